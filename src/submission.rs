@@ -1,0 +1,13 @@
+//! A submission and its life, pure: ids, states, transitions, observations.
+
+mod id;
+mod observation;
+mod outcome;
+mod state;
+mod transition;
+
+pub use id::{InvalidSubmissionId, SubmissionId};
+pub use observation::{Container, Observation, Phase};
+pub use outcome::Outcome;
+pub use state::{DriverState, State, UnknownState};
+pub use transition::{Step, step};

@@ -1,0 +1,57 @@
+//! What the cluster shows of a driver pod, in the few words that decide.
+
+use chrono::{DateTime, Utc};
+
+use super::SubmissionId;
+
+/// One look at the driver pod of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    pub submission: SubmissionId,
+    pub attempt: i32,
+    pub pod_uid: String,
+    pub phase: Phase,
+    /// `metadata.deletionTimestamp` is set: somebody deleted the pod, it may still run out its grace period.
+    pub deleting: bool,
+    /// The pod is not there any more; the rest is what was last seen of it.
+    pub gone: bool,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    /// `status.reason` and `status.message`, as the kubelet sets them on an eviction.
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub container: Container,
+}
+
+/// `status.phase` of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    /// The node can't be reached: nothing follows from it.
+    Unknown,
+}
+
+/// The state of the driver's container, found by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Container {
+    /// No status was written for it.
+    #[default]
+    Absent,
+    Waiting {
+        reason: Option<String>,
+        message: Option<String>,
+    },
+    Running {
+        started_at: Option<DateTime<Utc>>,
+    },
+    Terminated {
+        exit_code: i32,
+        reason: Option<String>,
+        message: Option<String>,
+        started_at: Option<DateTime<Utc>>,
+        finished_at: Option<DateTime<Utc>>,
+    },
+}

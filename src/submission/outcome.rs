@@ -1,0 +1,25 @@
+//! How a submission ended.
+
+use super::State;
+
+/// A terminal state and what is known of the driver *container* at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub state: State,
+    pub exit_code: Option<i32>,
+    /// One word: Kubernetes' own (`Error`, `OOMKilled`, `Evicted`, `Forbidden`) or one of ours (`PodGone`).
+    pub reason: Option<String>,
+    /// A sentence for people.
+    pub message: String,
+}
+
+impl Outcome {
+    pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
+        Self { state, exit_code: None, reason: Some(reason.to_owned()), message: message.into() }
+    }
+
+    /// The driver ended because someone asked Sparkgate for it.
+    pub fn killed_on_request() -> Self {
+        Self::new(State::Killed, "Killed", "killed on request")
+    }
+}

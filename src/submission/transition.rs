@@ -1,0 +1,97 @@
+//! The rule that turns an observation into the next state. Every writer of states asks it.
+
+use super::{Container, Observation, Outcome, Phase, State};
+
+/// What an observation means for a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing new.
+    Stay,
+    /// Still waiting, and this is why (an image that can't be pulled, say).
+    Waiting { reason: String, message: String },
+    /// The driver's container runs.
+    Started,
+    /// The driver is over.
+    Ended(Outcome),
+}
+
+/// Reads one observation for a submission in `state`.
+///
+/// The exit code of the driver *container* decides, not the pod's phase: side-cars and node trouble shape the phase.
+pub fn step(state: State, seen: &Observation) -> Step {
+    if state.is_terminal() {
+        return Step::Stay;
+    }
+    let killing = state == State::Killing;
+    match &seen.container {
+        Container::Terminated { exit_code, reason, message, .. } => {
+            Step::Ended(ended(killing, seen, *exit_code, reason.clone(), message.clone()))
+        }
+        _ if seen.phase == Phase::Failed => Step::Ended(failed_without_exit_code(killing, seen)),
+        // A pod without container statuses that succeeded: the kubelet never wrote them, the phase is all there is.
+        _ if seen.phase == Phase::Succeeded => Step::Ended(Outcome {
+            state: State::Finished,
+            exit_code: None,
+            reason: Some("Completed".to_owned()),
+            message: "the driver pod succeeded".to_owned(),
+        }),
+        _ if seen.gone => Step::Ended(gone(killing, seen)),
+        Container::Running { .. } if matches!(state, State::Queued | State::Launching | State::Pending) => {
+            Step::Started
+        }
+        Container::Waiting { reason: Some(reason), message } if reason != "ContainerCreating" => {
+            Step::Waiting { reason: reason.clone(), message: message.clone().unwrap_or_default() }
+        }
+        Container::Absent | Container::Waiting { .. } | Container::Running { .. } => Step::Stay,
+    }
+}
+
+fn ended(killing: bool, seen: &Observation, exit_code: i32, reason: Option<String>, said: Option<String>) -> Outcome {
+    let said = said.filter(|text| !text.trim().is_empty()).or_else(|| seen.message.clone());
+    let with = |text: String| said.map_or_else(|| text.clone(), |said| format!("{text}: {}", said.trim()));
+    let named = reason.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
+    let (state, message) = match exit_code {
+        // It ended well before the kill reached it: that is what happened.
+        0 => (State::Finished, "the driver exited with code 0".to_owned()),
+        code if killing => (State::Killed, format!("killed on request; the driver exited with code {code}{named}")),
+        code if seen.deleting && seen.reason.is_none() => (
+            State::Killed,
+            with(format!(
+                "the driver pod was deleted from outside Sparkgate; the driver exited with code {code}{named}"
+            )),
+        ),
+        code => (State::Failed, with(format!("the driver exited with code {code}{named}"))),
+    };
+    // The pod's own reason (Evicted, DeadlineExceeded) says more than the container's "Error".
+    let reason = if state == State::Failed { seen.reason.clone().or(reason) } else { reason };
+    Outcome { state, exit_code: Some(exit_code), reason, message }
+}
+
+fn failed_without_exit_code(killing: bool, seen: &Observation) -> Outcome {
+    if killing {
+        return Outcome::killed_on_request();
+    }
+    let reason = seen.reason.clone().unwrap_or_else(|| "PodFailed".to_owned());
+    let message = match &seen.message {
+        Some(message) => format!("the driver pod failed ({reason}): {message}"),
+        None => format!("the driver pod failed ({reason}) and left no exit code"),
+    };
+    Outcome { state: State::Failed, exit_code: None, reason: Some(reason), message }
+}
+
+fn gone(killing: bool, seen: &Observation) -> Outcome {
+    if killing {
+        Outcome::killed_on_request()
+    } else if seen.deleting {
+        Outcome::new(State::Killed, "PodDeleted", "the driver pod was deleted from outside Sparkgate")
+    } else {
+        Outcome::new(
+            State::Lost,
+            "PodGone",
+            "the driver pod vanished before its end was seen: how the application ended can't be known",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

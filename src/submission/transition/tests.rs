@@ -1,0 +1,81 @@
+use super::*;
+
+fn seen(phase: Phase, container: Container) -> Observation {
+    Observation {
+        submission: "driver-20260101000000-0001".parse().unwrap(),
+        attempt: 1,
+        pod_uid: "u".to_owned(),
+        phase,
+        deleting: false,
+        gone: false,
+        node: None,
+        pod_ip: None,
+        reason: None,
+        message: None,
+        container,
+    }
+}
+
+fn exit(code: i32) -> Container {
+    Container::Terminated {
+        exit_code: code,
+        reason: Some("Error".to_owned()),
+        message: None,
+        started_at: None,
+        finished_at: None,
+    }
+}
+
+fn outcome(state: State, seen: &Observation) -> Outcome {
+    match step(state, seen) {
+        Step::Ended(outcome) => outcome,
+        other => panic!("not an end: {other:?}"),
+    }
+}
+
+#[test]
+fn the_exit_code_decides_and_is_kept() {
+    let failed = outcome(State::Running, &seen(Phase::Failed, exit(3)));
+    assert_eq!((failed.state, failed.exit_code, failed.reason.as_deref()), (State::Failed, Some(3), Some("Error")));
+    assert_eq!(failed.message, "the driver exited with code 3 (Error)");
+    // A side-car may keep the pod running.
+    assert_eq!(outcome(State::Running, &seen(Phase::Running, exit(0))).state, State::Finished);
+}
+
+#[test]
+fn a_kill_and_an_end_may_cross() {
+    assert_eq!(outcome(State::Killing, &seen(Phase::Failed, exit(143))).state, State::Killed);
+    assert_eq!(outcome(State::Killing, &seen(Phase::Succeeded, exit(0))).state, State::Finished);
+    let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    assert_eq!(outcome(State::Killing, &gone).state, State::Killed);
+}
+
+#[test]
+fn a_pod_that_vanished_is_lost_and_a_deleted_one_is_killed() {
+    let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    assert_eq!(outcome(State::Running, &gone).state, State::Lost);
+    assert_eq!(outcome(State::Running, &Observation { deleting: true, ..gone }).state, State::Killed);
+    let deleted = Observation { deleting: true, ..seen(Phase::Failed, exit(143)) };
+    assert_eq!(outcome(State::Running, &deleted).state, State::Killed);
+}
+
+#[test]
+fn an_eviction_is_a_failure_with_the_kubelets_words() {
+    let evicted = Observation {
+        reason: Some("Evicted".to_owned()),
+        message: Some("low on memory".to_owned()),
+        ..seen(Phase::Failed, Container::Absent)
+    };
+    let outcome = outcome(State::Running, &evicted);
+    assert_eq!((outcome.state, outcome.reason.as_deref()), (State::Failed, Some("Evicted")));
+    assert!(outcome.message.contains("low on memory"));
+}
+
+#[test]
+fn waiting_tells_why_and_an_end_absorbs() {
+    let pull = Container::Waiting { reason: Some("ErrImagePull".to_owned()), message: Some("no such".to_owned()) };
+    let waiting = Step::Waiting { reason: "ErrImagePull".to_owned(), message: "no such".to_owned() };
+    assert_eq!(step(State::Pending, &seen(Phase::Pending, pull)), waiting);
+    assert_eq!(step(State::Running, &seen(Phase::Unknown, Container::Absent)), Step::Stay);
+    assert_eq!(step(State::Killed, &seen(Phase::Succeeded, exit(0))), Step::Stay);
+}
