@@ -1,1 +1,3 @@
-//! sandbox
+//! The embedded stand-in for a cluster, for trying things on a laptop without Kubernetes.
+
+pub mod node;
