@@ -1,3 +1,4 @@
-//! The embedded stand-in for a cluster, for trying things on a laptop without Kubernetes.
+//! The sandbox: a stand-in for a Kubernetes cluster on one machine, in parts that know each other only through its API.
 
+pub mod apiserver;
 pub mod node;
