@@ -1,0 +1,5 @@
+//! `sparkgate sandbox`.
+use super::settings::Sandbox;
+pub(super) async fn sandbox(_: Sandbox) -> anyhow::Result<()> {
+    Ok(())
+}
