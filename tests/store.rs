@@ -1,6 +1,7 @@
 //! The store on a real Postgres: accepting, claims, guarded moves, kills.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::time::Duration;
 
 use sparkgate::{
