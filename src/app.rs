@@ -2,7 +2,7 @@
 
 mod cli;
 mod dev;
-mod render;
+pub mod render;
 mod sandbox;
 mod serve;
 mod settings;

@@ -1,7 +1,5 @@
 //! The command line.
 
-use std::io::Read;
-
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
@@ -57,7 +55,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             tracing::info!("the database is up to date");
             Ok(())
         }),
-        Command::Render { spark_version } => render(spark_version),
+        Command::Render { spark_version } => Ok(render::run(std::io::stdin(), std::io::stdout(), spark_version)?),
         Command::Openapi => {
             println!("{}", crate::api::openapi().to_pretty_json()?);
             Ok(())
@@ -68,12 +66,4 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
 fn in_runtime(logs: &Logs, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     telemetry::init(logs)?;
     tokio::runtime::Runtime::new().context("starting the runtime")?.block_on(work)
-}
-
-fn render(version: SparkVersion) -> anyhow::Result<()> {
-    let mut request = String::new();
-    std::io::stdin().read_to_string(&mut request).context("reading the request from standard input")?;
-    let list = render::render(&request, version)?;
-    println!("{list:#}");
-    Ok(())
 }
