@@ -21,17 +21,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::kube_apiserver::KubeApiserver;
 
-pub struct World {
-    pub gateway: Gateway,
-    pub cluster: Cluster,
-    pub client: Client,
-    pub namespace: String,
-    pub pool: PgPool,
+pub(crate) struct World {
+    pub(crate) gateway: Gateway,
+    pub(crate) cluster: Cluster,
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) pool: PgPool,
     watching: Option<DropGuard>,
 }
 
 impl World {
-    pub async fn new(pool: PgPool) -> Self {
+    pub(crate) async fn new(pool: PgPool) -> Self {
         let client = KubeApiserver::start().await.client().await;
         let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// The same database and namespace behind another client: a restart, or a client that fails.
-    pub fn on(pool: PgPool, client: Client, namespace: String) -> Self {
+    pub(crate) fn on(pool: PgPool, client: Client, namespace: String) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, user: "tester".to_owned() };
@@ -49,18 +49,18 @@ impl World {
     }
 
     /// Starts the watch.
-    pub fn watch(&mut self) {
+    pub(crate) fn watch(&mut self) {
         let stop = CancellationToken::new();
         tokio::spawn(workers::watcher(self.gateway.clone(), self.cluster.clone(), stop.clone()));
         self.watching = Some(stop.drop_guard());
     }
 
     /// Ends the watch, as a crash would.
-    pub fn look_away(&mut self) {
+    pub(crate) fn look_away(&mut self) {
         self.watching = None;
     }
 
-    pub fn request(&self, properties: &[(&str, &str)]) -> CreateSubmissionRequest {
+    pub(crate) fn request(&self, properties: &[(&str, &str)]) -> CreateSubmissionRequest {
         let mut request = CreateSubmissionRequest {
             client_spark_version: "4.3.0".to_owned(),
             app_resource: "local:///opt/app.jar".to_owned(),
@@ -74,23 +74,23 @@ impl World {
         request
     }
 
-    pub async fn submit(&self, properties: &[(&str, &str)]) -> SubmissionId {
+    pub(crate) async fn submit(&self, properties: &[(&str, &str)]) -> SubmissionId {
         self.gateway.create(self.request(properties)).await.unwrap()
     }
 
-    pub async fn refusal(&self, properties: &[(&str, &str)]) -> String {
+    pub(crate) async fn refusal(&self, properties: &[(&str, &str)]) -> String {
         match self.gateway.create(self.request(properties)).await {
             Err(Error::Refused(refusal)) => refusal.to_string(),
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    pub async fn status(&self, id: &SubmissionId) -> Status {
+    pub(crate) async fn status(&self, id: &SubmissionId) -> Status {
         self.gateway.status(id).await.unwrap().unwrap()
     }
 
     /// Waits for the driver state and answers the whole status.
-    pub async fn until(&self, id: &SubmissionId, state: DriverState) -> Status {
+    pub(crate) async fn until(&self, id: &SubmissionId, state: DriverState) -> Status {
         eventually(|| async {
             let status = self.status(id).await;
             (status.driver_state == state).then_some(status).ok_or("another state")
@@ -98,30 +98,30 @@ impl World {
         .await
     }
 
-    pub fn api<K>(&self) -> Api<K>
+    pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    pub fn pods(&self) -> Api<Pod> {
+    pub(crate) fn pods(&self) -> Api<Pod> {
         self.api()
     }
 
     /// The only driver pod there is.
-    pub async fn driver(&self) -> Pod {
+    pub(crate) async fn driver(&self) -> Pod {
         let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
         assert_eq!(pods.len(), 1);
         pods.remove(0)
     }
 
-    pub async fn driver_count(&self) -> usize {
+    pub(crate) async fn driver_count(&self) -> usize {
         self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items.len()
     }
 
     /// Says as a kubelet what the driver's container does.
-    pub async fn play(&self, phase: &str, container: Value) {
+    pub(crate) async fn play(&self, phase: &str, container: Value) {
         let name = self.driver().await.metadata.name.unwrap();
         let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
             "name": "spark-kubernetes-driver", "image": "spark", "imageID": "", "ready": true, "restartCount": 0,
@@ -129,23 +129,23 @@ impl World {
         self.pods().patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
-    pub async fn play_running(&self) {
+    pub(crate) async fn play_running(&self) {
         self.play("Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
     }
 
-    pub async fn play_exit(&self, code: i32) {
+    pub(crate) async fn play_exit(&self, code: i32) {
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let reason = if code == 0 { "Completed" } else { "Error" };
         self.play(phase, json!({"terminated": {"exitCode": code, "reason": reason}})).await;
     }
 
     /// Takes the pod away as a kubelet does after the grace period.
-    pub async fn remove_driver(&self) {
+    pub(crate) async fn remove_driver(&self) {
         let name = self.driver().await.metadata.name.unwrap();
         self.pods().delete(&name, &DeleteParams::default().grace_period(0)).await.unwrap();
     }
 
-    pub async fn events(&self, id: &SubmissionId) -> Vec<String> {
+    pub(crate) async fn events(&self, id: &SubmissionId) -> Vec<String> {
         sqlx::query_scalar("SELECT state FROM submission_events WHERE submission_id = $1 ORDER BY id")
             .bind(id.as_str())
             .fetch_all(&self.pool)
@@ -153,14 +153,14 @@ impl World {
             .unwrap()
     }
 
-    pub async fn exit_code(&self, id: &SubmissionId) -> Option<i32> {
+    pub(crate) async fn exit_code(&self, id: &SubmissionId) -> Option<i32> {
         let row = sqlx::query_scalar("SELECT exit_code FROM submissions WHERE id = $1").bind(id.as_str());
         row.fetch_one(&self.pool).await.unwrap()
     }
 }
 
 /// Tries until it succeeds, for half a minute.
-pub async fn eventually<T, E, F>(attempt: impl Fn() -> F) -> T
+pub(crate) async fn eventually<T, E, F>(attempt: impl Fn() -> F) -> T
 where
     E: std::fmt::Debug,
     F: Future<Output = Result<T, E>>,
