@@ -8,6 +8,10 @@ SPARK_3_5=3.5.9
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${SPARKGATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sparkgate}
 
+# A person sees cargo's progress; a log only what went wrong.
+CARGO_VOICE=()
+[[ -t 2 ]] || CARGO_VOICE=(--quiet)
+
 say() { printf '%s\n' "$*" >&2; }
 
 die() {
