@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn the_name_counts_before_the_place() {
-        let spec = pod(vec![container("a", &[], &["driver"]), container("spark-kubernetes-executor", &[], &["executor"])]);
+        let spec =
+            pod(vec![container("a", &[], &["driver"]), container("spark-kubernetes-executor", &[], &["executor"])]);
         assert_eq!(spark_container(&spec).unwrap().1, Role::Executor);
     }
 

@@ -64,7 +64,8 @@ mod tests {
     #[test]
     fn every_label_of_the_selector_counts() {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"labels": {"a": "1", "b": "2"}}})).unwrap();
-        let service = |selector: serde_json::Value| serde_json::from_value(json!({"spec": {"selector": selector}})).unwrap();
+        let service =
+            |selector: serde_json::Value| serde_json::from_value(json!({"spec": {"selector": selector}})).unwrap();
         assert!(selects(&service(json!({"a": "1"})), &pod));
         assert!(!selects(&service(json!({"a": "1", "b": "3"})), &pod));
         assert!(!selects(&service(json!({})), &pod));

@@ -49,7 +49,8 @@ impl LogFile {
 
     /// The numbers of the segments that exist, oldest first.
     fn segments(&self) -> Vec<u64> {
-        let number = |name: &str| name.strip_prefix(&self.container)?.strip_prefix('.')?.strip_suffix(".log")?.parse().ok();
+        let number =
+            |name: &str| name.strip_prefix(&self.container)?.strip_prefix('.')?.strip_suffix(".log")?.parse().ok();
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let mut numbers: Vec<u64> = entries.filter_map(|entry| number(entry.file_name().to_str()?)).collect();
         numbers.sort_unstable();

@@ -29,6 +29,7 @@ fn kill_if_marked(pid: i32, dir: &Path) -> bool {
 
 fn is_marked(pid: i32, dir: &Path) -> bool {
     let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-    let value = environ.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
+    let value =
+        environ.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
     value.and_then(|value| std::str::from_utf8(value).ok()).is_some_and(|value| Path::new(value).starts_with(dir))
 }

@@ -99,7 +99,10 @@ mod tests {
         assert_eq!(map().translate("local:///opt/spark/pi.py"), "local:///home/a/pyspark/pi.py");
         assert_eq!(map().translate("file:/opt/spark/pi.py#x"), "file:/home/a/pyspark/pi.py#x");
         assert_eq!(map().translate("a/b.jar:/opt/spark/jars/*:/x"), "a/b.jar:/home/a/pyspark/jars/*:/x");
-        assert_eq!(map().translate("-Dx=/opt/spark/conf/l -Dy='/opt/spark'"), "-Dx=/pods/1/conf/l -Dy='/home/a/pyspark'");
+        assert_eq!(
+            map().translate("-Dx=/opt/spark/conf/l -Dy='/opt/spark'"),
+            "-Dx=/pods/1/conf/l -Dy='/home/a/pyspark'"
+        );
         assert_eq!(map().translate("local:///opt/spark/a,/opt/spark/b"), "local:///home/a/pyspark/a,/home/a/pyspark/b");
     }
 

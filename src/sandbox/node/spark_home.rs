@@ -40,7 +40,10 @@ impl Spark {
     fn at(home: &Path) -> anyhow::Result<Self> {
         let home = std::path::absolute(home).with_context(|| format!("cannot resolve {}", home.display()))?;
         if !home.join("bin/spark-submit").is_file() {
-            bail!("{} is no Spark: it has no bin/spark-submit. Set SPARK_HOME to a Spark distribution, or unset it", home.display());
+            bail!(
+                "{} is no Spark: it has no bin/spark-submit. Set SPARK_HOME to a Spark distribution, or unset it",
+                home.display()
+            );
         }
         let python = python_beside(&home).unwrap_or_else(|| PathBuf::from("python3"));
         Ok(Self { home, python })

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, HostIP,
-    Pod, PodCondition, PodIP, PodStatus,
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+    HostIP, Pod, PodCondition, PodIP, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -15,9 +15,20 @@ pub(super) const HOST: &str = "127.0.0.1";
 /// What the container is doing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
-    Waiting { reason: &'static str, message: Option<String> },
-    Running { since: Timestamp },
-    Terminated { exit_code: i32, reason: &'static str, message: Option<String>, since: Option<Timestamp>, at: Timestamp },
+    Waiting {
+        reason: &'static str,
+        message: Option<String>,
+    },
+    Running {
+        since: Timestamp,
+    },
+    Terminated {
+        exit_code: i32,
+        reason: &'static str,
+        message: Option<String>,
+        since: Option<Timestamp>,
+        at: Timestamp,
+    },
 }
 
 /// A pod as the node sees it.
@@ -129,7 +140,8 @@ fn conditions(pod: &Pod, seen: &Seen, now: Timestamp) -> Vec<PodCondition> {
             _ => (true, None),
         };
         let status = if holds { "True" } else { "False" };
-        let since = before.clone().find(|c| c.type_ == name && c.status == status).and_then(|c| c.last_transition_time.clone());
+        let since =
+            before.clone().find(|c| c.type_ == name && c.status == status).and_then(|c| c.last_transition_time.clone());
         PodCondition {
             type_: name.to_owned(),
             status: status.to_owned(),

@@ -102,7 +102,8 @@ async fn write(dir: &Path, entries: &Entries, items: Option<&[KeyToPath]>) -> Re
         None => entries.keys().map(|key| (key.as_str(), key.as_str())).collect(),
     };
     for (key, path) in chosen {
-        let content = entries.get(key).ok_or_else(|| Fault::NotYet(format!("references non-existent config key: {key}")))?;
+        let content =
+            entries.get(key).ok_or_else(|| Fault::NotYet(format!("references non-existent config key: {key}")))?;
         let file = dir.join(relative(path)?);
         let parent = file.parent().unwrap_or(dir);
         fs::create_dir_all(parent).await.map_err(|e| unwritable(parent, &e))?;

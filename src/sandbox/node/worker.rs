@@ -51,9 +51,11 @@ impl Worker {
     pub(super) fn new(node: Arc<Node>, pod: watch::Receiver<Arc<Pod>>, gone: CancellationToken) -> Option<Self> {
         let first = Arc::clone(&pod.borrow());
         let (namespace, name) = (first.metadata.namespace.clone()?, first.metadata.name.clone()?);
-        let uid = first.metadata.uid.clone().filter(|uid| uid.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))?;
+        let uid =
+            first.metadata.uid.clone().filter(|uid| uid.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))?;
         let reporter = Reporter::new(node.client.clone(), &namespace, &name, &uid);
-        let container = contract::spark_container(first.spec.as_ref()?).ok().map(|(container, _)| container.name.clone());
+        let container =
+            contract::spark_container(first.spec.as_ref()?).ok().map(|(container, _)| container.name.clone());
         let before = first.status.as_ref();
         let seen = Seen {
             container,

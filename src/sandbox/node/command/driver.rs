@@ -37,9 +37,12 @@ pub(in crate::sandbox::node) fn driver(
         ("spark.kubernetes.authenticate.driver.mounted.oauthTokenFile", api.token_file.as_ref().map(path)),
         ("spark.kubernetes.authenticate.driver.mounted.caCertFile", api.ca_file.as_ref().map(path)),
     ];
-    confs.extend(access.into_iter().filter_map(|(key, value)| Some((key, value?))).filter(|(key, _)| {
-        properties::get(properties, key).is_none()
-    }));
+    confs.extend(
+        access
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+            .filter(|(key, _)| properties::get(properties, key).is_none()),
+    );
 
     let mut all: Vec<String> =
         confs.into_iter().flat_map(|(key, value)| ["--conf".to_owned(), format!("{key}={value}")]).collect();
@@ -73,7 +76,8 @@ mod tests {
 
     #[test]
     fn the_submission_s_own_master_and_token_stand() {
-        let text = "spark.kubernetes.driver.master=local[2]\nspark.kubernetes.authenticate.driver.mounted.oauthTokenFile=/x\n";
+        let text =
+            "spark.kubernetes.driver.master=local[2]\nspark.kubernetes.authenticate.driver.mounted.oauthTokenFile=/x\n";
         let args = launch(text, None).join(" ");
         assert!(!args.contains("driver.master"), "{args}");
         assert!(!args.contains("oauthTokenFile"), "{args}");

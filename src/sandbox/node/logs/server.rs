@@ -63,7 +63,9 @@ async fn container_logs(
         timestamps: parameters.timestamps,
         tail: parameters.tail_lines,
         limit: parameters.limit_bytes,
-        since: parameters.since_time.or_else(|| seconds.and_then(|ago| Utc::now().checked_sub_signed(chrono::Duration::from_std(ago).ok()?))),
+        since: parameters
+            .since_time
+            .or_else(|| seconds.and_then(|ago| Utc::now().checked_sub_signed(chrono::Duration::from_std(ago).ok()?))),
     };
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(reader::read(log, options, sender));

@@ -59,9 +59,11 @@ fn running() {
 
 #[test]
 fn exit_codes_decide_the_phase() {
-    for (code, phase, reason, pod_reason) in
-        [(0, "Succeeded", "Completed", "PodCompleted"), (3, "Failed", "Error", "PodFailed"), (137, "Failed", "Error", "PodFailed")]
-    {
+    for (code, phase, reason, pod_reason) in [
+        (0, "Succeeded", "Completed", "PodCompleted"),
+        (3, "Failed", "Error", "PodFailed"),
+        (137, "Failed", "Error", "PodFailed"),
+    ] {
         let status = report(terminated(code));
         assert_eq!(status["phase"], phase);
         let state = &status["containerStatuses"][1]["state"]["terminated"];
