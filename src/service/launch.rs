@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
+use tokio::time::Instant;
 
 use super::{Error, Gateway, error::chain};
 use crate::{
@@ -12,8 +13,9 @@ use crate::{
     submission::{Outcome, State},
 };
 
-/// A launch is at most a handful of calls of five seconds each.
-const LEASE: Duration = Duration::from_secs(60);
+/// How long a claim holds, and how long its work may take: who is slower stops before another may begin.
+const LEASE: Duration = Duration::from_secs(30);
+const WORK: Duration = Duration::from_secs(25);
 /// Claimed at a time, and worked on at once.
 const BATCH: i64 = 16;
 const CONCURRENCY: usize = 16;
@@ -49,19 +51,26 @@ impl Gateway {
     /// Claims what is due and works on it: launches and kills. Answers how many there were; as many as a batch holds means
     /// that there may be more.
     pub async fn work(&self) -> Result<usize, Error> {
+        let begun = Instant::now();
         let claimed = self.store.claim(self.worker, LEASE, BATCH).await?;
         let count = claimed.len();
-        stream::iter(claimed).for_each_concurrent(CONCURRENCY, |claimed| self.work_on(claimed)).await;
+        stream::iter(claimed).for_each_concurrent(CONCURRENCY, |claimed| self.work_on(claimed, begun)).await;
         Ok(count)
     }
 
     /// One claimed submission. Its failure is its own: it is logged and the claim runs out.
-    async fn work_on(&self, claimed: Claimed) {
-        let worked = match claimed.task {
-            Task::Launch => self.launch(&claimed).await,
-            Task::Kill => self.carry_out_kill(&claimed).await,
-        };
+    async fn work_on(&self, claimed: Claimed, begun: Instant) {
         let id = &claimed.id;
+        let work = async {
+            match claimed.task {
+                Task::Launch => self.launch(&claimed).await,
+                Task::Kill => self.carry_out_kill(&claimed).await,
+            }
+        };
+        let Ok(worked) = tokio::time::timeout_at(begun + WORK, work).await else {
+            tracing::warn!(submission = %id, task = ?claimed.task, "not done within {WORK:?}: left to the next claim");
+            return;
+        };
         let settled = match worked {
             Ok(Backoff::None) => self.store.release(id, self.worker).await,
             Ok(Backoff::After(delay)) => self.store.retry_later(id, self.worker, delay, None).await,

@@ -30,7 +30,7 @@ impl SandboxProcess {
     pub(super) async fn start(settings: &Dev, dir: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("making the directory {}", dir.display()))?;
         let address = settings.sandbox_listen;
-        let (log, pid_file, kubeconfig) = (dir.join("log"), dir.join("pid"), dir.join("kubeconfig"));
+        let (log, pid_file, kubeconfig) = (dir.join("log"), dir.join("pid"), dir.with_file_name("kubeconfig"));
         write_kubeconfig(&kubeconfig, &format!("http://{address}"))?;
         if let Some(pid) = left_behind(&pid_file)
             && answers(address).await
