@@ -43,7 +43,7 @@ impl<'a> BasicDriver<'a> {
             image: image(conf)?,
             pull_policy: pull_policy.unwrap_or("IfNotPresent").to_owned(),
             labels: conf.labels()?,
-            ports: DriverPorts::new(conf)?,
+            ports: DriverPorts::of_container(conf)?,
             cores: conf.int("spark.driver.cores")?.unwrap_or(1),
             memory: DriverMemory::new(conf)?,
             custom_resources: custom_resources::limits(conf)?,

@@ -12,20 +12,28 @@ pub(super) struct DriverPorts {
 
 /// The name of the port that speaks gRPC.
 pub(super) const CONNECT: &str = "spark-connect";
+const BLOCK_MANAGER: &str = "spark.driver.blockManager.port";
 
 impl DriverPorts {
-    pub(super) fn new(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
-        let block_manager = match conf.port("spark.driver.blockManager.port")? {
-            Some(port) => Some(port),
-            None => conf.port("spark.blockManager.port")?,
-        };
+    /// The ports that the container opens. Here, and only here, Spark lets `spark.blockManager.port` stand in for the
+    /// driver's own key; the Service and the driver's properties keep the default then.
+    pub(super) fn of_container(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
+        let mut ports = Self::of_service(conf)?;
+        if !conf.contains(BLOCK_MANAGER) {
+            ports.block_manager = conf.port("spark.blockManager.port")?.unwrap_or(ports.block_manager);
+        }
+        Ok(ports)
+    }
+
+    /// The ports that the Service names and the driver listens on.
+    pub(super) fn of_service(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
         let connect = match conf.version >= SparkVersion::V4_1 {
             true => Some(conf.port("spark.connect.grpc.binding.port")?.unwrap_or(15002)),
             false => None,
         };
         Ok(Self {
             rpc: conf.port("spark.driver.port")?.unwrap_or(7078),
-            block_manager: block_manager.unwrap_or(7079),
+            block_manager: conf.port(BLOCK_MANAGER)?.unwrap_or(7079),
             ui: conf.int("spark.ui.port")?.unwrap_or(4040),
             connect,
         })
