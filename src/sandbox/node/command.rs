@@ -22,6 +22,16 @@ pub(super) struct Launch {
     pub(super) dir: PathBuf,
 }
 
+/// Where a program is started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) spark: &'a Spark,
+    /// The pod's address.
+    pub(super) address: Ipv4Addr,
+    /// The working directory.
+    pub(super) dir: &'a Path,
+}
+
 /// How a driver reaches the API server.
 #[derive(Debug, Clone)]
 pub(super) struct ApiAccess {
@@ -34,7 +44,8 @@ pub(super) struct ApiAccess {
 const INHERITED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "JAVA_HOME", "LANG", "LC_ALL", "TZ"];
 
 /// Completes a container's variables with those of this machine; the container's own win.
-pub(super) fn complete(mut env: Env, spark: &Spark, address: Ipv4Addr, temp: &Path, kubeconfig: &Path) -> Env {
+pub(super) fn complete(mut env: Env, site: &Site<'_>, temp: &Path, kubeconfig: &Path) -> Env {
+    let Site { spark, address, .. } = site;
     for name in INHERITED {
         if let Ok(value) = std::env::var(name) {
             env.set_default(name, value);

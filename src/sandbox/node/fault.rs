@@ -5,7 +5,7 @@ use thiserror::Error;
 /// A reason not to start a container. Both kinds leave the pod Pending and are tried again, as a kubelet does.
 #[derive(Debug, Error)]
 pub(super) enum Fault {
-    /// Something the pod needs isn't there yet; Spark creates its pod before the ConfigMap that the pod mounts.
+    /// Something the pod needs isn't there yet; Spark creates its pod before the `ConfigMap` that the pod mounts.
     #[error("{0}")]
     NotYet(String),
     /// The pod asks for what this node can't give. The reason is the one of the container's waiting state.

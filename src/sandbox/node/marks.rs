@@ -1,4 +1,4 @@
-//! Finding every process of a pod, also those that left its process group (PySpark's workers do) or lost their parent.
+//! Finding every process of a pod, also those that left its process group (`PySpark`'s workers do) or lost their parent.
 //!
 //! A pod's processes inherit a variable that names the pod's directory. A process is signalled through a pidfd opened
 //! before that variable is checked, so a reused process id is never hit.

@@ -1,4 +1,4 @@
-//! The ConfigMaps, Secrets and Services that a pod refers to, as they are now.
+//! The `ConfigMap`s, Secrets and Services that a pod refers to, as they are now.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kube::{Api, Client};
 
 use super::fault::Fault;
 
-/// Keys and contents of a ConfigMap or Secret.
+/// Keys and contents of a `ConfigMap` or Secret.
 pub(super) type Entries = BTreeMap<String, Vec<u8>>;
 
 /// Reads objects of one namespace.

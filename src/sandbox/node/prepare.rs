@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
 use tokio::fs;
 
 use super::Node;
-use super::command::{self, Launch};
+use super::command::{self, Launch, Site};
 use super::contract::{self, Role};
 use super::driver_host;
 use super::env::{self, Env};
@@ -15,7 +15,6 @@ use super::fault::Fault;
 use super::objects::Objects;
 use super::paths::PathMap;
 use super::properties;
-use super::spark_home::Spark;
 use super::volumes::{self, Places};
 
 /// Spark's directory and working directory in an image.
@@ -60,35 +59,33 @@ pub(super) async fn prepare(node: &Node, pod: &Pod, address: Ipv4Addr, dir: &Pat
     let Some(spark) = &node.spark else { return Ok(Plan::Play(role, args)) };
     let args: Vec<String> = args.iter().map(|arg| paths.translate(arg)).collect();
     let dir = working_dir(container, &paths, work);
-    let env = command::complete(env, spark, address, &temp, &node.kubeconfig);
+    let site = Site { spark, address, dir: &dir };
+    let env = command::complete(env, &site, &temp, &node.kubeconfig);
     let launch = match role {
-        Role::Driver => driver(node, spark, pod, &objects, env, &args, &paths, address, &dir).await?,
-        Role::Executor => command::executor(spark, env, address, &dir)?,
+        Role::Driver => driver(node, &site, pod, &objects, env, &args, &paths).await?,
+        Role::Executor => command::executor(&site, env)?,
     };
     Ok(Plan::Run(launch))
 }
 
-#[expect(clippy::too_many_arguments, reason = "the pieces of one command line")]
 async fn driver(
     node: &Node,
-    spark: &Spark,
+    site: &Site<'_>,
     pod: &Pod,
     objects: &Objects,
     env: Env,
     args: &[String],
     paths: &PathMap,
-    address: Ipv4Addr,
-    dir: &Path,
 ) -> Result<Launch, Fault> {
     let text = match command::properties_file(args) {
         Some(file) => rewrite(&file, paths).await?,
         None => String::new(),
     };
     let host = match properties::get(&text, "spark.driver.host") {
-        Some(host) => driver_host::resolve(&host, pod, address, objects).await?,
+        Some(host) => driver_host::resolve(&host, pod, site.address, objects).await?,
         None => None,
     };
-    Ok(command::driver(spark, env, args, &text, address, host, &node.api, dir))
+    Ok(command::driver(site, env, args, &text, host, &node.api))
 }
 
 /// Translates the pod's copy of its properties file and returns it.

@@ -10,7 +10,7 @@ use tokio::process::Command;
 pub struct Spark {
     /// The directory with `bin/spark-submit` and `jars`.
     pub home: PathBuf,
-    /// The interpreter for PySpark, where a pod names none.
+    /// The interpreter for `PySpark`, where a pod names none.
     pub python: PathBuf,
 }
 

@@ -13,7 +13,7 @@ use super::paths::PathMap;
 pub(super) struct Places<'a> {
     /// The pod's own directory: it goes with the pod.
     pub(super) pod: &'a Path,
-    /// One directory for each PersistentVolumeClaim of the namespace: it outlives pods.
+    /// One directory for each `PersistentVolumeClaim` of the namespace: it outlives pods.
     pub(super) claims: &'a Path,
 }
 
@@ -33,7 +33,8 @@ pub(super) async fn materialise(
             Fault::refused("CreateContainerConfigError", format!("the pod has no volume {:?} to mount", mount.name))
         })?;
         let root = directory(volume, places, objects).await?;
-        let below = mount.sub_path_expr.as_deref().filter(|e| !e.is_empty()).map(&expand).or(mount.sub_path.clone());
+        let below =
+            mount.sub_path_expr.as_deref().filter(|e| !e.is_empty()).map(&expand).or_else(|| mount.sub_path.clone());
         let here = match below.filter(|below| !below.is_empty()) {
             Some(below) => root.join(relative(&below)?),
             None => root,
@@ -74,7 +75,7 @@ async fn directory(volume: &Volume, places: &Places<'_>, objects: &Objects) -> R
     Ok(dir)
 }
 
-/// Of a projected volume only ConfigMaps and Secrets appear; there are no service account tokens here.
+/// Of a projected volume only `ConfigMap`s and Secrets appear; there are no service account tokens here.
 async fn project(dir: &Path, source: &VolumeProjection, objects: &Objects) -> Result<(), Fault> {
     if let Some(map) = &source.config_map {
         let entries = required(objects.config_map(&map.name).await?, "configmap", &map.name, map.optional)?;

@@ -1,12 +1,11 @@
 //! `driver …`: spark-submit in client mode.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{ApiAccess, Launch};
+use super::{ApiAccess, Launch, Site};
 use crate::sandbox::node::env::Env;
 use crate::sandbox::node::properties;
-use crate::sandbox::node::spark_home::Spark;
 
 /// The path after `--properties-file`, if the arguments have one.
 pub(in crate::sandbox::node) fn properties_file(args: &[String]) -> Option<PathBuf> {
@@ -16,15 +15,14 @@ pub(in crate::sandbox::node) fn properties_file(args: &[String]) -> Option<PathB
 
 /// The command line of a driver. `args` are the container's without the leading `driver`, `properties` the text of its file.
 pub(in crate::sandbox::node) fn driver(
-    spark: &Spark,
+    site: &Site<'_>,
     env: Env,
     args: &[String],
     properties: &str,
-    address: Ipv4Addr,
     host: Option<Ipv4Addr>,
     api: &ApiAccess,
-    dir: &Path,
 ) -> Launch {
+    let Site { spark, address, dir } = *site;
     let mut confs = vec![
         ("spark.driver.bindAddress", address.to_string()),
         ("spark.executorEnv.SPARK_DRIVER_POD_IP", address.to_string()),
@@ -53,14 +51,17 @@ pub(in crate::sandbox::node) fn driver(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::sandbox::node::spark_home::Spark;
 
     fn launch(properties: &str, host: Option<Ipv4Addr>) -> Vec<String> {
         let spark = Spark { home: "/spark".into(), python: "python3".into() };
         let api = ApiAccess { url: "http://127.0.0.1:1".into(), token_file: Some("/t".into()), ca_file: None };
         let args = ["--class", "Main", "app.jar"].map(str::to_owned);
-        let launch =
-            driver(&spark, Env::default(), &args, properties, Ipv4Addr::new(127, 1, 2, 3), host, &api, Path::new("/w"));
+        let site = Site { spark: &spark, address: Ipv4Addr::new(127, 1, 2, 3), dir: Path::new("/w") };
+        let launch = driver(&site, Env::default(), &args, properties, host, &api);
         assert_eq!(launch.program, Path::new("/spark/bin/spark-submit"));
         launch.args
     }

@@ -1,12 +1,10 @@
 //! `executor`: the JVM that the image's entrypoint starts, from the variables that the driver gives the pod.
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use super::Launch;
+use super::{Launch, Site};
 use crate::sandbox::node::env::Env;
 use crate::sandbox::node::fault::Fault;
-use crate::sandbox::node::spark_home::Spark;
 
 const BACKEND: &str = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend";
 
@@ -24,12 +22,8 @@ const OPTIONS: [(&str, &str); 6] = [
 ///
 /// # Errors
 /// A variable of the contract is missing.
-pub(in crate::sandbox::node) fn executor(
-    spark: &Spark,
-    env: Env,
-    address: Ipv4Addr,
-    dir: &Path,
-) -> Result<Launch, Fault> {
+pub(in crate::sandbox::node) fn executor(site: &Site<'_>, env: Env) -> Result<Launch, Fault> {
+    let Site { spark, address, dir } = *site;
     let var = |name: &str| {
         env.get(name).ok_or_else(|| {
             Fault::refused("CreateContainerConfigError", format!("an executor needs {name}, which its pod doesn't set"))
@@ -74,7 +68,10 @@ fn class_path(env: &Env, home: &Path, dir: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+    use crate::sandbox::node::spark_home::Spark;
 
     fn env() -> Env {
         let mut env = Env::default();
@@ -98,7 +95,7 @@ mod tests {
 
     fn launch(env: Env) -> Result<Launch, Fault> {
         let spark = Spark { home: "/spark".into(), python: "python3".into() };
-        executor(&spark, env, Ipv4Addr::new(127, 1, 2, 3), Path::new("/w"))
+        executor(&Site { spark: &spark, address: Ipv4Addr::new(127, 1, 2, 3), dir: Path::new("/w") }, env)
     }
 
     #[test]
