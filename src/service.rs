@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
 
-pub use error::Error;
+pub use error::{Error, chain};
 pub use health::{Readiness, WatchHealth};
 pub use settings::SparkSettings;
 pub use status::{Status, Worker};

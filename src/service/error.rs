@@ -34,7 +34,7 @@ impl From<cluster::Error> for Error {
 }
 
 /// The error and its causes in one line, for logs and for messages to users.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::service::Gateway;
+use crate::service::{Gateway, chain};
 
 /// How long a request of another replica, or a claim that ran out, may wait.
 const POLL: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ pub async fn launcher(gateway: Gateway, stop: CancellationToken) {
             Ok(0) => {}
             // There may be more.
             Ok(_) => continue,
-            Err(error) => tracing::warn!(cause = ?error, "looking for work: {error}"),
+            Err(error) => tracing::warn!("looking for work: {}", chain(&error)),
         }
         tokio::select! {
             () = stop.cancelled() => {}
