@@ -104,7 +104,7 @@ impl Store {
         for row in rows {
             match Claimed::try_from(row) {
                 Ok(one) => claimed.push(one),
-                Err(error) => tracing::error!(error = %error, cause = ?error, "skipping a submission"),
+                Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "skipping a submission"),
             }
         }
         Ok(claimed)
