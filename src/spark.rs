@@ -4,6 +4,7 @@ mod driver;
 mod names;
 mod refusal;
 mod request;
+pub mod rest;
 mod version;
 
 pub use driver::{DriverObjects, Object, SubmitContext, build_driver};
