@@ -20,7 +20,7 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPath {
     /// Not a path: a broken escape, a NUL, more `..` than segments.
-    #[error("the path is malformed")]
+    #[error("Bad Request")]
     Malformed,
     /// A path that programs could read differently: an encoded slash, an empty segment.
     #[error("{0}")]
@@ -75,8 +75,11 @@ fn decode(path: &str, version: SparkVersion) -> Result<String, BadPath> {
         let (name, has_parameter) = segment.split_once(';').map_or((segment, false), |(name, _)| (name, true));
         let decoded = decode_segment(name, is_jetty_12)?;
         let is_dots = decoded == "." || decoded == "..";
-        if is_dots && (has_parameter || (is_jetty_12 && decoded != name)) {
+        if is_dots && has_parameter {
             return Err(BadPath::Ambiguous("Ambiguous path parameters"));
+        }
+        if is_dots && decoded != name && version >= SparkVersion::V4_0 {
+            return Err(BadPath::Ambiguous("Ambiguous URI path segment"));
         }
         if name.is_empty() && !is_last && version >= SparkVersion::V4_0 {
             return Err(BadPath::Ambiguous("Ambiguous URI empty segment"));

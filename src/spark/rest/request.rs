@@ -73,7 +73,10 @@ fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Field
             "appArgs" => set(&mut fields.app_args, coerce::array(value, &path)?),
             "sparkProperties" => set_map(&mut fields.spark_properties, value, &path, version)?,
             "environmentVariables" => set_map(&mut fields.environment_variables, value, &path, version)?,
-            "proxyUser" => set(&mut fields.proxy_user, coerce::text(value, &path)?) || true,
+            "proxyUser" => {
+                fields.proxy_user = coerce::text(value, &path)?;
+                true
+            }
             "driverPodTemplate" => set_template(&mut fields.driver_pod_template, value, &path)?,
             "executorPodTemplate" => set_template(&mut fields.executor_pod_template, value, &path)?,
             _ => false,
