@@ -92,7 +92,7 @@ mod tests {
         }
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(log.lines().count(), 1, "{log}");
-        for part in ["r-1", "method=POST", "path=/v1/submissions ", "status=200", "duration_ms="] {
+        for part in ["r-1", "method=POST", "path=\"/v1/submissions\"", "status=200", "duration_ms="] {
             assert!(log.contains(part), "{part}: {log}");
         }
         assert!(!log.contains("secret"), "{log}");
