@@ -8,6 +8,7 @@ mod names;
 mod properties;
 mod refusal;
 mod request;
+pub mod rest;
 mod submit;
 mod unsupported;
 mod version;
