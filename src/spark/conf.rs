@@ -77,13 +77,11 @@ impl SparkConf {
         self.get(key).map(parse).transpose()
     }
 
-    /// A factor of memory, zero or more.
-    pub(crate) fn factor(&self, key: &str) -> Result<Option<f64>, Refusal> {
+    /// A factor of memory that passes the entry's own rule.
+    pub(crate) fn factor(&self, key: &str, passes: fn(f64) -> bool, rule: &str) -> Result<Option<f64>, Refusal> {
         let factor: Option<f64> = self.typed(key, "double", |text| text.parse().ok())?;
         match factor {
-            Some(negative) if negative < 0.0 => {
-                Err(invalid(key, &double_text(negative), "Ensure that memory overhead is non-negative"))
-            }
+            Some(wrong) if !passes(wrong) => Err(invalid(key, &double_text(wrong), rule)),
             factor => Ok(factor),
         }
     }
