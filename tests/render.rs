@@ -131,3 +131,23 @@ fn what_spark_refuses_is_refused_in_its_words() {
         assert!(refusal.reason.contains(sentence), "{name}:\n  ours  {refusal}\n  Spark {sentence}");
     }
 }
+
+#[test]
+fn the_command_writes_a_list_in_the_order_of_creation() {
+    let request = r#"{"appResource": "local:///app.py", "sparkProperties": {
+        "spark.kubernetes.container.image": "spark:test", "spark.driver.cores": 2}}"#;
+    let mut output = Vec::new();
+    render::run(request.as_bytes(), &mut output, SparkVersion::V4_3).unwrap();
+    let list: Value = serde_json::from_slice(&output).unwrap();
+    let kinds: Vec<&str> =
+        list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();
+    assert_eq!((list["apiVersion"].as_str(), list["kind"].as_str()), (Some("v1"), Some("List")));
+    assert_eq!(kinds, ["Pod", "Service", "NetworkPolicy", "ConfigMap"]);
+}
+
+#[test]
+fn the_command_says_what_is_wrong_with_a_request() {
+    let error = |request: &str| render::render(request, SparkVersion::V4_3).unwrap_err().to_string();
+    assert_eq!(error("{}"), "appResource: Must specify a primary resource (JAR or Python or R file)");
+    assert_eq!(error("["), "the request on standard input can't be read");
+}
