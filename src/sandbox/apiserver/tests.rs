@@ -1,4 +1,4 @@
-//! What the script shared with the real server cannot show: logs through a kubelet, WebSockets, shutdown, web pages.
+//! What the script shared with the real server cannot show: logs through a kubelet, web sockets, shutdown, web pages.
 
 use std::time::Duration;
 
