@@ -1,0 +1,82 @@
+//! The part of the Kubernetes API that Sparkgate and a Spark driver use, in memory, over plain HTTP.
+//!
+//! Its answers are those of kube-apiserver: the same script runs against both. It has no authentication and belongs on
+//! loopback. Not here: server-side field ownership, admission webhooks, quotas, protobuf, tables.
+
+mod admit;
+mod call;
+mod collect;
+mod discovery;
+mod failure;
+mod guard;
+mod object;
+mod options;
+mod patch;
+mod resource;
+mod route;
+mod selector;
+mod store;
+mod target;
+mod verb;
+
+use std::sync::Arc;
+
+use axum::{Router, middleware};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use failure::Answer;
+use store::Store;
+
+/// A Kubernetes API server with nothing in it but the namespaces `default` and `kube-system`. Clones are the same server.
+#[derive(Debug, Clone)]
+pub struct Apiserver {
+    store: Arc<Store>,
+    /// Ends the streams of watches and logs, which would otherwise hold up a shutdown.
+    shutdown: CancellationToken,
+}
+
+impl Default for Apiserver {
+    fn default() -> Self {
+        Self::new(CancellationToken::new())
+    }
+}
+
+impl Apiserver {
+    /// An empty server, whose streams end when `shutdown` is cancelled.
+    #[must_use]
+    pub fn new(shutdown: CancellationToken) -> Self {
+        let store = Store::new();
+        for name in ["default", "kube-system"] {
+            let made: Answer<_> = store.write(|state| {
+                let namespace = json!({ "kind": "Namespace", "apiVersion": "v1", "metadata": { "name": name } });
+                verb::create::insert(state, &resource::NAMESPACES, None, namespace)
+            });
+            if let Err(failure) = made {
+                tracing::error!(?failure, "the sandbox could not create the namespace {name}");
+            }
+        }
+        Self { store: Arc::new(store), shutdown }
+    }
+
+    /// The routes, for a server of one's own.
+    pub fn router(&self) -> Router {
+        Router::new().fallback(route::serve).layer(middleware::from_fn(guard::refuse_browsers)).with_state(self.clone())
+    }
+
+    /// Forgets all changes so far, as etcd does when it is compacted: watches and list pages of an earlier version are
+    /// answered with 410, so their clients list again.
+    pub fn compact(&self) {
+        self.store.write(store::State::compact);
+    }
+}
+
+/// Serves an empty API on `listener` until `shutdown` is cancelled.
+///
+/// # Errors
+/// Those of the listener.
+pub async fn serve(listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
+    let router = Apiserver::new(shutdown.clone()).router();
+    axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
+}

@@ -1,0 +1,57 @@
+//! Keeps web pages out. The server listens on loopback without authentication, and whoever creates a pod in the sandbox
+//! starts a process: a page in the user's browser must not be able to.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::failure::Failure;
+
+/// Refuses what a browser sends across origins (it carries `Origin`), and hosts that public DNS could point here.
+pub(super) async fn refuse_browsers(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if headers.contains_key(header::ORIGIN) && !same_origin(headers) {
+        return Failure::forbidden("requests of web pages are not served").into_response();
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    if host.is_some_and(|host| !is_local(host)) {
+        return Failure::forbidden("the Host of the request is not one of this machine").into_response();
+    }
+    next.run(request).await
+}
+
+/// Some clients send their own base address as `Origin` of a WebSocket.
+fn same_origin(headers: &HeaderMap) -> bool {
+    let value = |name| headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok());
+    match (value(header::ORIGIN), value(header::HOST)) {
+        (Some(origin), Some(host)) => origin.strip_prefix("http://") == Some(host),
+        _ => false,
+    }
+}
+
+/// An address, a name without dots, or a name inside a cluster.
+fn is_local(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let inner = [".svc", ".local", ".localhost"].iter().any(|end| name.ends_with(end));
+    !name.contains('.') || inner || name.parse::<std::net::IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn only_local_hosts() {
+        for host in ["127.0.0.1:8001", "localhost", "[::1]:80", "kubernetes.default.svc", "kubernetes", "10.0.0.1"] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in ["evil.example", "evil.example:8001", "127.0.0.1.nip.io"] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The verbs of the API, one file each.
+
+pub(super) mod bind;
+pub(super) mod create;
+pub(super) mod delete;
+pub(super) mod list;
+pub(super) mod logs;
+pub(super) mod update;
+pub(super) mod watch;

@@ -1,0 +1,151 @@
+//! DELETE of one object or of many: grace for pods that run, finalizers, preconditions.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::call::{Call, answer, list_answer};
+use super::super::failure::{Answer, Failure};
+use super::super::object::{Key, Object, list, metadata, text, timestamp};
+use super::super::selector::Selection;
+use super::super::store::State;
+
+/// What the client asks for. The propagation is always that of `Background`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in super::super) struct DeleteOptions {
+    grace_period_seconds: Option<i64>,
+    preconditions: Option<Preconditions>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    fn of(call: &Call) -> Answer<Self> {
+        let mut options: Self = if call.body.is_empty() {
+            Self::default()
+        } else {
+            let body = call.json()?;
+            serde_json::from_value(body)
+                .map_err(|error| Failure::bad_request(format!("the DeleteOptions cannot be read: {error}")))?
+        };
+        if let Some(seconds) = call.options.integer("gracePeriodSeconds")? {
+            options.grace_period_seconds = Some(seconds);
+        }
+        Ok(options)
+    }
+}
+
+pub(in super::super) fn delete(call: &Call) -> Answer<Response> {
+    let (key, options) = (call.key()?, DeleteOptions::of(call)?);
+    let (object, gone) = call.write(|state| remove(state, call.target.resource, &key, &options))?;
+    if !gone || call.target.resource.returns_deleted {
+        return Ok(answer(StatusCode::OK, &object));
+    }
+    let mut details = json!({ "name": key.name, "kind": key.plural, "uid": object.uid() });
+    if !object.resource.group.is_empty() {
+        details["group"] = object.resource.group.into();
+    }
+    let status =
+        json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details });
+    Ok(Json(status).into_response())
+}
+
+pub(in super::super) fn delete_collection(call: &Call) -> Answer<Response> {
+    let options = DeleteOptions::of(call)?;
+    let selection = Selection::new(&call.target, &call.options)?;
+    let (version, deleted) = call.write(|state| {
+        let keys: Vec<Key> = state
+            .all(selection.resource, selection.namespace.as_deref())
+            .filter(|object| selection.matches(object))
+            .map(|object| object.key())
+            .collect();
+        let deleted: Answer<Vec<_>> =
+            keys.iter().map(|key| remove(state, selection.resource, key, &options).map(|(object, _)| object)).collect();
+        deleted.map(|deleted| (state.version(), deleted))
+    })?;
+    let metadata = json!({ "resourceVersion": version.to_string() });
+    Ok(list_answer(selection.resource, &metadata, deleted.iter().map(|object| &object.json)))
+}
+
+/// Begins the end of an object, or ends it: the object as it then is, and whether it is gone.
+pub(in super::super) fn remove(
+    state: &mut State,
+    resource: &'static super::super::resource::Resource,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Answer<(Arc<Object>, bool)> {
+    let current = state.get(key).cloned().ok_or_else(|| Failure::not_found(resource, &key.name))?;
+    check_preconditions(&current, options)?;
+    let (grace, finalizers) = (grace_of(&current, options), !list(&current.value, "/metadata/finalizers").is_empty());
+    let mut value = current.value.clone();
+    let already = current.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    if grace == 0 && !finalizers && resource.plural != "namespaces" {
+        if resource.plural == "pods" {
+            mark(&mut value, already, 0);
+        }
+        return Ok((state.remove(resource, value), true));
+    }
+    // A second request can only shorten the grace.
+    if already.is_some_and(|already| grace >= already) {
+        return Ok((current, false));
+    }
+    mark(&mut value, already, grace);
+    if resource.plural == "namespaces" {
+        value["status"]["phase"] = "Terminating".into();
+    }
+    Ok((state.put(resource, value)?, false))
+}
+
+/// Writes when the object is to be gone. The time of a second request counts from the first.
+fn mark(object: &mut Value, already: Option<i64>, grace: i64) {
+    let first = already.and_then(|seconds| {
+        let end = chrono::DateTime::parse_from_rfc3339(text(object, "/metadata/deletionTimestamp")).ok()?;
+        Some(end - chrono::TimeDelta::try_seconds(seconds)? + chrono::TimeDelta::try_seconds(grace)?)
+    });
+    let end = first
+        .map_or_else(|| timestamp(grace), |end| end.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Secs, true).into());
+    let generation = object["metadata"]["generation"].as_i64();
+    let metadata = metadata(object);
+    metadata.insert("deletionTimestamp".into(), end);
+    metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    if let (Some(generation), None) = (generation, already) {
+        metadata.insert("generation".into(), (generation + 1).into());
+    }
+}
+
+/// The grace that Kubernetes grants: none but to a pod that a node runs.
+fn grace_of(object: &Object, options: &DeleteOptions) -> i64 {
+    let ended = matches!(text(&object.value, "/status/phase"), "Succeeded" | "Failed");
+    if object.resource.plural != "pods" || text(&object.value, "/spec/nodeName").is_empty() || ended {
+        return 0;
+    }
+    let own = || object.value["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+    let grace = options.grace_period_seconds.unwrap_or_else(own);
+    if grace < 0 { 1 } else { grace.min(i64::from(u32::MAX)) }
+}
+
+fn check_preconditions(current: &Object, options: &DeleteOptions) -> Answer<()> {
+    let Some(wanted) = &options.preconditions else { return Ok(()) };
+    let version = text(&current.value, "/metadata/resourceVersion");
+    let fault = match (&wanted.uid, &wanted.resource_version) {
+        (Some(uid), _) if uid != current.uid() => {
+            format!("UID in precondition: {uid}, UID in object meta: {}", current.uid())
+        }
+        (_, Some(wanted)) if wanted != version => {
+            format!("ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}")
+        }
+        _ => return Ok(()),
+    };
+    let name = text(&current.value, "/metadata/name");
+    Err(Failure::conflict(current.resource, name, &format!("Precondition failed: {fault}")))
+}
