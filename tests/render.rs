@@ -7,7 +7,11 @@
 //! hash map), and every object tells the namespace that it was created in.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -59,21 +63,45 @@ fn comparable(mut object: Value) -> Value {
     object
 }
 
-/// Compares all cases of one release, and shows both sides of those that differ.
+/// Each place where two lists of objects differ, with both values.
+fn different_leaves(built: &[Value], recorded: &[Value]) -> impl Iterator<Item = String> {
+    let (mut ours, mut sparks) = (BTreeMap::new(), BTreeMap::new());
+    for (leaves, objects) in [(&mut ours, built), (&mut sparks, recorded)] {
+        for (index, object) in objects.iter().enumerate() {
+            collect_leaves(object, format!("{index}"), leaves);
+        }
+    }
+    let places: BTreeSet<String> = ours.keys().chain(sparks.keys()).cloned().collect();
+    let show = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+    places.into_iter().filter_map(move |place| {
+        let (ours, sparks) = (ours.get(&place), sparks.get(&place));
+        (ours != sparks).then(|| format!("{place}: built {}, Spark {}", show(ours), show(sparks)))
+    })
+}
+
+/// Scalars, and empty lists and objects, by their path.
+fn collect_leaves(value: &Value, path: String, leaves: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().enumerate().for_each(|(index, item)| collect_leaves(item, format!("{path}/{index}"), leaves));
+        }
+        Value::Object(fields) if !fields.is_empty() => {
+            fields.iter().for_each(|(name, field)| collect_leaves(field, format!("{path}/{name}"), leaves));
+        }
+        leaf => {
+            leaves.insert(path, leaf.clone());
+        }
+    }
+}
+
+/// Compares all cases of one release, and shows every place where they differ.
 fn assert_same(version: &str) {
     let requests = fixture("requests.json");
     let mut differences = Vec::new();
     for (name, recorded) in fixture(&format!("spark-{version}.json")) {
         let expected: Vec<Value> = recorded.as_array().unwrap().iter().cloned().map(comparable).collect();
         match build(&request(&requests[&name]), version.parse().unwrap()) {
-            Ok(built) if built == expected => {}
-            Ok(built) => {
-                let kinds = |items: &[Value]| items.iter().map(|item| item["kind"].to_string()).collect::<Vec<_>>();
-                differences.push(format!("{name}: built {:?}, Spark {:?}", kinds(&built), kinds(&expected)));
-                for (ours, theirs) in built.iter().zip(&expected).filter(|(ours, theirs)| ours != theirs) {
-                    differences.push(format!("  ours  {ours}\n  Spark {theirs}"));
-                }
-            }
+            Ok(built) => differences.extend(different_leaves(&built, &expected).map(|leaf| format!("{name}: {leaf}"))),
             Err(refusal) => differences.push(format!("{name}: refused, but Spark takes it: {refusal}")),
         }
     }
@@ -102,4 +130,24 @@ fn what_spark_refuses_is_refused_in_its_words() {
         let sentence = case["spark"].as_str().unwrap();
         assert!(refusal.reason.contains(sentence), "{name}:\n  ours  {refusal}\n  Spark {sentence}");
     }
+}
+
+#[test]
+fn the_command_writes_a_list_in_the_order_of_creation() {
+    let request = r#"{"appResource": "local:///app.py", "sparkProperties": {
+        "spark.kubernetes.container.image": "spark:test", "spark.driver.cores": 2}}"#;
+    let mut output = Vec::new();
+    render::run(request.as_bytes(), &mut output, SparkVersion::V4_3).unwrap();
+    let list: Value = serde_json::from_slice(&output).unwrap();
+    let kinds: Vec<&str> =
+        list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();
+    assert_eq!((list["apiVersion"].as_str(), list["kind"].as_str()), (Some("v1"), Some("List")));
+    assert_eq!(kinds, ["Pod", "Service", "NetworkPolicy", "ConfigMap"]);
+}
+
+#[test]
+fn the_command_says_what_is_wrong_with_a_request() {
+    let error = |request: &str| render::render(request, SparkVersion::V4_3).unwrap_err().to_string();
+    assert_eq!(error("{}"), "appResource: Must specify a primary resource (JAR or Python or R file)");
+    assert_eq!(error("["), "the request on standard input can't be read");
 }

@@ -3,7 +3,7 @@
 use super::{Error, Gateway};
 use crate::{
     store::Record,
-    submission::{DriverState, State, SubmissionId},
+    submission::{DriverState, Outcome, State, SubmissionId},
 };
 
 /// What a status reply says.
@@ -39,6 +39,8 @@ fn status(record: Record) -> Status {
     let started = record.started_at.is_some();
     let message = match record.state {
         State::Finished | State::Running => None,
+        // As asked for: nothing to report.
+        State::Killing | State::Killed if record.reason.as_deref() == Some(Outcome::ON_REQUEST) => None,
         _ => record.message.filter(|text| !text.is_empty()).map(|text| match record.reason {
             Some(reason) if !text.contains(&reason) => format!("{reason}: {text}"),
             _ => text,

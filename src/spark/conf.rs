@@ -5,7 +5,8 @@ mod value;
 use std::collections::BTreeMap;
 
 use super::Refusal;
-pub(crate) use value::{bytes, double_text, mib};
+pub(crate) use value::{bytes, double_text};
+use value::{double, mib};
 
 /// All properties of one application. Keys begin with `spark.`; values are Spark's texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,13 +78,11 @@ impl SparkConf {
         self.get(key).map(parse).transpose()
     }
 
-    /// A factor of memory, zero or more.
-    pub(crate) fn factor(&self, key: &str) -> Result<Option<f64>, Refusal> {
-        let factor: Option<f64> = self.typed(key, "double", |text| text.parse().ok())?;
+    /// A factor of memory that passes the entry's own rule.
+    pub(crate) fn factor(&self, key: &str, passes: fn(f64) -> bool, rule: &str) -> Result<Option<f64>, Refusal> {
+        let factor: Option<f64> = self.typed(key, "double", double)?;
         match factor {
-            Some(negative) if negative < 0.0 => {
-                Err(invalid(key, &double_text(negative), "Ensure that memory overhead is non-negative"))
-            }
+            Some(wrong) if !passes(wrong) => Err(invalid(key, &double_text(wrong), rule)),
             factor => Ok(factor),
         }
     }

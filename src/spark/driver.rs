@@ -36,6 +36,7 @@ pub struct DriverObjects {
 
 /// One object beside the pod.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a driver has four of them, and they don't live long")]
 pub enum Object {
     Service(Service),
     NetworkPolicy(NetworkPolicy),
@@ -54,3 +55,6 @@ pub fn build_driver(request: &CreateSubmissionRequest, context: &SubmitContext) 
     let application = submit::prepare(request, context.version, context.submitted_at)?;
     builder::build(&DriverConf::new(application, context))
 }
+
+#[cfg(test)]
+mod tests;

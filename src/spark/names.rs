@@ -23,7 +23,7 @@ pub struct DriverNames {
     pub resource_prefix: String,
     pub driver_pod: String,
     pub driver_service: String,
-    /// The main ConfigMap, `spark-drv-<unique id>-conf-map`.
+    /// The main `ConfigMap`, `spark-drv-<unique id>-conf-map`.
     pub config_map: String,
     /// The random part of the default local directory, `/var/data/spark-<uuid>`.
     pub local_dir: Uuid,

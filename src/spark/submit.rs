@@ -44,6 +44,7 @@ pub(crate) fn prepare(
     let name = app_name(request)?;
     let mut conf = resolve_properties(request)?;
     validate::sizes(&conf)?;
+    validate::namespace(&conf)?;
     validate::runs_in_cluster(&request.main_class, version)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;

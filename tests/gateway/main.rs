@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 

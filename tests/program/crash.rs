@@ -103,8 +103,8 @@ async fn database(name: &str) -> String {
 async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
     let dir = tempfile::tempdir().unwrap();
     let server = KubeApiserver::start().await;
-    let place = Place::new(&server.client().await, server.kubeconfig()).await;
-    let _node = Node::start(&server.kubeconfig(), dir.path());
+    let place = Place::new(&server.client().await, server.file("kubeconfig")).await;
+    let _node = Node::start(&server.file("kubeconfig"), dir.path());
     let files = ["fails", "finishes", "at-once"].map(|name| dir.path().join(name));
 
     let gateway = place.serve();
@@ -133,7 +133,7 @@ async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
 #[tokio::test]
 async fn a_kill_asked_of_a_gateway_that_dies_is_carried_out_by_the_next() {
     let server = KubeApiserver::start().await;
-    let place = Place::new(&server.client().await, server.kubeconfig()).await;
+    let place = Place::new(&server.client().await, server.file("kubeconfig")).await;
     let gateway = place.serve();
     // Nothing ever runs this one: its pod waits for a node that isn't there.
     let body = json!({"spark.kubernetes.namespace": place.namespace, "spark.kubernetes.container.image": "spark",

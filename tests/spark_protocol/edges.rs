@@ -2,6 +2,7 @@
 
 use axum::{body::Body, http::Request};
 use sparkgate::spark::SparkVersion;
+use sqlx::PgPool;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{BODY_LIMIT, ask, face, send};
@@ -10,9 +11,9 @@ fn get(target: &str) -> axum::http::request::Builder {
     Request::builder().uri(target)
 }
 
-#[tokio::test]
-async fn every_answer_has_the_requests_id() {
-    let face = face(SparkVersion::V4_3);
+#[sqlx::test]
+async fn every_answer_has_the_requests_id(pool: PgPool) {
+    let face = face(SparkVersion::V4_3, pool).await;
     let given = get("/livez").header("x-request-id", "abc-1.2:3_4").body(Body::empty()).unwrap();
     assert_eq!(send(&face, given).await.header("x-request-id"), Some("abc-1.2:3_4"));
     for odd in ["", "a b", "a\"b", "é", &"x".repeat(129)] {
@@ -23,9 +24,9 @@ async fn every_answer_has_the_requests_id() {
     }
 }
 
-#[tokio::test]
-async fn a_body_without_an_announced_length_is_bounded_too() {
-    let face = face(SparkVersion::V4_3);
+#[sqlx::test]
+async fn a_body_without_an_announced_length_is_bounded_too(pool: PgPool) {
+    let face = face(SparkVersion::V4_3, pool).await;
     let chunks = (0..100).map(|_| Ok::<_, std::io::Error>(vec![b' '; BODY_LIMIT / 10]));
     let body = Body::from_stream(futures::stream::iter(chunks));
     let request = Request::post("/v1/submissions/create").body(body).unwrap();
@@ -35,9 +36,9 @@ async fn a_body_without_an_announced_length_is_bounded_too() {
     assert!(message.contains("(2048 bytes)") && message.contains("spark.master.rest.maxRequestBodySize"), "{message}");
 }
 
-#[tokio::test]
-async fn a_body_that_breaks_off_is_the_clients_fault() {
-    let face = face(SparkVersion::V4_3);
+#[sqlx::test]
+async fn a_body_that_breaks_off_is_the_clients_fault(pool: PgPool) {
+    let face = face(SparkVersion::V4_3, pool).await;
     let broken = futures::stream::iter([Ok(b"{".to_vec()), Err(std::io::Error::other("gone"))]);
     let request = Request::post("/v1/submissions/create").body(Body::from_stream(broken)).unwrap();
     let answer = send(&face, request).await;
@@ -45,9 +46,9 @@ async fn a_body_that_breaks_off_is_the_clients_fault() {
     assert!(answer.json()["message"].as_str().unwrap().contains("gone"), "{answer:?}");
 }
 
-#[tokio::test]
-async fn a_head_tells_the_length_of_the_get() {
-    let face = face(SparkVersion::V4_3);
+#[sqlx::test]
+async fn a_head_tells_the_length_of_the_get(pool: PgPool) {
+    let face = face(SparkVersion::V4_3, pool).await;
     let path = "/v1/submissions/status/driver-1-1";
     let whole = ask(&face, "GET", path, Vec::new()).await;
     let head = ask(&face, "HEAD", path, Vec::new()).await;
@@ -55,9 +56,9 @@ async fn a_head_tells_the_length_of_the_get() {
     assert_eq!((head.status, head.body.as_str(), head.header("content-length")), (200, "", Some(length.as_str())));
 }
 
-#[tokio::test]
-async fn a_page_shows_markup_as_text() {
-    let face = face(SparkVersion::V4_3);
+#[sqlx::test]
+async fn a_page_shows_markup_as_text(pool: PgPool) {
+    let face = face(SparkVersion::V4_3, pool).await;
     let request = get("/v1/submissions/create/'&x?q=1").header("host", "<b>").body(Body::empty()).unwrap();
     let answer = send(&face, request).await;
     assert_eq!(answer.status, 405);
@@ -68,17 +69,17 @@ async fn a_page_shows_markup_as_text() {
     );
 }
 
-#[tokio::test]
-async fn the_process_is_alive() {
-    let answer = ask(&face(SparkVersion::V3_5), "GET", "/livez", Vec::new()).await;
+#[sqlx::test]
+async fn the_process_is_alive(pool: PgPool) {
+    let answer = ask(&face(SparkVersion::V3_5, pool).await, "GET", "/livez", Vec::new()).await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
 }
 
-#[tokio::test]
-async fn the_status_line_of_468_repeats_the_number() {
+#[sqlx::test]
+async fn the_status_line_of_468_repeats_the_number(pool: PgPool) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut client = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let server = tokio::spawn(async move { axum::serve(listener, face(SparkVersion::V4_3)).await });
+    let server = tokio::spawn(async move { axum::serve(listener, face(SparkVersion::V4_3, pool).await).await });
     client.write_all(b"GET /v2 HTTP/1.1\r\nHost: master\r\nConnection: close\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();

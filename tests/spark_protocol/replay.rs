@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 use sparkgate::spark::SparkVersion;
+use sqlx::PgPool;
 
 use crate::support::{Answer, ask, face};
 
 /// Where the gateway means to differ, and the status of its answer. Everything else must be the same.
-const DIFFERENT: [(&str, u16); 15] = [
+const DIFFERENT: [(&str, u16); 17] = [
     // Spark fails on these (HTTP 500 and a page), though the client is at fault. The answer here is an `ErrorResponse`.
     ("create: cores with spaces", 400),
     ("fractional driver cores", 400),
@@ -20,6 +21,9 @@ const DIFFERENT: [(&str, u16); 15] = [
     // Spark takes these, and then can't start the driver.
     ("null argument", 400),
     ("null environment variable", 400),
+    // Nothing to run, or something that only the client has: told at once instead of by a failed driver.
+    ("create: empty strings", 400),
+    ("create: scalar for a string field", 400),
     // Spark is said to know no such class, as for any other class that is no message.
     ("the message's base", 400),
     // TRACE would give back the request's headers.
@@ -54,18 +58,18 @@ impl Recorded {
     }
 }
 
-#[tokio::test]
-async fn answers_as_spark_3_5_9() {
-    replay(include_str!("recorded-3.5.9.json"), "3.5.9").await;
+#[sqlx::test]
+async fn answers_as_spark_3_5_9(pool: PgPool) {
+    replay(include_str!("recorded-3.5.9.json"), "3.5.9", pool).await;
 }
 
-#[tokio::test]
-async fn answers_as_spark_4_3_0() {
-    replay(include_str!("recorded-4.3.0.json"), "4.3.0").await;
+#[sqlx::test]
+async fn answers_as_spark_4_3_0(pool: PgPool) {
+    replay(include_str!("recorded-4.3.0.json"), "4.3.0", pool).await;
 }
 
-async fn replay(recorded: &str, version: &str) {
-    let face = face(version.parse::<SparkVersion>().unwrap());
+async fn replay(recorded: &str, version: &str, pool: PgPool) {
+    let face = face(version.parse::<SparkVersion>().unwrap(), pool).await;
     let records: Vec<Recorded> = serde_json::from_str(recorded).unwrap();
     let good = records[0].body();
     let mut ids = Vec::new();

@@ -1,25 +1,36 @@
 //! A router to ask, and its answers.
 
+use std::collections::{BTreeMap, HashSet};
+
 use axum::{Router, body::Body, http::Request};
 use http_body_util::BodyExt;
 use sparkgate::{
     api::{HttpSettings, router},
-    service::Gateway,
+    cluster::{Cluster, Seen},
+    sandbox::apiserver::Apiserver,
+    service::{Gateway, SparkSettings},
     spark::SparkVersion,
+    store::Store,
 };
-use tower::ServiceExt;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, ServiceExt, util::MapRequestLayer};
 
 /// As the recorded masters were set.
 pub(crate) const BODY_LIMIT: usize = 2048;
 
-pub(crate) fn face(version: SparkVersion) -> Router {
-    let settings = HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
-    router(gateway(version), settings)
-}
-
-// TO FILL IN: a `Gateway` of the real service, on a database of the test's own.
-fn gateway(version: SparkVersion) -> Gateway {
-    Gateway::stand_in(version)
+/// The routes over the real service on the test's database. Its cluster is one in memory that nobody works on, so what is
+/// submitted stays queued.
+pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
+    let cluster = Apiserver::new(CancellationToken::new()).router();
+    let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
+    let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
+    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
+    let spark = SparkSettings { version, defaults, user: "tester".to_owned() };
+    let gateway = Gateway::new(Store::new(pool), cluster, spark);
+    // As after the first list of the watch.
+    gateway.seen(Seen::Listed { namespace: None, pods: HashSet::new() }).await;
+    router(gateway, HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() })
 }
 
 /// An answer as it is compared.

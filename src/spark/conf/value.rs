@@ -34,6 +34,16 @@ fn scaled(text: &str, default_unit: i64) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
+/// A number as `Double.parseDouble` reads it: a type suffix (`0.5f`) passes, other words than `NaN` and `Infinity` don't.
+pub(crate) fn double(text: &str) -> Option<f64> {
+    let number = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
+    match text.trim_start_matches(['+', '-']) {
+        "NaN" | "Infinity" => text.parse().ok(),
+        _ if number.ends_with(|c: char| c.is_ascii_digit() || c == '.') => number.parse().ok(),
+        _ => None,
+    }
+}
+
 /// A double in the words of `Double.toString`: `0.1`, `2.0`, `1.0E-4`.
 pub(crate) fn double_text(value: f64) -> String {
     if value == 0.0 || (1e-3..1e7).contains(&value.abs()) {
@@ -61,6 +71,12 @@ mod tests {
         for wrong in ["1.5g", "", "g", "1x", "one", "9999999p"] {
             assert_eq!(mib(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn doubles_are_read_as_java_reads_them() {
+        assert_eq!(["0.5f", "1e-1", "2d", ".5", "+3."].map(double), [0.5, 0.1, 2.0, 0.5, 3.0].map(Some));
+        assert_eq!(["inf", "nan", "f", "", "0.5fd", "1_0"].map(double), [None; 6]);
     }
 
     #[test]

@@ -82,8 +82,9 @@ impl FeatureStep for DriverService<'_> {
 
     fn additional_resources(&self) -> Vec<Object> {
         let mut metadata = object_meta(self.conf, &self.conf.names.driver_service);
-        let mut labels = self.conf.with_prefix("spark.kubernetes.driver.service.label.");
-        labels.extend(self.conf.app_selector());
+        // As in Spark, the user's labels win here, even over the selector.
+        let mut labels = self.conf.app_selector();
+        labels.extend(self.conf.with_prefix("spark.kubernetes.driver.service.label."));
         metadata.labels = Some(labels);
         let annotations = self.conf.with_prefix("spark.kubernetes.driver.service.annotation.");
         metadata.annotations = Some(annotations).filter(|annotations| !annotations.is_empty());

@@ -20,15 +20,15 @@ fn names(app_name: &str) -> DriverNames {
 fn every_name_follows_sparks_pattern() {
     let names = names("Spark Pi");
     assert_eq!(names.app_id, "spark-0123456789ab4def8123456789abcdef");
-    assert_eq!(names.resource_prefix, "spark-pi-1a02ffa1fc63a65b");
-    assert_eq!(names.driver_pod, "spark-pi-1a02ffa1fc63a65b-driver");
-    assert_eq!(names.driver_service, "spark-pi-1a02ffa1fc63a65b-driver-svc");
-    assert_eq!(names.config_map, "spark-drv-b00001a1fc63a65b-conf-map");
+    assert_eq!(names.resource_prefix, "spark-pi-1a02ffa1fc63aa5b");
+    assert_eq!(names.driver_pod, "spark-pi-1a02ffa1fc63aa5b-driver");
+    assert_eq!(names.driver_service, "spark-pi-1a02ffa1fc63aa5b-driver-svc");
+    assert_eq!(names.config_map, "spark-drv-b00001a1fc63aa5b-conf-map");
 }
 
 #[test]
 fn application_names_are_sanitised_as_spark_does() {
-    let id = "1a02ffa1fc63a65b";
+    let id = "1a02ffa1fc63aa5b";
     let cases = [
         ("My App.Name_1", format!("my-app-name-1-{id}"), "my-app-name-1"),
         ("9lives", format!("xlives-{id}"), "9lives"),
@@ -55,8 +55,8 @@ fn a_service_name_over_63_characters_gives_way_to_a_short_one() {
     let prefix_of_52 = "a".repeat(35);
     assert_eq!(names(&prefix_of_52).driver_service.len(), 63);
     let long = names(&"a".repeat(36));
-    assert_eq!(long.driver_service, "spark-c00001a1fc63a65b-driver-svc");
-    assert_eq!(long.driver_pod, format!("{}-1a02ffa1fc63a65b-driver", "a".repeat(36)));
+    assert_eq!(long.driver_service, "spark-c00001a1fc63aa5b-driver-svc");
+    assert_eq!(long.driver_pod, format!("{}-1a02ffa1fc63aa5b-driver", "a".repeat(36)));
 }
 
 #[test]

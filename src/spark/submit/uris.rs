@@ -20,18 +20,27 @@ pub(super) fn resolve_all(conf: &mut SparkConf) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses what Spark calls local and resolvable: a URI without a scheme, or with `file`.
+/// Refuses what Spark calls local and resolvable: a URI without a scheme, or with `file`. To Spark, text that isn't a
+/// URI at all is the name of a local file.
 pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
-    match scheme(uri) {
-        Some(scheme) if !scheme.eq_ignore_ascii_case("file") => Ok(()),
-        _ => Err(Refusal::field(
-            field,
-            format!(
-                "Please specify {UPLOAD_PATH} property. But nothing here can upload `{uri}` from your disk: use local:// \
-                 for a file inside the image, or a URI that the driver can fetch (https, s3a, hdfs, …)."
-            ),
-        )),
-    }
+    let hint = match scheme(uri) {
+        Some(scheme) if scheme.eq_ignore_ascii_case("file") => "",
+        Some(_) if is_legal(uri) => return Ok(()),
+        Some(_) => " (To Spark it is not a URI: write a space as %20.)",
+        None => "",
+    };
+    Err(Refusal::field(
+        field,
+        format!(
+            "Please specify {UPLOAD_PATH} property. But nothing here can upload `{uri}` from your disk: use local:// for \
+             a file inside the image, or a URI that the driver can fetch (https, s3a, hdfs, …).{hint}"
+        ),
+    ))
+}
+
+/// Whether `java.net.URI` would take all characters.
+fn is_legal(uri: &str) -> bool {
+    uri.chars().all(|c| !c.is_whitespace() && !c.is_control() && !"\"<>\\^`{|}".contains(c))
 }
 
 /// With an upload path Spark would upload, so its sentence would mislead.

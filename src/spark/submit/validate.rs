@@ -36,7 +36,9 @@ pub(super) fn sizes(conf: &SparkConf) -> Result<(), Refusal> {
     positive(conf, "spark.executor.memory", memory, "Executor memory must be a positive number")?;
     positive(conf, "spark.driver.cores", count, "Driver cores must be a positive number")?;
     positive(conf, "spark.executor.cores", count, "Executor cores must be a positive number")?;
-    if conf.boolean("spark.dynamicAllocation.enabled")? != Some(true) {
+    // Read leniently here: any other word than `true` is for the driver to refuse.
+    let dynamic = conf.get("spark.dynamicAllocation.enabled").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+    if !dynamic {
         positive(conf, "spark.executor.instances", count, "Number of executors must be a positive number")?;
     }
     Ok(())
@@ -72,6 +74,17 @@ pub(super) fn runs_in_cluster(main_class: &str, version: SparkVersion) -> Result
         _ => return Ok(()),
     };
     Err(Refusal::field("mainClass", reason))
+}
+
+/// An empty namespace names none; Spark's Kubernetes client then refuses to send anything.
+pub(super) fn namespace(conf: &SparkConf) -> Result<(), Refusal> {
+    match conf.get("spark.kubernetes.namespace") {
+        Some("") => Err(Refusal::property(
+            "spark.kubernetes.namespace",
+            "namespace not specified for an operation requiring one.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn identity(conf: &SparkConf, proxy_user: Option<&str>) -> Result<(), Refusal> {

@@ -18,11 +18,14 @@ pub(super) struct DriverMemory {
 impl DriverMemory {
     pub(super) fn new(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
         let heap_mib = conf.mib("spark.driver.memory")?.unwrap_or(1024);
-        let default_factor = conf.factor(FACTOR)?.unwrap_or(match conf.app.resource {
+        let common = conf.factor(FACTOR, |factor| factor >= 0.0, "Ensure that memory overhead is non-negative")?;
+        let default_factor = common.unwrap_or(match conf.app.resource {
             MainAppResource::Java(_) => JVM_FACTOR,
             MainAppResource::Python(_) | MainAppResource::R(_) => NON_JVM_FACTOR,
         });
-        let factor = conf.factor("spark.driver.memoryOverheadFactor")?.unwrap_or(default_factor);
+        let rule = "Ensure that memory overhead is a double greater than 0";
+        let factor = conf.factor("spark.driver.memoryOverheadFactor", |factor| factor > 0.0, rule)?;
+        let factor = factor.unwrap_or(default_factor);
         let least_mib = match conf.version >= SparkVersion::V4_0 {
             true => conf.mib("spark.driver.minMemoryOverhead")?.unwrap_or(MIN_OVERHEAD_MIB),
             false => MIN_OVERHEAD_MIB,
