@@ -1,1 +1,54 @@
-//! api
+//! The HTTP face: routes and what surrounds every request. Handlers translate; the service below decides.
+
+use std::time::Duration;
+
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+    routing::get,
+};
+
+use crate::service::Gateway;
+
+mod catch_panic;
+mod health;
+mod openapi;
+mod request_log;
+mod spark;
+
+pub use openapi::openapi;
+
+/// What the HTTP face may spend on one request.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// The largest body of a create request, in bytes: `spark.master.rest.maxRequestBodySize`, 100 MiB by default.
+    pub max_request_body_bytes: usize,
+    /// How long a request may take to arrive, and then again to be answered.
+    pub request_timeout: Duration,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self { max_request_body_bytes: 100 << 20, request_timeout: Duration::from_secs(30) }
+    }
+}
+
+#[derive(Clone)]
+struct AppState {
+    gateway: Gateway,
+    settings: HttpSettings,
+}
+
+/// All that is served on the gateway's port. What no route names is Spark's: its protocol has an answer to any path.
+pub fn router(gateway: Gateway, settings: HttpSettings) -> Router {
+    let version = gateway.spark_version();
+    let state = AppState { gateway, settings };
+    Router::new()
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .fallback(spark::serve)
+        // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
+        .layer(from_fn_with_state(version, catch_panic::catch_panic))
+        .layer(from_fn(request_log::request_log))
+        .with_state(state)
+}

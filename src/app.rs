@@ -1,1 +1,11 @@
-//! app
+//! Composition: the commands of the program, their settings, and what runs together.
+
+mod cli;
+mod dev;
+pub mod render;
+mod sandbox;
+mod serve;
+mod settings;
+mod telemetry;
+
+pub use cli::{Cli, run};

@@ -1,1 +1,16 @@
-fn main() {}
+//! The `sparkgate` program.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use sparkgate::app::{Cli, run};
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sparkgate: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,60 @@
-//! service
+//! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
+//! Spark's contract.
+
+mod create;
+mod error;
+mod health;
+mod kill;
+mod launch;
+mod observe;
+mod settings;
+mod status;
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
+
+pub use error::{Error, chain};
+pub use health::{Readiness, WatchHealth};
+pub use settings::SparkSettings;
+pub use status::{Status, Worker};
+
+/// The gateway's use cases on one database and one cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    store: Store,
+    cluster: Cluster,
+    spark: Arc<SparkSettings>,
+    /// Names this process in claims.
+    worker: Uuid,
+    /// Rung when there may be something to launch or to kill.
+    wake: Arc<Notify>,
+    watch: Arc<WatchHealth>,
+}
+
+impl Gateway {
+    pub fn new(store: Store, cluster: Cluster, spark: SparkSettings) -> Self {
+        let watch = WatchHealth::new(cluster.namespaces().len().max(1));
+        Self {
+            store,
+            cluster,
+            spark: Arc::new(spark),
+            worker: Uuid::new_v4(),
+            wake: Arc::new(Notify::new()),
+            watch: Arc::new(watch),
+        }
+    }
+
+    /// The release whose contract drivers follow and that replies name.
+    pub fn spark_version(&self) -> SparkVersion {
+        self.spark.version
+    }
+
+    /// Waits until there may be work to claim. A ring that comes between two calls isn't lost.
+    pub async fn work_may_be_due(&self) {
+        self.wake.notified().await;
+    }
+}

@@ -1,13 +1,50 @@
 //! Spark's contract, pure: a request in, Kubernetes objects out. No I/O, no clock, no randomness.
+//!
+//! What `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM happens here in three moves: `submit`
+//! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
+//! driver, and `driver` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] says which steps and
+//! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/render.rs`).
+//!
+//! ```
+//! use chrono::DateTime;
+//! use sparkgate::spark::{
+//!     CreateSubmissionRequest, DriverNames, NameEntropy, SparkVersion, SubmitContext, build_driver,
+//! };
+//! use uuid::Uuid;
+//!
+//! let request = CreateSubmissionRequest {
+//!     app_resource: "local:///opt/spark/examples/src/main/python/pi.py".to_owned(),
+//!     spark_properties: [("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())].into(),
+//!     ..Default::default()
+//! };
+//! // The caller brings time and randomness, and keeps the names: the same names give the same objects.
+//! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
+//! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
+//! let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
+//! let context = SubmitContext { version: SparkVersion::V4_3, names, submitted_at, user: "spark".to_owned() };
+//!
+//! let driver = build_driver(&request, &context)?;
+//! assert_eq!(driver.pod.metadata.name.as_deref(), Some("pi-py-0000009b7ca98f2e-driver"));
+//! assert_eq!(driver.resources.len(), 3); // Service, NetworkPolicy, ConfigMap
+//! # Ok::<(), sparkgate::spark::Refusal>(())
+//! ```
 
+mod conf;
+mod defaults;
 mod driver;
+mod features;
 mod names;
+mod properties;
 mod refusal;
 mod request;
+pub mod rest;
+mod submit;
+mod unsupported;
 mod version;
 
+pub use defaults::parse_properties;
 pub use driver::{DriverObjects, Object, SubmitContext, build_driver};
-pub use names::DriverNames;
+pub use names::{DriverNames, NameEntropy};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use version::SparkVersion;
+pub use version::{SparkVersion, UnknownSparkVersion};

@@ -1,12 +1,18 @@
 //! From a request to the driver's objects.
 
+mod builder;
+mod conf;
+mod config_map;
+
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Pod, Secret, Service},
     networking::v1::NetworkPolicy,
 };
 
-use super::{CreateSubmissionRequest, DriverNames, Refusal, SparkVersion};
+use super::{CreateSubmissionRequest, DriverNames, Refusal, SparkVersion, submit};
+pub(crate) use builder::SparkPod;
+pub(crate) use conf::DriverConf;
 
 /// What a submission depends on besides the request itself.
 #[derive(Debug, Clone)]
@@ -24,11 +30,13 @@ pub struct SubmitContext {
 pub struct DriverObjects {
     pub namespace: String,
     pub pod: Pod,
+    /// What the feature steps made, in their order; the main `ConfigMap` comes last.
     pub resources: Vec<Object>,
 }
 
 /// One object beside the pod.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a driver has four of them, and they don't live long")]
 pub enum Object {
     Service(Service),
     NetworkPolicy(NetworkPolicy),
@@ -38,9 +46,15 @@ pub enum Object {
 
 /// Builds the objects that `spark-submit --master k8s:// --deploy-mode cluster` would create.
 ///
+/// The same request and context give the same objects. Every object carries its namespace; none carries an owner
+/// reference, since the pod's uid is not known before it exists.
+///
 /// # Errors
 /// A [`Refusal`] where Spark would refuse, or where the request asks for a feature step that isn't there.
 pub fn build_driver(request: &CreateSubmissionRequest, context: &SubmitContext) -> Result<DriverObjects, Refusal> {
-    let _ = (request, context);
-    Err(Refusal::field("appResource", "not built yet"))
+    let application = submit::prepare(request, context.version, context.submitted_at)?;
+    builder::build(&DriverConf::new(application, context))
 }
+
+#[cfg(test)]
+mod tests;

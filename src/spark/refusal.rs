@@ -18,6 +18,11 @@ impl Refusal {
 
     /// A Spark property at fault.
     pub fn property(key: &str, reason: impl Into<String>) -> Self {
-        Self::field(format!("sparkProperties[\"{key}\"]"), reason)
+        Self::field(Self::property_field(key), reason)
+    }
+
+    /// The name of a Spark property as a field of the request.
+    pub(crate) fn property_field(key: &str) -> String {
+        format!("sparkProperties[\"{key}\"]")
     }
 }

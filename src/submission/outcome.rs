@@ -14,12 +14,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The reason of a submission that was killed through Sparkgate.
+    pub const ON_REQUEST: &'static str = "Killed";
+
     pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
         Self { state, exit_code: None, reason: Some(reason.to_owned()), message: message.into() }
     }
 
     /// The driver ended because someone asked Sparkgate for it.
     pub fn killed_on_request() -> Self {
-        Self::new(State::Killed, "Killed", "killed on request")
+        Self::new(State::Killed, Self::ON_REQUEST, "killed on request")
     }
 }

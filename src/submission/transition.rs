@@ -63,7 +63,11 @@ fn ended(killing: bool, seen: &Observation, exit_code: i32, reason: Option<Strin
         code => (State::Failed, with(format!("the driver exited with code {code}{named}"))),
     };
     // The pod's own reason (Evicted, DeadlineExceeded) says more than the container's "Error".
-    let reason = if state == State::Failed { seen.reason.clone().or(reason) } else { reason };
+    let reason = match state {
+        State::Failed => seen.reason.clone().or(reason),
+        State::Killed if killing => Some(Outcome::ON_REQUEST.to_owned()),
+        _ => reason,
+    };
     Outcome { state, exit_code: Some(exit_code), reason, message }
 }
 

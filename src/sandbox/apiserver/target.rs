@@ -64,23 +64,24 @@ impl Target {
 mod tests {
     use super::*;
 
-    fn parts(path: &str) -> Option<(&str, Option<String>, Option<String>, Option<String>)> {
-        Target::parse(path).map(|target| (target.resource.plural, target.namespace, target.name, target.subresource))
+    /// The parts that are there, joined by spaces.
+    fn parts(path: &str) -> Option<String> {
+        let target = Target::parse(path)?;
+        let plural = Some(target.resource.plural.to_owned());
+        let parts: Vec<String> =
+            [plural, target.namespace, target.name, target.subresource].into_iter().flatten().collect();
+        Some(parts.join(" "))
     }
 
     #[test]
     fn every_form_of_path() {
-        let some = |text: &str| Some(text.to_owned());
         for (path, expected) in [
-            ("/api/v1/pods", Some(("pods", None, None, None))),
-            ("/api/v1/namespaces/a/pods/b/log", Some(("pods", some("a"), some("b"), some("log")))),
-            ("/api/v1/namespaces/a", Some(("namespaces", None, some("a"), None))),
-            ("/api/v1/namespaces/a/status", Some(("namespaces", None, some("a"), some("status")))),
-            ("/api/v1/nodes/n%2e1", Some(("nodes", None, some("n.1"), None))),
-            (
-                "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/b",
-                Some(("networkpolicies", some("a"), some("b"), None)),
-            ),
+            ("/api/v1/pods", Some("pods")),
+            ("/api/v1/namespaces/a/pods/b/log", Some("pods a b log")),
+            ("/api/v1/namespaces/a", Some("namespaces a")),
+            ("/api/v1/namespaces/a/status", Some("namespaces a status")),
+            ("/api/v1/nodes/n%2e1", Some("nodes n.1")),
+            ("/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/b", Some("networkpolicies a b")),
             ("/api/v1/pods/b", None),
             ("/api/v1/namespaces/a/nodes", None),
             ("/api/v1/namespaces/a/pods/b/c/d", None),
@@ -88,7 +89,7 @@ mod tests {
             ("/apis/apps/v1/deployments", None),
             ("/api/v1", None),
         ] {
-            assert_eq!(parts(path), expected, "{path}");
+            assert_eq!(parts(path).as_deref(), expected, "{path}");
         }
     }
 }

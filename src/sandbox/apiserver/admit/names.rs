@@ -81,7 +81,7 @@ pub(super) fn check_label_value(field: &str, value: &str) -> Vec<Cause> {
     causes
 }
 
-/// The faults of a key of a ConfigMap or Secret.
+/// The faults of a key of a `ConfigMap` or `Secret`.
 pub(super) fn check_data_key(field: &str, key: &str) -> Vec<Cause> {
     let valid = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
     let mut causes = Vec::new();

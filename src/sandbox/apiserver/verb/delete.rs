@@ -9,8 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::call::{Call, answer, list_answer};
+use super::super::collect::end_namespace;
 use super::super::failure::{Answer, Failure};
 use super::super::object::{Key, Object, list, metadata, text, timestamp};
+use super::super::resource::Resource;
 use super::super::selector::Selection;
 use super::super::store::State;
 
@@ -31,23 +33,28 @@ struct Preconditions {
 
 impl DeleteOptions {
     fn of(call: &Call) -> Answer<Self> {
-        let mut options: Self = if call.body.is_empty() {
-            Self::default()
-        } else {
-            let body = call.json()?;
-            serde_json::from_value(body)
-                .map_err(|error| Failure::bad_request(format!("the DeleteOptions cannot be read: {error}")))?
-        };
-        if let Some(seconds) = call.options.integer("gracePeriodSeconds")? {
-            options.grace_period_seconds = Some(seconds);
+        // The query counts only where there is no body.
+        if call.body.is_empty() {
+            return Ok(Self { grace_period_seconds: call.options.integer("gracePeriodSeconds")?, preconditions: None });
         }
-        Ok(options)
+        serde_json::from_value(call.json()?)
+            .map_err(|error| Failure::bad_request(format!("the DeleteOptions cannot be read: {error}")))
     }
 }
 
 pub(in super::super) fn delete(call: &Call) -> Answer<Response> {
     let (key, options) = (call.key()?, DeleteOptions::of(call)?);
-    let (object, gone) = call.write(|state| remove(state, call.target.resource, &key, &options))?;
+    if key.plural == "namespaces" && matches!(key.name.as_str(), "default" | "kube-system") {
+        let message = format!("namespaces \"{}\" is forbidden: this namespace may not be deleted", key.name);
+        return Err(Failure::forbidden(message));
+    }
+    let (object, gone) = call.write(|state| {
+        let removed = remove(state, call.target.resource, &key, &options)?;
+        if call.target.resource.plural == "namespaces" {
+            end_namespace(state, &key.name);
+        }
+        Ok(removed)
+    })?;
     if !gone || call.target.resource.returns_deleted {
         return Ok(answer(StatusCode::OK, &object));
     }
@@ -80,7 +87,7 @@ pub(in super::super) fn delete_collection(call: &Call) -> Answer<Response> {
 /// Begins the end of an object, or ends it: the object as it then is, and whether it is gone.
 pub(in super::super) fn remove(
     state: &mut State,
-    resource: &'static super::super::resource::Resource,
+    resource: &'static Resource,
     key: &Key,
     options: &DeleteOptions,
 ) -> Answer<(Arc<Object>, bool)> {
@@ -91,7 +98,9 @@ pub(in super::super) fn remove(
     let already = current.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
     if grace == 0 && !finalizers && resource.plural != "namespaces" {
         if resource.plural == "pods" {
+            // As in Kubernetes, watches see a pod marked before they see it gone.
             mark(&mut value, already, 0);
+            state.put(resource, value.clone())?;
         }
         return Ok((state.remove(resource, value), true));
     }
@@ -136,16 +145,17 @@ fn grace_of(object: &Object, options: &DeleteOptions) -> i64 {
 
 fn check_preconditions(current: &Object, options: &DeleteOptions) -> Answer<()> {
     let Some(wanted) = &options.preconditions else { return Ok(()) };
-    let version = text(&current.value, "/metadata/resourceVersion");
-    let fault = match (&wanted.uid, &wanted.resource_version) {
-        (Some(uid), _) if uid != current.uid() => {
-            format!("UID in precondition: {uid}, UID in object meta: {}", current.uid())
-        }
-        (_, Some(wanted)) if wanted != version => {
-            format!("ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}")
-        }
+    let record = |pointer| text(&current.value, pointer);
+    let mismatch = |what: &str, wanted: &str, record: &str, how: &str| {
+        format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({record}). The object might have been {how}"
+        )
+    };
+    let (uid, version) = (current.uid(), record("/metadata/resourceVersion"));
+    let why = match (&wanted.uid, &wanted.resource_version) {
+        (Some(wanted), _) if wanted != uid => mismatch("UID", wanted, uid, "deleted and then recreated"),
+        (_, Some(wanted)) if wanted != version => mismatch("ResourceVersion", wanted, version, "modified"),
         _ => return Ok(()),
     };
-    let name = text(&current.value, "/metadata/name");
-    Err(Failure::conflict(current.resource, name, &format!("Precondition failed: {fault}")))
+    Err(Failure::conflict(current.resource, record("/metadata/name"), &why))
 }

@@ -63,7 +63,7 @@ pub(in super::super) fn list(call: &Call) -> Answer<Response> {
         "Exact" => version,
         other => return Err(Failure::bad_request(format!("resourceVersionMatch: Unsupported value: \"{other}\""))),
     };
-    let asked = exact.or(from.as_ref().map(|from| from.version));
+    let asked = exact.or_else(|| from.as_ref().map(|from| from.version));
     let (version, found) = call.server.store.read(|state| {
         check_not_ahead(state, version.max(asked))?;
         let version = asked.unwrap_or_else(|| state.version());

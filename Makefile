@@ -1,0 +1,30 @@
+# Thin names for what scripts/ and cargo do.
+.DEFAULT_GOAL := help
+.PHONY: help demo dev test check deny openapi fmt
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## build, start everything on this machine, run a real Spark job, show its outcome
+	@scripts/demo
+
+dev: ## the gateway on 127.0.0.1:6066 with a private Postgres and the sandbox cluster, until Ctrl-C
+	@scripts/dev
+
+test: ## all tests, against real parts; ARGS go to cargo test: make test ARGS="--test layers"
+	@scripts/test $(ARGS)
+
+check: ## formatting, clippy and rustdoc, warnings denied
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
+
+deny: ## duplicate crates, licences and sources of the dependencies
+	@scripts/deny
+
+openapi: ## write the API description to openapi/
+	cargo run --quiet -- openapi > openapi/sparkgate.json.new
+	mv openapi/sparkgate.json.new openapi/sparkgate.json
+
+fmt: ## format the code
+	cargo fmt

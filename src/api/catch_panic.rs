@@ -1,0 +1,63 @@
+//! A panic costs one request, not its connection.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::Response,
+};
+use futures::FutureExt;
+
+use super::{request_log::RequestId, spark};
+use crate::spark::SparkVersion;
+
+/// Answers 500 with the request's id. The panic's place and text are printed by the panic hook.
+pub(super) async fn catch_panic(
+    State(version): State<SparkVersion>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => {
+            tracing::error!("a request handler panicked");
+            let message = spark::internal_error(&id);
+            spark::error(StatusCode::INTERNAL_SERVER_ERROR, message, version)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{
+        Router,
+        body::Body,
+        middleware::{from_fn, from_fn_with_state},
+    };
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::api::request_log::request_log;
+
+    #[tokio::test]
+    async fn the_client_gets_an_id_and_not_the_text() {
+        let router: Router = Router::new()
+            .fallback(async || -> StatusCode { panic!("secret") })
+            .layer(from_fn_with_state(SparkVersion::V4_3, catch_panic))
+            .layer(from_fn(request_log));
+        let request = Request::builder().header("x-request-id", "r-1").body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!(
+            (response.status(), &response.headers()["x-request-id"]),
+            (500.try_into().unwrap(), &"r-1".parse().unwrap())
+        );
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert!(body.contains("Internal server error") && body.contains("r-1") && !body.contains("secret"), "{body}");
+    }
+}

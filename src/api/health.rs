@@ -1,0 +1,34 @@
+//! Probes of the process itself, for Kubernetes and load balancers. They are no part of Spark's protocol.
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+
+use super::AppState;
+use crate::service::Readiness;
+
+/// The process answers.
+#[utoipa::path(
+    get, path = "/livez", tag = "Probes",
+    responses((status = 200, description = "The process runs", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn livez() -> &'static str {
+    "ok"
+}
+
+/// Submissions can be taken and followed: the database answers and the cluster is being watched.
+#[utoipa::path(
+    get, path = "/readyz", tag = "Probes",
+    responses(
+        (status = 200, description = "Ready", body = String, content_type = "text/plain"),
+        (status = 503, description = "Not ready; the text says why", body = String, content_type = "text/plain"),
+    )
+)]
+pub(super) async fn readyz(State(state): State<AppState>) -> Response {
+    match state.gateway.readiness().await {
+        Readiness::Ready => "ok".into_response(),
+        Readiness::NotReady(reason) => (StatusCode::SERVICE_UNAVAILABLE, reason).into_response(),
+    }
+}

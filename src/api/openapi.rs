@@ -1,0 +1,55 @@
+//! The description of the API, made from the handlers.
+
+use utoipa::OpenApi;
+
+use super::{health, spark};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
+    tags(
+        (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
+        (name = "Probes", description = "The life of the gateway itself"),
+    ),
+    paths(
+        spark::create::create,
+        spark::status::status,
+        spark::kill::kill,
+        spark::killall::killall,
+        spark::clear::clear,
+        spark::readyz::readyz,
+        health::livez,
+        health::readyz,
+    )
+)]
+struct Api;
+
+/// The `OpenAPI` 3.1 document of everything that [`super::router`] serves.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Api::openapi()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let document = serde_json::to_value(super::openapi()).unwrap();
+        let operations =
+            document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+        let mut ids: Vec<&str> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
+        ids.sort_unstable();
+        let all = ids.len();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "{ids:?}");
+    }
+
+    #[test]
+    fn the_committed_document_is_current() {
+        let current = super::openapi().to_pretty_json().unwrap();
+        let committed = include_str!("../../openapi/sparkgate.json");
+        assert!(
+            current.trim() == committed.trim(),
+            "openapi/sparkgate.json is out of date: cargo run -- openapi > openapi/sparkgate.json"
+        );
+    }
+}

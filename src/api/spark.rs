@@ -1,0 +1,109 @@
+//! Spark's REST protocol: which handler a request goes to, and Jetty's answers to methods that have none.
+
+use axum::{
+    Extension,
+    body::{Body, HttpBody},
+    extract::{Request, State},
+    http::{Method, StatusCode, header},
+    response::Response,
+};
+
+use super::{AppState, request_log::RequestId};
+use crate::spark::rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path};
+
+mod body;
+pub(super) mod clear;
+pub(super) mod create;
+mod fault;
+pub(super) mod kill;
+pub(super) mod killall;
+pub(super) mod readyz;
+mod reply;
+pub(super) mod status;
+
+use fault::Fault;
+pub(super) use fault::internal_error;
+pub(super) use reply::error;
+
+/// Any request that isn't for one of our own routes.
+pub(super) async fn serve(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+    request: Request,
+) -> Response {
+    let version = state.gateway.spark_version();
+    let is_head = request.method() == Method::HEAD;
+    let response = match parse_path(request.uri().path(), version) {
+        Ok(Target::Action { action, id }) if is_for(action, request.method()) => {
+            perform(&state, action, id, request).await.unwrap_or_else(|fault| fault.into_response(version, &request_id))
+        }
+        Ok(Target::Action { action, .. }) => other_method(action, &request, &state),
+        Ok(Target::Nowhere { message, unknown_version: true }) => reply::unknown_version(message, version),
+        Ok(Target::Nowhere { message, .. }) => error(StatusCode::BAD_REQUEST, message, version),
+        Err(bad) => reply::bad_path(bad, &request, version),
+    };
+    if is_head { without_body(response) } else { response }
+}
+
+fn is_for(action: Action, method: &Method) -> bool {
+    match *method {
+        Method::GET | Method::HEAD => action.is_read(),
+        Method::POST => !action.is_read(),
+        _ => false,
+    }
+}
+
+async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
+    let gateway = &state.gateway;
+    let body = match action {
+        Action::Create => body::read(request.into_body(), &state.settings).await?,
+        // Nobody else reads one, whatever its size.
+        _ => Default::default(),
+    };
+    let answer = async {
+        match action {
+            Action::Create => reply::success(&create::create(gateway, &body).await?),
+            Action::Kill => reply::success(&kill::kill(gateway, id).await?),
+            Action::KillAll => reply::success(&killall::killall(gateway).await?),
+            Action::Status => reply::success(&status::status(gateway, id).await?),
+            Action::Clear => reply::success(&clear::clear(gateway).await?),
+            Action::Readyz => reply::success(&readyz::readyz(gateway).await?),
+        }
+    };
+    tokio::time::timeout(state.settings.request_timeout, answer).await.map_err(|_| Fault::Slow)?
+}
+
+/// `HttpServlet`: what it says where a servlet has no method of its own. TRACE, which would echo the request with its
+/// headers, is not offered.
+fn other_method(action: Action, request: &Request, state: &AppState) -> Response {
+    let version = state.gateway.spark_version();
+    let allow = if action.is_read() { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
+    match *request.method() {
+        Method::OPTIONS => reply::empty(StatusCode::OK, Some(allow), None),
+        Method::GET | Method::HEAD | Method::POST => {
+            // A HEAD is refused as the GET that it stands for.
+            let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+            let message = format!("HTTP method {method} is not supported by this URL");
+            reply::page(StatusCode::METHOD_NOT_ALLOWED, &message, request, Some(allow))
+        }
+        Method::PUT | Method::DELETE | Method::TRACE => {
+            reply::empty(StatusCode::METHOD_NOT_ALLOWED, Some(allow), Some(version))
+        }
+        _ => reply::empty(StatusCode::NOT_IMPLEMENTED, None, Some(version)),
+    }
+}
+
+/// The answer to a HEAD tells the length of what a GET would have got.
+fn without_body(mut response: Response) -> Response {
+    let length = response.body().size_hint().exact();
+    *response.body_mut() = Body::empty();
+    if let Some(length) = length {
+        response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    }
+    response
+}
+
+/// 468, which only Spark knows.
+fn unknown_protocol_version() -> StatusCode {
+    StatusCode::from_u16(UNKNOWN_PROTOCOL_VERSION).unwrap_or(StatusCode::BAD_REQUEST)
+}

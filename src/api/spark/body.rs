@@ -1,0 +1,23 @@
+//! The body of a create request: bounded in size and in time.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::Fault;
+use crate::api::HttpSettings;
+
+/// Reads it whole.
+pub(super) async fn read(body: Body, settings: &HttpSettings) -> Result<Bytes, Fault> {
+    let limit = settings.max_request_body_bytes;
+    // What is announced as too large needn't be read.
+    if axum::body::HttpBody::size_hint(&body).lower() > limit as u64 {
+        return Err(Fault::TooLarge { limit });
+    }
+    match tokio::time::timeout(settings.request_timeout, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Fault::TooLarge { limit }),
+        Ok(Err(error)) => Err(Fault::BrokenBody(error.to_string())),
+        Err(_) => Err(Fault::BrokenBody(format!("it did not arrive within {:?}", settings.request_timeout))),
+    }
+}

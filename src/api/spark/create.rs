@@ -1,0 +1,72 @@
+//! `POST /v1/submissions/create`
+
+use std::collections::BTreeMap;
+
+use tracing::Instrument;
+use utoipa::ToSchema;
+
+use super::Fault;
+use crate::{
+    service::Gateway,
+    spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
+};
+
+/// What to run. Numbers and booleans are taken where texts are asked for; names that aren't listed here are accepted
+/// and come back as `unknownFields`.
+#[derive(ToSchema)]
+#[schema(as = CreateSubmissionRequest, rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes the body to readers of the API; `parse_create` is what reads it")]
+pub(in crate::api) struct RequestBody {
+    #[schema(example = "CreateSubmissionRequest")]
+    action: String,
+    #[schema(example = "4.3.0")]
+    client_spark_version: String,
+    /// The application's jar, Python or R file; empty where `mainClass` is `org.apache.spark.deploy.SparkSubmit`.
+    #[schema(example = "local:///opt/spark/examples/jars/spark-examples.jar")]
+    app_resource: String,
+    #[schema(example = "org.apache.spark.examples.SparkPi")]
+    main_class: String,
+    /// Required by Spark 3.5.
+    #[schema(required = false)]
+    app_args: Vec<String>,
+    spark_properties: BTreeMap<String, String>,
+    /// Required by Spark 3.5.
+    #[schema(required = false)]
+    environment_variables: BTreeMap<String, String>,
+    /// The user whom the application acts as.
+    proxy_user: Option<String>,
+    /// A pod template, or the name of one that the gateway keeps.
+    driver_pod_template: Option<serde_json::Value>,
+    /// A pod template, or the name of one that the gateway keeps.
+    executor_pod_template: Option<serde_json::Value>,
+}
+
+/// Submit an application
+///
+/// Answers as soon as the submission is kept; the driver is created afterwards.
+#[utoipa::path(
+    post, path = "/v1/submissions/create", tag = "Spark", operation_id = "createSubmission",
+    request_body = RequestBody,
+    responses(
+        (status = 200, description = "Kept; it will be run", body = CreateSubmissionResponse),
+        (status = 400, description = "The request can't be run; the message names the field", body = ErrorResponse),
+        (status = 413, description = "The body is too large", body = ErrorResponse),
+        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
+    )
+)]
+pub(in crate::api) async fn create(gateway: &Gateway, body: &[u8]) -> Result<CreateSubmissionResponse, Fault> {
+    let version = gateway.spark_version();
+    let (request, unknown_fields) = parse_create(body, version)?;
+    // In a task of its own: a client that hangs up must not leave the submission half accepted.
+    let gateway = gateway.clone();
+    let id = tokio::spawn(async move { gateway.create(request).await }.in_current_span()).await??;
+    Ok(CreateSubmissionResponse {
+        action: "CreateSubmissionResponse",
+        message: format!("Driver successfully submitted as {id}"),
+        server_spark_version: version.to_string(),
+        submission_id: id.to_string(),
+        success: true,
+        unknown_fields,
+    })
+}

@@ -1,0 +1,30 @@
+//! `POST /v1/submissions/killall`
+
+use tracing::Instrument;
+
+use super::Fault;
+use crate::{
+    service::Gateway,
+    spark::rest::{ErrorResponse, KillAllSubmissionResponse},
+};
+
+/// End all drivers
+#[utoipa::path(
+    post, path = "/v1/submissions/killall", tag = "Spark", operation_id = "killAllSubmissions",
+    responses(
+        (status = 200, description = "All drivers are asked to end", body = KillAllSubmissionResponse),
+        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
+    )
+)]
+pub(in crate::api) async fn killall(gateway: &Gateway) -> Result<KillAllSubmissionResponse, Fault> {
+    let server_spark_version = gateway.spark_version().to_string();
+    let gateway = gateway.clone();
+    tokio::spawn(async move { gateway.kill_all().await }.in_current_span()).await??;
+    Ok(KillAllSubmissionResponse {
+        action: "KillAllSubmissionResponse",
+        message: "Kill request for all drivers submitted".to_owned(),
+        server_spark_version,
+        success: true,
+    })
+}

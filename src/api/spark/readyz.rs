@@ -1,0 +1,27 @@
+//! `GET /v1/submissions/readyz`
+
+use super::Fault;
+use crate::{
+    service::{Gateway, Readiness},
+    spark::rest::{ErrorResponse, ReadyzResponse},
+};
+
+/// Ask whether submissions are taken
+#[utoipa::path(
+    get, path = "/v1/submissions/readyz", tag = "Spark", operation_id = "submissionsReadyz",
+    responses(
+        (status = 200, description = "They are", body = ReadyzResponse),
+        (status = 503, description = "Not now; the message says why", body = ErrorResponse),
+    )
+)]
+pub(in crate::api) async fn readyz(gateway: &Gateway) -> Result<ReadyzResponse, Fault> {
+    match gateway.readiness().await {
+        Readiness::Ready => Ok(ReadyzResponse {
+            action: "ReadyzResponse",
+            message: String::new(),
+            server_spark_version: gateway.spark_version().to_string(),
+            success: true,
+        }),
+        Readiness::NotReady(reason) => Err(Fault::NotReady(reason)),
+    }
+}

@@ -1,0 +1,44 @@
+//! `GET /v1/submissions/status/{id}`
+
+use super::Fault;
+use crate::{
+    service::Gateway,
+    spark::rest::{ErrorResponse, SubmissionStatusResponse},
+    submission::SubmissionId,
+};
+
+/// Ask where a submission is
+///
+/// The driver's state is known from the moment that the submission was accepted.
+#[utoipa::path(
+    get, path = "/v1/submissions/status/{id}", tag = "Spark", operation_id = "submissionStatus",
+    params(("id" = String, Path, description = "The submission's id")),
+    responses(
+        (status = 200, description = "Its state, or `success` false if it isn't known", body = SubmissionStatusResponse),
+        (status = 400, description = "No id is given", body = ErrorResponse),
+        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
+    )
+)]
+pub(in crate::api) async fn status(gateway: &Gateway, id: Option<String>) -> Result<SubmissionStatusResponse, Fault> {
+    let submission_id = id.ok_or(Fault::MissingId("status"))?;
+    // A text that can't be an id is unknown, no error.
+    let status = match submission_id.parse::<SubmissionId>() {
+        Ok(id) => gateway.status(&id).await?,
+        Err(_) => None,
+    };
+    let success = status.is_some();
+    let driver_state = status.as_ref().map(|status| status.driver_state.as_str());
+    let (message, worker) = status.map_or((None, None), |status| (status.message, status.worker));
+    let (worker_host_port, worker_id) = worker.map(|worker| (worker.host_port, worker.id)).unzip();
+    Ok(SubmissionStatusResponse {
+        action: "SubmissionStatusResponse",
+        driver_state,
+        message,
+        server_spark_version: gateway.spark_version().to_string(),
+        submission_id,
+        success,
+        worker_host_port,
+        worker_id,
+    })
+}

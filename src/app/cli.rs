@@ -1,0 +1,69 @@
+//! The command line.
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use super::{
+    dev, render, sandbox, serve,
+    settings::{Database, Dev, Logs, Sandbox, Serve},
+    telemetry,
+};
+use crate::{spark::SparkVersion, store::Store};
+
+/// An HTTP gateway for Apache Spark on Kubernetes.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    logs: Logs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway: needs a Postgres database and a Kubernetes cluster.
+    Serve(Box<Serve>),
+    /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
+    Dev(Dev),
+    /// Read a request (JSON) and print the Kubernetes objects that it would create.
+    Render {
+        /// The Spark release to render for.
+        #[arg(long, default_value = "4.3.0", env = "SPARKGATE_SPARK_VERSION")]
+        spark_version: SparkVersion,
+    },
+    /// Apply the database migrations that are missing.
+    Migrate(Database),
+    /// Print the `OpenAPI` document of the HTTP interface.
+    Openapi,
+    /// Run the sandbox alone: a stand-in for a cluster whose pods are local processes.
+    Sandbox(Sandbox),
+}
+
+/// Runs the chosen command to its end.
+///
+/// # Errors
+/// What stopped it, for a person to read.
+pub fn run(cli: Cli) -> anyhow::Result<()> {
+    let logs = cli.logs;
+    match cli.command {
+        Command::Serve(settings) => in_runtime(&logs, serve::serve(*settings)),
+        Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
+        Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
+        Command::Migrate(database) => in_runtime(&logs, async move {
+            Store::connect(&database.settings()).await?.close().await;
+            tracing::info!("the database is up to date");
+            Ok(())
+        }),
+        Command::Render { spark_version } => Ok(render::run(std::io::stdin(), std::io::stdout(), spark_version)?),
+        Command::Openapi => {
+            println!("{}", crate::api::openapi().to_pretty_json()?);
+            Ok(())
+        }
+    }
+}
+
+fn in_runtime(logs: &Logs, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    telemetry::init(logs)?;
+    tokio::runtime::Runtime::new().context("starting the runtime")?.block_on(work)
+}

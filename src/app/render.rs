@@ -1,0 +1,77 @@
+//! `sparkgate render`: what would be created for a request, without creating it. No database, no cluster.
+
+mod input;
+
+use std::io::{Read, Write};
+
+use chrono::Utc;
+use k8s_openapi::Resource;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::spark::{
+    DriverNames, DriverObjects, NameEntropy, Object, Refusal, SparkVersion, SubmitContext, build_driver,
+};
+
+/// Why nothing was rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The input isn't a request.
+    #[error("the request on standard input can't be read")]
+    Input(#[from] serde_json::Error),
+    /// The request is refused, as it would be over HTTP.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("standard input or output failed")]
+    Io(#[from] std::io::Error),
+}
+
+/// Renders one request (Spark's `CreateSubmissionRequest` as JSON) into a Kubernetes `List` in the order of creation:
+/// the driver pod, what its feature steps add, the main `ConfigMap`.
+///
+/// Names are drawn anew each time. `SPARK_USER` is the user that runs the command, unless the request names one.
+///
+/// # Errors
+/// [`RenderError::Input`] and [`RenderError::Refused`].
+pub fn render(input: &str, version: SparkVersion) -> Result<Value, RenderError> {
+    let request = input::parse(input)?;
+    let submitted_at = Utc::now();
+    let id = Uuid::new_v4;
+    let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
+    let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
+    let user = std::env::var("USER").unwrap_or_else(|_| "spark".to_owned());
+    let context = SubmitContext { version, names, submitted_at, user };
+    Ok(list(&build_driver(&request, &context)?)?)
+}
+
+/// The command: a request from `input`, its `List` on `output`.
+///
+/// # Errors
+/// Those of [`render`], and failures of the two streams.
+pub fn run(mut input: impl Read, mut output: impl Write, version: SparkVersion) -> Result<(), RenderError> {
+    let mut text = String::new();
+    input.read_to_string(&mut text)?;
+    let list = render(&text, version)?;
+    writeln!(output, "{list:#}")?;
+    Ok(())
+}
+
+/// The objects of a driver as a Kubernetes `List`, in the order of creation.
+pub fn list(driver: &DriverObjects) -> Result<Value, serde_json::Error> {
+    let mut items = vec![typed(&driver.pod)?];
+    for object in &driver.resources {
+        items.push(match object {
+            Object::Service(service) => typed(service)?,
+            Object::NetworkPolicy(policy) => typed(policy)?,
+            Object::Secret(secret) => typed(secret)?,
+            Object::ConfigMap(map) => typed(map)?,
+        });
+    }
+    Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
+}
+
+/// An object's JSON; its type writes `apiVersion` and `kind` too.
+fn typed<T: Resource + Serialize>(object: &T) -> Result<Value, serde_json::Error> {
+    serde_json::to_value(object)
+}

@@ -1,0 +1,95 @@
+//! `sparkgate sandbox`: the stand-in for a cluster on its own, or only its node for a cluster that has none.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use secrecy::ExposeSecret;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    serve::{listen, signalled},
+    settings::Sandbox,
+};
+use crate::sandbox::{apiserver, node};
+
+/// Runs until SIGINT or SIGTERM; then ends all pods.
+///
+/// # Errors
+/// An address or a directory that can't be used, a cluster that can't be reached, a part that ended by itself.
+pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
+    let (api_stop, node_stop) = (CancellationToken::new(), CancellationToken::new());
+    let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
+    let config = match &settings.kubeconfig {
+        Some(path) => Config::from_custom_kubeconfig(
+            Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?,
+            &KubeConfigOptions::default(),
+        )
+        .await
+        .with_context(|| format!("using {}", path.display()))?,
+        None => {
+            let listener = listen(settings.listen).await?;
+            let url = format!("http://{}", listener.local_addr()?);
+            tracing::info!("Kubernetes API on {url}");
+            let stop = api_stop.clone();
+            parts.spawn(async move { apiserver::serve(listener, stop).await.context("the sandbox's API server") });
+            Config::new(url.parse().context("making the API's URL")?)
+        }
+    };
+    parts.spawn(node::run(node_config(config, &settings)?, node_stop.clone()));
+    let ended = tokio::select! {
+        ended = parts.join_next() => Some(ended),
+        signal = signalled() => { signal?; None }
+    };
+    // The node first: it reports the end of its pods to the API.
+    node_stop.cancel();
+    if let Some(ended) = ended {
+        ended.context("a part of the sandbox ended")???;
+    }
+    let of_its_own = settings.kubeconfig.is_none();
+    if of_its_own {
+        // The node is the part that ends by itself now.
+        let _ = tokio::time::timeout(Duration::from_secs(40), parts.join_next()).await;
+    }
+    api_stop.cancel();
+    while tokio::time::timeout(Duration::from_secs(5), parts.join_next()).await.is_ok_and(|part| part.is_some()) {}
+    Ok(())
+}
+
+fn node_config(mut config: Config, settings: &Sandbox) -> anyhow::Result<node::NodeConfig> {
+    let api_url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let token = config.auth_info.token.as_ref().map(|token| token.expose_secret().to_owned());
+    config.default_retry = false;
+    let ca_file = write_ca(&config, settings)?;
+    Ok(node::NodeConfig {
+        client: Client::try_from(config).context("making a client for the Kubernetes API")?,
+        api_url,
+        token,
+        ca_file,
+        name: "sandbox".to_owned(),
+        spark_home: settings.spark_home.clone(),
+        dir: settings.dir.clone(),
+    })
+}
+
+/// The cluster's certificate authority as the PEM file that a driver wants, `None` for a plain address.
+fn write_ca(config: &Config, settings: &Sandbox) -> anyhow::Result<Option<PathBuf>> {
+    let Some(certificates) = &config.root_cert else { return Ok(None) };
+    let pem = |der: &Vec<u8>| {
+        let lines = STANDARD.encode(der);
+        let lines: Vec<String> =
+            lines.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+    };
+    let text: String = certificates.iter().map(pem).collect();
+    std::fs::create_dir_all(&settings.dir)
+        .with_context(|| format!("making the directory {}", settings.dir.display()))?;
+    let path = settings.dir.join("ca.crt");
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    Ok(Some(path))
+}

@@ -1,0 +1,48 @@
+//! Settings: flags and `SPARKGATE_*` variables, one struct for each concern.
+
+mod dev;
+mod serve;
+
+use clap::{Args, ValueEnum};
+
+pub(super) use dev::{Dev, Sandbox};
+pub(super) use serve::{Http, Kubernetes, Serve, Spark};
+
+use crate::store::DatabaseSettings;
+
+/// Where the log goes and how it looks.
+#[derive(Debug, Args)]
+pub(super) struct Logs {
+    /// What to log: a level, or a filter such as `info,sparkgate::service=debug`.
+    #[arg(long = "log", value_name = "FILTER", env = "SPARKGATE_LOG", default_value = "info", global = true)]
+    pub(super) filter: String,
+    /// Lines for people, or JSON for machines.
+    #[arg(long = "log-format", env = "SPARKGATE_LOG_FORMAT", default_value = "text", global = true)]
+    pub(super) format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Database {
+    /// postgres://user:password@host:port/name
+    #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true)]
+    database_url: String,
+    /// Connections to keep; a few for each core is plenty.
+    #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..))]
+    database_connections: u32,
+}
+
+impl Database {
+    pub(super) fn new(database_url: String) -> Self {
+        Self { database_url, database_connections: 16 }
+    }
+
+    pub(super) fn settings(&self) -> DatabaseSettings {
+        DatabaseSettings { url: self.database_url.clone(), max_connections: self.database_connections }
+    }
+}

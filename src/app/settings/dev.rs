@@ -1,0 +1,46 @@
+//! Settings of `sparkgate dev` and `sparkgate sandbox`.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::Args;
+
+use crate::spark::SparkVersion;
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Dev {
+    /// Where the gateway listens.
+    #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
+    pub(in crate::app) listen: SocketAddr,
+    /// Where the sandbox's Kubernetes API listens.
+    #[arg(long, default_value = "127.0.0.1:6067")]
+    pub(in crate::app) sandbox_listen: SocketAddr,
+    /// Where the database and the sandbox keep their files [default: /var/lib/sparkgate-dev for root, otherwise
+    /// ~/.local/state/sparkgate-dev].
+    #[arg(long, env = "SPARKGATE_DEV_DIR")]
+    pub(in crate::app) dir: Option<PathBuf>,
+    /// The Spark release to speak as.
+    #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
+    pub(in crate::app) spark_version: SparkVersion,
+    /// A spark-defaults.conf with properties for requests that don't set them.
+    #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
+    pub(in crate::app) spark_defaults: Option<PathBuf>,
+    /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
+    #[arg(long)]
+    pub(in crate::app) spark_home: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Sandbox {
+    /// Where its Kubernetes API listens.
+    #[arg(long, default_value = "127.0.0.1:6067", conflicts_with = "kubeconfig")]
+    pub(in crate::app) listen: SocketAddr,
+    /// Be a node of this cluster instead of having an API of its own.
+    #[arg(long)]
+    pub(in crate::app) kubeconfig: Option<PathBuf>,
+    /// Where pods keep their files.
+    #[arg(long)]
+    pub(in crate::app) dir: PathBuf,
+    /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
+    #[arg(long)]
+    pub(in crate::app) spark_home: Option<PathBuf>,
+}

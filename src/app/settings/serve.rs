@@ -1,0 +1,110 @@
+//! Settings of `sparkgate serve`.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::Database;
+use crate::{
+    cluster::ClusterSettings,
+    service::SparkSettings,
+    spark::{SparkVersion, parse_properties},
+};
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Serve {
+    #[command(flatten)]
+    pub(in crate::app) http: Http,
+    #[command(flatten)]
+    pub(in crate::app) database: Database,
+    #[command(flatten)]
+    pub(in crate::app) kubernetes: Kubernetes,
+    #[command(flatten)]
+    pub(in crate::app) spark: Spark,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Http {
+    /// Where to listen.
+    #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
+    pub(in crate::app) listen: SocketAddr,
+    /// Everybody who can reach a listening address other than loopback may submit and kill: confirm that.
+    #[arg(long, env = "SPARKGATE_TRUSTED_NETWORK")]
+    pub(in crate::app) trusted_network: bool,
+    /// The largest request body, in bytes.
+    #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 100 << 20)]
+    pub(in crate::app) max_request_body: usize,
+}
+
+impl Http {
+    /// There is no authentication yet, so an address that others can reach must be wanted.
+    pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
+        if self.listen.ip().is_loopback() || self.trusted_network {
+            return Ok(());
+        }
+        bail!(
+            "refusing to listen on {}: anybody who reaches it could submit and kill. \
+             Give --trusted-network if the network itself keeps others out",
+            self.listen
+        )
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Kubernetes {
+    /// A kubeconfig file; by default KUBECONFIG, ~/.kube/config, or the service account of this pod.
+    #[arg(long, env = "SPARKGATE_KUBECONFIG")]
+    pub(in crate::app) kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context to use.
+    #[arg(long, env = "SPARKGATE_CONTEXT")]
+    pub(in crate::app) context: Option<String>,
+    /// The namespaces that drivers may use, separated by commas; all by default.
+    #[arg(long, env = "SPARKGATE_NAMESPACES", value_delimiter = ',')]
+    pub(in crate::app) namespaces: Vec<String>,
+}
+
+impl Kubernetes {
+    pub(in crate::app) fn settings(&self) -> ClusterSettings {
+        let namespaces = self.namespaces.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        ClusterSettings {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            namespaces: namespaces.collect(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Spark {
+    /// The Spark release to speak as: that of the images drivers run.
+    #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
+    pub(in crate::app) spark_version: SparkVersion,
+    /// A spark-defaults.conf with properties for requests that don't set them.
+    #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
+    pub(in crate::app) spark_defaults: Option<PathBuf>,
+    /// `SPARK_USER` of drivers for which nothing names a user [default: the account this runs as].
+    #[arg(long, env = "SPARKGATE_SPARK_USER")]
+    pub(in crate::app) spark_user: Option<String>,
+}
+
+impl Spark {
+    pub(in crate::app) fn settings(&self) -> anyhow::Result<SparkSettings> {
+        let defaults = match &self.spark_defaults {
+            None => BTreeMap::new(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("reading the Spark defaults from {}", path.display()))?;
+                parse_properties(&text)
+            }
+        };
+        let user = self.spark_user.clone().unwrap_or_else(account);
+        Ok(SparkSettings { version: self.spark_version, defaults, user })
+    }
+}
+
+/// The account this process runs as, by the variables that a login sets.
+pub(in crate::app) fn account() -> String {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(set).unwrap_or_else(|| "sparkgate".to_owned())
+}

@@ -1,0 +1,82 @@
+//! Finding the cluster at start.
+
+use std::{path::PathBuf, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client, Config,
+    api::ListParams,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use super::{Cluster, Error, error::call, labels};
+
+/// How to reach the cluster.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterSettings {
+    /// A kubeconfig file; without one the usual places are tried: `KUBECONFIG`, `~/.kube/config`, the service account
+    /// of the pod this runs in.
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    /// Where drivers may live; empty means everywhere.
+    pub namespaces: Vec<String>,
+}
+
+/// The cluster can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error(
+        "no way to a Kubernetes cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
+    )]
+    Config(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("can't make a client for the Kubernetes API at {url}")]
+    Client { url: String, source: kube::Error },
+    #[error("can't use the Kubernetes API at {url}: is it reachable, and may this account list pods {place}?")]
+    Unusable { url: String, place: String, source: Error },
+}
+
+impl Cluster {
+    /// Reads the configuration, makes a client and tries it with the very list that the watch will use.
+    ///
+    /// # Errors
+    /// [`ConnectError`], which says what to look at.
+    pub async fn connect(settings: &ClusterSettings) -> Result<Self, ConnectError> {
+        let mut config = config(settings).await?;
+        // Its retries repeat creates and hide outages for minutes: every caller here has its own.
+        config.default_retry = false;
+        config.connect_timeout = Some(Duration::from_secs(5));
+        let url = config.cluster_url.to_string();
+        let client = Client::try_from(config).map_err(|source| ConnectError::Client { url: url.clone(), source })?;
+        let cluster = Self::new(client, &settings.namespaces);
+        for (place, pods) in cluster.watched_pods::<Pod>() {
+            let one = ListParams::default().labels(labels::DRIVERS).limit(1);
+            let tried = call("listing driver pods", Duration::from_secs(10), pods.list(&one)).await;
+            tried.map_err(|source| ConnectError::Unusable { url: url.clone(), place, source })?;
+        }
+        Ok(cluster)
+    }
+
+    /// One API of pods for each watched namespace, with words for the place.
+    pub(super) fn watched_pods<K>(&self) -> Vec<(String, Api<K>)>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        if self.namespaces.is_empty() {
+            return vec![("in all namespaces".to_owned(), Api::all(self.client.clone()))];
+        }
+        let named = |name: &String| (format!("in the namespace {name}"), Api::namespaced(self.client.clone(), name));
+        self.namespaces.iter().map(named).collect()
+    }
+}
+
+async fn config(settings: &ClusterSettings) -> Result<Config, ConnectError> {
+    let options = KubeConfigOptions { context: settings.context.clone(), ..KubeConfigOptions::default() };
+    let Some(path) = &settings.kubeconfig else {
+        if settings.context.is_some() {
+            return Config::from_kubeconfig(&options).await.map_err(|source| ConnectError::Config(Box::new(source)));
+        }
+        return Config::infer().await.map_err(|source| ConnectError::Config(Box::new(source)));
+    };
+    let file = Kubeconfig::read_from(path).map_err(|source| ConnectError::Config(Box::new(source)))?;
+    Config::from_custom_kubeconfig(file, &options).await.map_err(|source| ConnectError::Config(Box::new(source)))
+}

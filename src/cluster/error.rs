@@ -1,0 +1,51 @@
+//! What a call to the API server can come to.
+
+use std::time::Duration;
+
+/// A call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// 404: the object, or the namespace it should go to, isn't there.
+    #[error("{action}: {message}")]
+    NotFound { action: String, message: String },
+    /// 409 on a create, or a precondition that doesn't hold.
+    #[error("{action}: {message}")]
+    Conflict { action: String, message: String },
+    /// The API server understood and said no (400, 403, 422, …): repeating the call won't help.
+    #[error("{action}: the API server refused it: {message}")]
+    Refused { action: String, code: u16, reason: String, message: String },
+    /// No answer, or one that says «later» (401, 408, 429, 5xx). The call may or may not have taken effect.
+    #[error("{action}: the Kubernetes API is not available")]
+    Unavailable { action: String, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct TimedOut(Duration);
+
+/// Runs one call under its own time-out (kube's client has none) and sorts its failure.
+pub(super) async fn call<T>(
+    action: impl Into<String> + Send,
+    limit: Duration,
+    call: impl Future<Output = kube::Result<T>> + Send,
+) -> Result<T, Error> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(answer) => answer.map_err(|error| sort(action.into(), error)),
+        Err(_) => Err(Error::Unavailable { action: action.into(), source: Box::new(TimedOut(limit)) }),
+    }
+}
+
+fn sort(action: String, error: kube::Error) -> Error {
+    match error {
+        kube::Error::Api(status) => match status.code {
+            404 => Error::NotFound { action, message: status.message.clone() },
+            409 => Error::Conflict { action, message: status.message.clone() },
+            // A token may be renewed, a queue may drain, a server may come back.
+            401 | 408 | 429 | 500..=599 | 0 => {
+                Error::Unavailable { action, source: Box::new(kube::Error::Api(status)) }
+            }
+            code => Error::Refused { action, code, reason: status.reason.clone(), message: status.message.clone() },
+        },
+        other => Error::Unavailable { action, source: Box::new(other) },
+    }
+}

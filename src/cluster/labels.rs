@@ -1,0 +1,9 @@
+//! The labels by which Sparkgate knows its pods. Everything else on them is Spark's.
+
+/// On driver and executor pods: the id of the submission.
+pub const SUBMISSION_ID: &str = "sparkgate.dev/submission-id";
+/// On driver and executor pods: the number of the attempt.
+pub const ATTEMPT: &str = "sparkgate.dev/attempt";
+
+/// What a watch of drivers selects.
+pub(super) const DRIVERS: &str = "spark-role=driver,sparkgate.dev/submission-id";

@@ -1,0 +1,99 @@
+//! From a pod to an observation.
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::Time};
+
+use super::{driver_pod::DriverPod, labels};
+use crate::submission::{Container, Observation, Phase};
+
+/// What a pod shows, or `None` if its labels aren't ours: what others wrote there must not stop a watch.
+pub(super) fn observation(pod: &DriverPod, gone: bool) -> Option<Observation> {
+    let label = |key| pod.metadata.labels.as_ref()?.get(key);
+    let status = &pod.status;
+    Some(Observation {
+        submission: label(labels::SUBMISSION_ID)?.parse().ok()?,
+        attempt: label(labels::ATTEMPT)?.parse().ok()?,
+        pod_uid: pod.metadata.uid.clone()?,
+        phase: phase(status.phase.as_deref()),
+        deleting: pod.metadata.deletion_timestamp.is_some(),
+        gone,
+        node: pod.spec.node_name.clone(),
+        pod_ip: status.pod_ip.clone(),
+        reason: status.reason.clone(),
+        message: status.message.clone(),
+        container: driver_container(pod),
+    })
+}
+
+fn phase(text: Option<&str>) -> Phase {
+    match text {
+        Some("Pending") | None => Phase::Pending,
+        Some("Running") => Phase::Running,
+        Some("Succeeded") => Phase::Succeeded,
+        Some("Failed") => Phase::Failed,
+        Some(_) => Phase::Unknown,
+    }
+}
+
+/// Spark appends the driver's container after all side-cars, so it is the last of the spec; statuses come in any order.
+fn driver_container(pod: &DriverPod) -> Container {
+    let Some(driver) = pod.spec.containers.last() else { return Container::Absent };
+    let statuses = pod.status.container_statuses.iter().flatten();
+    let state = statuses.into_iter().find(|status| status.name == driver.name).and_then(|status| status.state.clone());
+    match state {
+        Some(ContainerState { terminated: Some(ended), .. }) => Container::Terminated {
+            exit_code: ended.exit_code,
+            reason: ended.reason,
+            message: ended.message,
+            started_at: ended.started_at.as_ref().and_then(time),
+            finished_at: ended.finished_at.as_ref().and_then(time),
+        },
+        Some(ContainerState { running: Some(running), .. }) => {
+            Container::Running { started_at: running.started_at.as_ref().and_then(time) }
+        }
+        Some(ContainerState { waiting: Some(waiting), .. }) => {
+            Container::Waiting { reason: waiting.reason, message: waiting.message }
+        }
+        Some(_) | None => Container::Absent,
+    }
+}
+
+/// Kubernetes' types speak jiff, ours chrono.
+fn time(time: &Time) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(time.0.as_second(), u32::try_from(time.0.subsec_nanosecond()).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_driver_is_found_beside_its_side_cars() {
+        let pod: DriverPod = serde_json::from_value(json!({
+            "metadata": {"uid": "u", "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "logger"}, {"name": "spark-kubernetes-driver"}]},
+            "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [
+                {"name": "spark-kubernetes-driver", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                 "state": {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:05Z"}}},
+                {"name": "logger", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                 "state": {"running": {}}}]}
+        }))
+        .unwrap();
+        let seen = observation(&pod, false).unwrap();
+        assert_eq!((seen.attempt, seen.pod_ip.as_deref()), (1, Some("10.0.0.1")));
+        let Container::Terminated { exit_code: 3, finished_at: Some(at), .. } = seen.container else {
+            panic!("{:?}", seen.container)
+        };
+        assert_eq!(at.to_rfc3339(), "2026-01-01T00:00:05+00:00");
+    }
+
+    #[test]
+    fn labels_of_others_are_no_observation() {
+        for labels in [json!({}), json!({labels::SUBMISSION_ID: "../x", labels::ATTEMPT: "1"})] {
+            let pod = serde_json::from_value(json!({"metadata": {"uid": "u", "labels": labels}})).unwrap();
+            assert_eq!(observation(&pod, false), None);
+        }
+    }
+}

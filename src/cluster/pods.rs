@@ -1,0 +1,56 @@
+//! Looking up and deleting driver pods.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api,
+    api::{DeleteParams, Preconditions},
+};
+
+use super::{Cluster, Error, driver_pod::DriverPod, error::call, observe::observation};
+use crate::submission::{Observation, SubmissionId};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whose pod stands under a driver's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    Ours(Box<Observation>),
+    /// A pod of another submission or attempt, or of somebody else: never to be touched.
+    Foreign,
+    Nothing,
+}
+
+impl Cluster {
+    /// Reads the pod under a driver's name, from the API server itself and not from a cache.
+    pub async fn find_driver(
+        &self,
+        namespace: &str,
+        pod: &str,
+        id: &SubmissionId,
+        attempt: i32,
+    ) -> Result<Found, Error> {
+        let pods: Api<DriverPod> = Api::namespaced(self.client.clone(), namespace);
+        let action = format!("reading the driver pod {namespace}/{pod}");
+        let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
+        Ok(match observation(&there, false) {
+            Some(seen) if seen.submission == *id && seen.attempt == attempt => Found::Ours(Box::new(seen)),
+            Some(_) | None => Found::Foreign,
+        })
+    }
+
+    /// Deletes exactly this pod, with the grace period of its spec; what it owns goes with it. A pod that is already
+    /// gone counts as deleted.
+    pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
+        let action = format!("deleting the driver pod {namespace}/{pod}");
+        match call(action, TIMEOUT, pods.delete(pod, &how)).await {
+            // Conflict: the name belongs to another pod now, ours is gone.
+            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What a use case can fail with.
+
+use crate::{cluster, spark::Refusal, store};
+
+/// A use case failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request is at fault; the text is for its sender.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The database can't be reached: nothing was done, the same request may work in a moment.
+    #[error("the database is not available")]
+    Unavailable(#[source] store::Error),
+    /// A fault of ours.
+    #[error("{0}")]
+    Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Unavailable { .. } => Self::Unavailable(error),
+            store::Error::Statement { .. } | store::Error::Row { .. } => {
+                Self::Internal("using the database failed".to_owned(), Box::new(error))
+            }
+        }
+    }
+}
+
+impl From<cluster::Error> for Error {
+    fn from(error: cluster::Error) -> Self {
+        Self::Internal("using the cluster failed".to_owned(), Box::new(error))
+    }
+}
+
+/// The error and its causes in one line, for logs and for messages to users.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        // Some libraries repeat their cause in their own text.
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,116 @@
+//! `SparkConf`: properties by key, read the way Spark reads its typed entries.
+
+mod value;
+
+use std::collections::BTreeMap;
+
+use super::Refusal;
+pub(crate) use value::{bytes, double_text};
+use value::{double, mib};
+
+/// All properties of one application. Keys begin with `spark.`; values are Spark's texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SparkConf(BTreeMap<String, String>);
+
+impl SparkConf {
+    pub(crate) fn new(properties: BTreeMap<String, String>) -> Self {
+        Self(properties)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// The value of the first key that is set: how Spark reads an entry with fallbacks.
+    pub(crate) fn first(&self, keys: &[&str]) -> Option<&str> {
+        keys.iter().find_map(|key| self.get(key))
+    }
+
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    pub(crate) fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.0.insert(key.to_owned(), value.into());
+    }
+
+    pub(crate) fn set_if_missing(&mut self, key: &str, value: impl FnOnce() -> String) {
+        self.0.entry(key.to_owned()).or_insert_with(value);
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// The family `<prefix>*`, by what follows the prefix.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> BTreeMap<String, String> {
+        self.iter().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.to_owned()))).collect()
+    }
+
+    /// A comma list, as `ConfigBuilder.toSequence` splits it: entries trimmed, empty ones dropped.
+    pub(crate) fn list(&self, key: &str) -> Vec<String> {
+        let entries = self.get(key).unwrap_or_default().split(',').map(str::trim);
+        entries.filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// A boolean, in any case.
+    pub(crate) fn boolean(&self, key: &str) -> Result<Option<bool>, Refusal> {
+        self.typed(key, "boolean", |text| match text.to_ascii_lowercase().as_str() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// A 32-bit integer of a typed entry.
+    pub(crate) fn int(&self, key: &str) -> Result<Option<i32>, Refusal> {
+        self.typed(key, "int", |text| text.parse().ok())
+    }
+
+    /// A port, which Spark reads without its typed entry (`SparkConf.getInt`), hence the other words.
+    pub(crate) fn port(&self, key: &str) -> Result<Option<i32>, Refusal> {
+        let illegal = |text: &str| format!("Illegal value for config key {key}: For input string: \"{text}\"");
+        let parse = |text: &str| text.parse().map_err(|_| Refusal::property(key, illegal(text)));
+        self.get(key).map(parse).transpose()
+    }
+
+    /// A factor of memory that passes the entry's own rule.
+    pub(crate) fn factor(&self, key: &str, passes: fn(f64) -> bool, rule: &str) -> Result<Option<f64>, Refusal> {
+        let factor: Option<f64> = self.typed(key, "double", double)?;
+        match factor {
+            Some(wrong) if !passes(wrong) => Err(invalid(key, &double_text(wrong), rule)),
+            factor => Ok(factor),
+        }
+    }
+
+    /// A size in MiB; a number without a unit is MiB already.
+    pub(crate) fn mib(&self, key: &str) -> Result<Option<i64>, Refusal> {
+        self.typed(key, "bytes in MiB", mib)
+    }
+
+    /// One of a fixed set of words, exactly as written.
+    pub(crate) fn one_of(&self, key: &str, words: &[&str]) -> Result<Option<&str>, Refusal> {
+        match self.get(key) {
+            Some(word) if !words.contains(&word) => {
+                Err(invalid(key, word, &format!("It should be one of '{}'.", words.join(", "))))
+            }
+            word => Ok(word),
+        }
+    }
+
+    fn typed<T>(&self, key: &str, kind: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Refusal> {
+        let parse = |text: &str| {
+            parse(text.trim()).ok_or_else(|| invalid(key, text, &format!("It should be a/an '{kind}' value.")))
+        };
+        self.get(key).map(parse).transpose()
+    }
+}
+
+/// Spark's error class `INVALID_CONF_VALUE`.
+fn invalid(key: &str, value: &str, rule: &str) -> Refusal {
+    Refusal::property(key, format!("The value '{value}' in the config \"{key}\" is invalid. {rule}"))
+}

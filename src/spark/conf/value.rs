@@ -1,0 +1,87 @@
+//! Texts of sizes and numbers, as Java reads and writes them.
+
+const KIB: i64 = 1024;
+const MIB: i64 = KIB * KIB;
+
+/// Bytes of a text such as `512m` (`JavaUtils.byteStringAsBytes`): whole numbers only, a missing unit means bytes.
+pub(crate) fn bytes(text: &str) -> Option<i64> {
+    scaled(text, 1)
+}
+
+/// MiB of a text such as `2g`, rounded down; a missing unit means MiB. As in Spark's entries, a sign may lead.
+pub(crate) fn mib(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(size) => Some(-(scaled(size, MIB)? / MIB)),
+        None => Some(scaled(text, MIB)? / MIB),
+    }
+}
+
+/// `None` for a fraction, an unknown unit, and what `Long` can't hold.
+fn scaled(text: &str, default_unit: i64) -> Option<i64> {
+    let lower = text.trim().to_lowercase();
+    let split = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
+    let (digits, suffix) = lower.split_at(split);
+    let unit = match suffix {
+        "" => default_unit,
+        "b" => 1,
+        "k" | "kb" => KIB,
+        "m" | "mb" => MIB,
+        "g" | "gb" => MIB * KIB,
+        "t" | "tb" => MIB * MIB,
+        "p" | "pb" => MIB * MIB * KIB,
+        _ => return None,
+    };
+    digits.parse::<i64>().ok()?.checked_mul(unit)
+}
+
+/// A number as `Double.parseDouble` reads it: a type suffix (`0.5f`) passes, other words than `NaN` and `Infinity` don't.
+pub(crate) fn double(text: &str) -> Option<f64> {
+    let number = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
+    match text.trim_start_matches(['+', '-']) {
+        "NaN" | "Infinity" => text.parse().ok(),
+        _ if number.ends_with(|c: char| c.is_ascii_digit() || c == '.') => number.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A double in the words of `Double.toString`: `0.1`, `2.0`, `1.0E-4`.
+pub(crate) fn double_text(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e7).contains(&value.abs()) {
+        return format!("{value:?}");
+    }
+    let text = format!("{value:E}");
+    match text.split_once('E') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0E{exponent}"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_whole_numbers_with_javas_units() {
+        assert_eq!(mib("1g"), Some(1024));
+        assert_eq!(mib("1000"), Some(1000));
+        assert_eq!(mib("1048577k"), Some(1024));
+        assert_eq!(mib("-5"), Some(-5));
+        assert_eq!(mib(" 2GB "), Some(2048));
+        assert_eq!(bytes("1000"), Some(1000));
+        for wrong in ["1.5g", "", "g", "1x", "one", "9999999p"] {
+            assert_eq!(mib(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn doubles_are_read_as_java_reads_them() {
+        assert_eq!(["0.5f", "1e-1", "2d", ".5", "+3."].map(double), [0.5, 0.1, 2.0, 0.5, 3.0].map(Some));
+        assert_eq!(["inf", "nan", "f", "", "0.5fd", "1_0"].map(double), [None; 6]);
+    }
+
+    #[test]
+    fn doubles_read_as_java_writes_them() {
+        let written = [0.1, 0.25, 2.0, 0.0, 0.0001, 0.001, 12345678.0, 1e7].map(double_text);
+        assert_eq!(written, ["0.1", "0.25", "2.0", "0.0", "1.0E-4", "0.001", "1.2345678E7", "1.0E7"]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What every feature step reads (Spark's `KubernetesDriverConf`).
+
+use std::{collections::BTreeMap, ops::Deref};
+
+use crate::spark::{
+    DriverNames, Refusal, SparkVersion, SubmitContext, conf::SparkConf, names::app_name_label, submit::Application,
+};
+
+/// An application with the context of its submission.
+pub(crate) struct DriverConf<'a> {
+    pub(crate) app: Application,
+    pub(crate) version: SparkVersion,
+    pub(crate) names: &'a DriverNames,
+    pub(crate) context: &'a SubmitContext,
+}
+
+/// Steps mostly read properties, so the configuration itself is in reach.
+impl Deref for DriverConf<'_> {
+    type Target = SparkConf;
+
+    fn deref(&self) -> &SparkConf {
+        &self.app.conf
+    }
+}
+
+impl<'a> DriverConf<'a> {
+    pub(crate) fn new(app: Application, context: &'a SubmitContext) -> Self {
+        Self { app, version: context.version, names: &context.names, context }
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.get("spark.kubernetes.namespace").unwrap_or("default")
+    }
+
+    /// Spark's own labels of the driver pod. They win over the user's and a template's.
+    fn preset_labels(&self) -> [(&'static str, String); 4] {
+        [
+            ("spark-version", self.version.to_string()),
+            ("spark-app-selector", self.names.app_id.clone()),
+            ("spark-app-name", app_name_label(&self.app.name)),
+            ("spark-role", "driver".to_owned()),
+        ]
+    }
+
+    /// All labels that the configuration gives the driver pod: also the selector of its Service.
+    ///
+    /// # Errors
+    /// A custom label may not take the key of one of Spark's own.
+    pub(crate) fn labels(&self) -> Result<BTreeMap<String, String>, Refusal> {
+        let prefix = "spark.kubernetes.driver.label.";
+        let mut labels = self.with_prefix(prefix);
+        // Before 4.0 only annotations knew placeholders.
+        if self.version >= SparkVersion::V4_0 {
+            labels.values_mut().for_each(|value| *value = self.substitute_ids(value));
+        }
+        for (key, value) in self.preset_labels() {
+            if labels.insert(key.to_owned(), value).is_some() {
+                let reason =
+                    format!("Label with key {key} is not allowed as it is reserved for Spark bookkeeping operations.");
+                return Err(Refusal::property(&format!("{prefix}{key}"), reason));
+            }
+        }
+        Ok(labels)
+    }
+
+    pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
+        let annotations = self.with_prefix("spark.kubernetes.driver.annotation.");
+        annotations.into_iter().map(|(key, value)| (key, self.substitute_ids(&value))).collect()
+    }
+
+    /// The label by which a driver finds, and at its end deletes, what belongs to its application.
+    pub(crate) fn app_selector(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("spark-app-selector".to_owned(), self.names.app_id.clone())])
+    }
+
+    /// `Utils.substituteAppNExecIds` with the driver's empty executor id.
+    fn substitute_ids(&self, text: &str) -> String {
+        text.replace("{{APP_ID}}", &self.names.app_id).replace("{{EXECUTOR_ID}}", "")
+    }
+}

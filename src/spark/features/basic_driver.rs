@@ -1,0 +1,183 @@
+//! `BasicDriverFeatureStep`: image, identity, environment, sizes and placement of the driver.
+
+mod custom_resources;
+mod memory;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{
+        ContainerPort, EnvVar, EnvVarSource, LocalObjectReference, ObjectFieldSelector, ResourceRequirements,
+    },
+    apimachinery::pkg::api::resource::Quantity,
+};
+
+use super::{FeatureStep, driver_ports::DriverPorts, env, object_meta};
+use crate::spark::{
+    Refusal, SparkVersion,
+    driver::{DriverConf, SparkPod},
+};
+use memory::DriverMemory;
+
+const CONTAINER_NAME: &str = "spark-kubernetes-driver";
+const IMAGE_KEYS: [&str; 2] = ["spark.kubernetes.driver.container.image", "spark.kubernetes.container.image"];
+
+pub(super) struct BasicDriver<'a> {
+    conf: &'a DriverConf<'a>,
+    image: String,
+    pull_policy: String,
+    labels: BTreeMap<String, String>,
+    ports: DriverPorts,
+    cores: i32,
+    memory: DriverMemory,
+    custom_resources: BTreeMap<String, Quantity>,
+    /// `None` before 4.3, which began to set it.
+    allow_privilege_escalation: Option<bool>,
+}
+
+impl<'a> BasicDriver<'a> {
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
+        let policies = ["Always", "Never", "IfNotPresent"];
+        let pull_policy = conf.one_of("spark.kubernetes.container.image.pullPolicy", &policies)?;
+        Ok(Self {
+            image: image(conf)?,
+            pull_policy: pull_policy.unwrap_or("IfNotPresent").to_owned(),
+            labels: conf.labels()?,
+            ports: DriverPorts::of_container(conf)?,
+            cores: conf.int("spark.driver.cores")?.unwrap_or(1),
+            memory: DriverMemory::new(conf)?,
+            custom_resources: custom_resources::limits(conf)?,
+            allow_privilege_escalation: allow_privilege_escalation(conf)?,
+            conf,
+        })
+    }
+
+    /// `SPARK_USER`: as whom the driver acts. In 4.3 a proxy user began to win over the submitter's variable.
+    fn spark_user(&self) -> &str {
+        let proxy_user = self.conf.app.proxy_user.as_deref();
+        let variable = self.conf.app.submitter_env.spark_user.as_deref();
+        let named = match self.conf.version >= SparkVersion::V4_3 {
+            true => proxy_user.or(variable),
+            false => variable.or(proxy_user),
+        };
+        named.unwrap_or(&self.conf.context.user)
+    }
+
+    fn environment(&self) -> Vec<EnvVar> {
+        let mut variables =
+            vec![env("SPARK_USER", self.spark_user()), env("SPARK_APPLICATION_ID", &self.conf.names.app_id)];
+        variables.extend(self.conf.app.driver_env.iter().map(|(name, value)| env(name, value)));
+        let pod_ip = ObjectFieldSelector { api_version: Some("v1".to_owned()), field_path: "status.podIP".to_owned() };
+        variables.push(EnvVar {
+            name: "SPARK_DRIVER_BIND_ADDRESS".to_owned(),
+            value: None,
+            value_from: Some(EnvVarSource { field_ref: Some(pod_ip), ..Default::default() }),
+        });
+        variables
+    }
+
+    /// Requests and limits. Spark doesn't check quantities; the API server does.
+    fn size(&self, resources: &mut ResourceRequirements) {
+        let cores = self.conf.get("spark.kubernetes.driver.request.cores").map(str::to_owned);
+        let memory = Quantity(format!("{}Mi", self.memory.total_mib));
+        let requests = resources.requests.get_or_insert_default();
+        requests.insert("cpu".to_owned(), Quantity(cores.unwrap_or_else(|| self.cores.to_string())));
+        requests.insert("memory".to_owned(), memory.clone());
+        let limits = resources.limits.get_or_insert_default();
+        if let Some(cores) = self.conf.get("spark.kubernetes.driver.limit.cores") {
+            limits.insert("cpu".to_owned(), Quantity(cores.to_owned()));
+        }
+        limits.insert("memory".to_owned(), memory);
+        limits.extend(self.custom_resources.clone());
+    }
+
+    fn configure_metadata(&self, pod: &mut SparkPod) {
+        let metadata = &mut pod.pod.metadata;
+        let own = object_meta(self.conf, &self.conf.names.driver_pod);
+        metadata.name = own.name;
+        metadata.namespace = own.namespace;
+        metadata.labels.get_or_insert_default().extend(self.labels.clone());
+        extend(&mut metadata.annotations, self.conf.annotations());
+    }
+
+    fn configure_spec(&self, pod: &mut SparkPod) {
+        let spec = pod.spec();
+        spec.restart_policy = Some("Never".to_owned());
+        for prefix in ["spark.kubernetes.node.selector.", "spark.kubernetes.driver.node.selector."] {
+            extend(&mut spec.node_selector, self.conf.with_prefix(prefix));
+        }
+        let secrets = self.conf.list("spark.kubernetes.container.image.pullSecrets");
+        if !secrets.is_empty() {
+            let references = secrets.into_iter().map(|name| LocalObjectReference { name });
+            spec.image_pull_secrets.get_or_insert_default().extend(references);
+        }
+        let scheduler = ["spark.kubernetes.driver.scheduler.name", "spark.kubernetes.scheduler.name"];
+        if let Some(name) = self.conf.first(&scheduler) {
+            spec.scheduler_name = Some(name.to_owned());
+        }
+    }
+}
+
+impl FeatureStep for BasicDriver<'_> {
+    fn configure_pod(&self, pod: &mut SparkPod) {
+        self.configure_metadata(pod);
+        self.configure_spec(pod);
+        let container = &mut pod.container;
+        if container.name.is_empty() {
+            CONTAINER_NAME.clone_into(&mut container.name);
+        }
+        container.image = Some(self.image.clone());
+        container.image_pull_policy = Some(self.pull_policy.clone());
+        let ports = self.ports.named().map(|(name, port)| ContainerPort {
+            name: Some(name.to_owned()),
+            container_port: port,
+            protocol: Some("TCP".to_owned()),
+            ..Default::default()
+        });
+        container.ports.get_or_insert_default().extend(ports);
+        container.env.get_or_insert_default().extend(self.environment());
+        self.size(container.resources.get_or_insert_default());
+        if let Some(allowed) = self.allow_privilege_escalation {
+            container.security_context.get_or_insert_default().allow_privilege_escalation = Some(allowed);
+        }
+    }
+
+    fn additional_properties(&self) -> Vec<(String, String)> {
+        let names = self.conf.names;
+        [
+            ("spark.kubernetes.driver.pod.name", names.driver_pod.as_str()),
+            ("spark.app.id", &names.app_id),
+            ("spark.kubernetes.submitInDriver", "true"),
+            ("spark.kubernetes.memoryOverheadFactor", &self.memory.default_factor),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+    }
+}
+
+/// The driver's image; since 4.1 with `{{SPARK_VERSION}}` filled in.
+fn image(conf: &DriverConf<'_>) -> Result<String, Refusal> {
+    let image = conf
+        .first(&IMAGE_KEYS)
+        .ok_or_else(|| Refusal::property(IMAGE_KEYS[1], "Must specify the driver container image"))?;
+    Ok(match conf.version >= SparkVersion::V4_1 {
+        true => image.replace("{{SPARK_VERSION}}", &conf.version.to_string()),
+        false => image.to_owned(),
+    })
+}
+
+fn allow_privilege_escalation(conf: &DriverConf<'_>) -> Result<Option<bool>, Refusal> {
+    if conf.version < SparkVersion::V4_3 {
+        return Ok(None);
+    }
+    let driver = conf.boolean("spark.kubernetes.driver.securityContext.allowPrivilegeEscalation")?;
+    let common = conf.boolean("spark.kubernetes.securityContext.allowPrivilegeEscalation")?;
+    Ok(Some(driver.or(common).unwrap_or(false)))
+}
+
+/// Adds entries to a map of Kubernetes, which stays absent while there are none.
+fn extend(map: &mut Option<BTreeMap<String, String>>, entries: BTreeMap<String, String>) {
+    if !entries.is_empty() {
+        map.get_or_insert_default().extend(entries);
+    }
+}

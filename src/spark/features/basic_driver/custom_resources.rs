@@ -1,0 +1,36 @@
+//! `spark.driver.resource.<name>.*`: devices such as GPUs, by the names of Kubernetes' device plugins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::spark::{Refusal, driver::DriverConf};
+
+const PREFIX: &str = "spark.driver.resource.";
+
+/// The limits `<vendor>/<name>`. An amount of zero asks for nothing.
+pub(super) fn limits(conf: &DriverConf<'_>) -> Result<BTreeMap<String, Quantity>, Refusal> {
+    let keys = conf.with_prefix(PREFIX);
+    let mut names = BTreeSet::new();
+    for key in keys.keys() {
+        let Some((name, _)) = key.split_once('.') else {
+            let reason = format!("You must specify an amount config for resource: {key} config: {PREFIX}{key}");
+            return Err(Refusal::property(&format!("{PREFIX}{key}"), reason));
+        };
+        names.insert(name);
+    }
+    let mut limits = BTreeMap::new();
+    for name in names {
+        let key = format!("{PREFIX}{name}.amount");
+        let amount =
+            conf.int(&key)?.ok_or_else(|| Refusal::property(&key, format!("You must specify an amount for {name}")))?;
+        if amount > 0 {
+            let vendor = keys.get(&format!("{name}.vendor")).ok_or_else(|| {
+                let reason = format!("Resource: {name} was requested, but vendor was not specified.");
+                Refusal::property(&format!("{PREFIX}{name}.vendor"), reason)
+            })?;
+            limits.insert(format!("{vendor}/{name}"), Quantity(amount.to_string()));
+        }
+    }
+    Ok(limits)
+}

@@ -1,0 +1,52 @@
+//! `LocalDirsFeatureStep`: scratch space for shuffle and spill files.
+
+use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
+
+use super::{FeatureStep, env};
+use crate::spark::{
+    Refusal,
+    driver::{DriverConf, SparkPod},
+};
+
+/// A volume whose name begins so is scratch space that the user brings along.
+const VOLUME_PREFIX: &str = "spark-local-dir-";
+
+pub(super) struct LocalDirs {
+    /// Spark shuffles them, to spread its load; the order carries no meaning, so here it stays.
+    directories: Vec<String>,
+    in_memory: bool,
+}
+
+impl LocalDirs {
+    pub(super) fn new(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
+        let variable = conf.app.submitter_env.spark_local_dirs.as_deref();
+        let configured = variable.or_else(|| conf.get("spark.local.dir")).map(str::to_owned);
+        let list = configured.unwrap_or_else(|| format!("/var/data/spark-{}", conf.names.local_dir));
+        // Java's `split` drops empty strings at the end.
+        let directories = list.trim_end_matches(',').split(',').map(str::to_owned).collect();
+        Ok(Self { directories, in_memory: conf.boolean("spark.kubernetes.local.dirs.tmpfs")?.unwrap_or(false) })
+    }
+
+    fn mount_own(&self, pod: &mut SparkPod) -> String {
+        for (index, directory) in self.directories.iter().enumerate() {
+            let name = format!("{VOLUME_PREFIX}{}", index + 1);
+            let medium = self.in_memory.then(|| "Memory".to_owned());
+            let source = EmptyDirVolumeSource { medium, size_limit: None };
+            let volume = Volume { name: name.clone(), empty_dir: Some(source), ..Default::default() };
+            pod.spec().volumes.get_or_insert_default().push(volume);
+            let mount = VolumeMount { name, mount_path: directory.clone(), ..Default::default() };
+            pod.container.volume_mounts.get_or_insert_default().push(mount);
+        }
+        self.directories.join(",")
+    }
+}
+
+impl FeatureStep for LocalDirs {
+    fn configure_pod(&self, pod: &mut SparkPod) {
+        let mounts = pod.container.volume_mounts.iter().flatten();
+        let given = mounts.filter(|mount| mount.name.starts_with(VOLUME_PREFIX));
+        let given: Vec<String> = given.map(|mount| mount.mount_path.clone()).collect();
+        let directories = if given.is_empty() { self.mount_own(pod) } else { given.join(",") };
+        pod.container.env.get_or_insert_default().push(env("SPARK_LOCAL_DIRS", &directories));
+    }
+}

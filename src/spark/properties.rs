@@ -1,0 +1,48 @@
+//! Java Properties text: how Spark hands its configuration to the driver.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, Utc};
+
+/// The file `spark.properties`: two comment lines, then one `key=value` line each.
+///
+/// Escapes are those of `java.util.Properties.store(Writer, …)`, which Spark uses: non-ASCII text stays as it is.
+pub(crate) fn file<'a>(
+    config_map: &str,
+    written_at: DateTime<Utc>,
+    properties: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let mut text = format!("#Java properties built from Kubernetes config map with name: {config_map}\n");
+    let _ = writeln!(text, "#{}", written_at.format("%a %b %d %H:%M:%S UTC %Y"));
+    for (key, value) in properties {
+        escape(&mut text, key, Spaces::Every);
+        text.push('=');
+        escape(&mut text, value, Spaces::Leading);
+        text.push('\n');
+    }
+    text
+}
+
+/// Which spaces need a backslash: all of a key's, but only the first of a value's.
+#[derive(Clone, Copy, PartialEq)]
+enum Spaces {
+    Every,
+    Leading,
+}
+
+fn escape(out: &mut String, text: &str, spaces: Spaces) {
+    for (index, c) in text.chars().enumerate() {
+        match c {
+            ' ' if index == 0 || spaces == Spaces::Every => out.push_str("\\ "),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\u{c}' => out.push_str("\\f"),
+            '\\' | '=' | ':' | '#' | '!' => out.extend(['\\', c]),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

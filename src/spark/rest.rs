@@ -1,0 +1,30 @@
+//! Spark's REST submission protocol (`org.apache.spark.deploy.rest`), pure: paths, requests, replies and their JSON.
+//!
+//! Where a request can't be run, Spark often names no field or fails with a page for browsers. Here every refusal of
+//! a request is an `ErrorResponse` that begins with Spark's words and goes on with the cause.
+
+mod action;
+mod coerce;
+mod error;
+mod json;
+mod page;
+mod path;
+mod reply;
+mod request;
+mod validate;
+
+pub use action::Action;
+pub use error::RequestError;
+pub use json::to_json;
+pub use page::{bad_message, error_page};
+pub use path::{BadPath, Target, parse_path};
+pub use reply::{
+    ClearResponse, CreateSubmissionResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse,
+    ReadyzResponse, SubmissionStatusResponse,
+};
+pub use request::parse_create;
+
+/// `RestSubmissionServer.PROTOCOL_VERSION`, the only version there is.
+pub const PROTOCOL_VERSION: &str = "v1";
+/// `RestSubmissionServer.SC_UNKNOWN_PROTOCOL_VERSION`.
+pub const UNKNOWN_PROTOCOL_VERSION: u16 = 468;

@@ -1,0 +1,160 @@
+//! From the body of a create request to a [`CreateSubmissionRequest`].
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    RequestError, action,
+    coerce::{self, Entries, Texts},
+    validate,
+};
+use crate::spark::{CreateSubmissionRequest, SparkVersion};
+
+/// The fields as they came, before anything is required of them.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) client_spark_version: Option<String>,
+    pub(super) app_resource: Option<String>,
+    pub(super) main_class: Option<String>,
+    pub(super) app_args: Option<Vec<Option<String>>>,
+    pub(super) spark_properties: Option<Texts>,
+    pub(super) environment_variables: Option<Texts>,
+    pub(super) proxy_user: Option<String>,
+    pub(super) driver_pod_template: Option<serde_json::Value>,
+    pub(super) executor_pod_template: Option<serde_json::Value>,
+}
+
+/// Reads a create request as Spark's server does: the body's bytes decide, not its content type, and what follows the
+/// first JSON value is ignored. The second part of the answer is the reply's `unknownFields`.
+///
+/// # Errors
+/// A [`RequestError`], whose text is what the client gets to read.
+pub fn parse_create(
+    body: &[u8],
+    version: SparkVersion,
+) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
+    let json = std::str::from_utf8(body).map_err(|error| RequestError::Syntax(format!("Invalid UTF-8: {error}")))?;
+    if json.trim_start_matches([' ', '\t', '\r', '\n']).is_empty() {
+        return Err(RequestError::Empty);
+    }
+    check_depth(body)?;
+    let mut first_value = serde_json::Deserializer::from_str(json);
+    let value = <&RawValue>::deserialize(&mut first_value).map_err(|error| RequestError::json(&error))?;
+    if !value.get().starts_with('{') {
+        return Err(no_action(json));
+    }
+    let Entries(entries) = serde_json::from_str(value.get()).map_err(|error| RequestError::json(&error))?;
+    // Spark looks for the first `action`, though of every other field it takes the last.
+    let action = entries.iter().find(|(key, value)| key == "action" && value.get().starts_with('"'));
+    let (_, action) = action.ok_or_else(|| no_action(json))?;
+    let action: String = coerce::parse(action, "[\"action\"]")?;
+    if action != "CreateSubmissionRequest" {
+        return Err(other_message(action, &entries, version));
+    }
+    let (fields, unknown) = read(&entries, version)?;
+    validate::as_spark_does(&fields, version)?;
+    Ok((validate::finish(fields)?, unknown))
+}
+
+/// Spark reports as unknown what its own rendering of the message no longer holds: fields it doesn't know, a field's
+/// second value, and nulls (which it leaves out).
+fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Fields, Vec<String>), RequestError> {
+    let mut fields = Fields::default();
+    let mut unknown: Vec<String> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (key, value) in entries {
+        let path = format!("[\"{key}\"]");
+        let kept = match key.as_str() {
+            "action" => true,
+            "message" => coerce::text(value, &path)?.is_some(),
+            "clientSparkVersion" => set(&mut fields.client_spark_version, coerce::text(value, &path)?),
+            "appResource" => set(&mut fields.app_resource, coerce::text(value, &path)?),
+            "mainClass" => set(&mut fields.main_class, coerce::text(value, &path)?),
+            "appArgs" => set(&mut fields.app_args, coerce::array(value, &path)?),
+            "sparkProperties" => set_map(&mut fields.spark_properties, value, &path, version)?,
+            "environmentVariables" => set_map(&mut fields.environment_variables, value, &path, version)?,
+            "proxyUser" => {
+                fields.proxy_user = coerce::text(value, &path)?;
+                true
+            }
+            "driverPodTemplate" => set_template(&mut fields.driver_pod_template, value, &path)?,
+            "executorPodTemplate" => set_template(&mut fields.executor_pod_template, value, &path)?,
+            _ => false,
+        };
+        if (!kept || seen.contains(&key.as_str())) && !unknown.contains(key) {
+            unknown.push(key.clone());
+        }
+        seen.push(key);
+    }
+    Ok((fields, unknown))
+}
+
+fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
+    *field = value;
+    field.is_some()
+}
+
+/// Since 4.1 a null map is an empty one.
+fn set_map(
+    field: &mut Option<Texts>,
+    value: &RawValue,
+    path: &str,
+    version: SparkVersion,
+) -> Result<bool, RequestError> {
+    let (map, repeated) = coerce::map(value, path)?.map_or((None, false), |(map, repeated)| (Some(map), repeated));
+    *field = map.or_else(|| (version >= SparkVersion::V4_1).then(Texts::new));
+    Ok(field.is_some() && !repeated)
+}
+
+fn set_template(field: &mut Option<serde_json::Value>, value: &RawValue, path: &str) -> Result<bool, RequestError> {
+    *field = coerce::parse(value, path)?;
+    Ok(true)
+}
+
+fn other_message(class: String, entries: &[(String, &RawValue)], version: SparkVersion) -> RequestError {
+    let Some(required) = action::required_fields(&class, version) else {
+        return RequestError::NoSuchMessage(shortened(&class));
+    };
+    let has = |name: &str| entries.iter().any(|(key, value)| key == name && value.get() != "null");
+    match required.iter().find(|name| !has(name)) {
+        Some(name) => {
+            let cause = format!("'{name}' is missing in message {class}.");
+            RequestError::Invalid { message: class, cause }
+        }
+        None => RequestError::Unexpected(class),
+    }
+}
+
+fn no_action(json: &str) -> RequestError {
+    RequestError::NoAction { json: shortened(json) }
+}
+
+/// Spark gives the whole body back; a page of it will do.
+fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 4096;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn check_depth(body: &[u8]) -> Result<(), RequestError> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > RequestError::MAX_DEPTH {
+            return Err(RequestError::TooDeep { depth });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

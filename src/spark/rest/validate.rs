@@ -1,0 +1,107 @@
+//! `CreateSubmissionRequest.doValidate` in Spark's order and words, then what would make Spark stumble later.
+
+use super::{RequestError, coerce::Texts, request::Fields};
+use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion};
+
+mod java;
+
+/// What Spark checks before it looks at the request's content.
+pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
+    let before_4_0 = version < SparkVersion::V4_0;
+    require("clientSparkVersion", fields.client_spark_version.is_some())?;
+    require("appResource", fields.app_resource.is_some())?;
+    if before_4_0 {
+        require("appArgs", fields.app_args.is_some())?;
+        require("environmentVariables", fields.environment_variables.is_some())?;
+    }
+    let properties = fields.spark_properties.as_ref();
+    let properties = properties.ok_or_else(|| RequestError::invalid("No Spark properties set!"))?;
+    if before_4_0 {
+        require("spark.app.name", properties.get("spark.app.name").is_some_and(Option::is_some))?;
+    }
+    check(properties, "spark.driver.supervise", "boolean", java::is_boolean)?;
+    check(properties, "spark.driver.cores", "numeric", java::is_double)?;
+    check(properties, "spark.cores.max", "numeric", java::is_double)?;
+    check(properties, "spark.driver.memory", "memory", java::is_memory)?;
+    check(properties, "spark.executor.memory", "memory", java::is_memory)?;
+    if fields.main_class.is_none() {
+        return Err(RequestError::NoMainClass);
+    }
+    Ok(())
+}
+
+fn require(name: &str, present: bool) -> Result<(), RequestError> {
+    if present {
+        return Ok(());
+    }
+    Err(RequestError::invalid(format!("'{name}' is missing in message CreateSubmissionRequest.")))
+}
+
+fn check(properties: &Texts, key: &str, kind: &str, is_good: fn(&str) -> bool) -> Result<(), RequestError> {
+    match properties.get(key).map(Option::as_deref) {
+        Some(value) if !value.is_some_and(is_good) => {
+            let value = value.unwrap_or("null");
+            Err(RequestError::invalid(format!("Property '{key}' expected {kind} value: actual was '{value}'.")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Spark takes a null value, a NUL character or half a core, and fails on it afterwards (HTTP 500, or a driver that
+/// can't be started). The database could not keep a NUL either.
+pub(super) fn finish(fields: Fields) -> Result<CreateSubmissionRequest, RequestError> {
+    let mut app_args = Vec::new();
+    for (i, value) in fields.app_args.unwrap_or_default().into_iter().enumerate() {
+        app_args.push(present(&format!("appArgs[{i}]"), value)?);
+    }
+    let request = CreateSubmissionRequest {
+        client_spark_version: without_nul("clientSparkVersion", fields.client_spark_version)?.unwrap_or_default(),
+        app_resource: without_nul("appResource", fields.app_resource)?.unwrap_or_default(),
+        main_class: without_nul("mainClass", fields.main_class)?.unwrap_or_default(),
+        app_args,
+        spark_properties: all_present("sparkProperties", fields.spark_properties)?,
+        environment_variables: all_present("environmentVariables", fields.environment_variables)?,
+        proxy_user: without_nul("proxyUser", fields.proxy_user)?,
+        driver_pod_template: template("driverPodTemplate", fields.driver_pod_template)?,
+        executor_pod_template: template("executorPodTemplate", fields.executor_pod_template)?,
+    };
+    match request.spark_properties.get("spark.driver.cores") {
+        Some(cores) if cores.parse::<i32>().is_err() => {
+            let reason = format!("a whole number of cores is needed, not '{cores}'");
+            Err(Refusal::property("spark.driver.cores", reason).into())
+        }
+        _ => Ok(request),
+    }
+}
+
+fn all_present(field: &str, texts: Option<Texts>) -> Result<std::collections::BTreeMap<String, String>, RequestError> {
+    let mut all = std::collections::BTreeMap::new();
+    for (key, value) in texts.unwrap_or_default() {
+        let name = format!("{field}[\"{}\"]", key.escape_debug());
+        if key.contains('\0') {
+            return Err(Refusal::field(name, "the key holds a NUL character").into());
+        }
+        all.insert(key, present(&name, value)?);
+    }
+    Ok(all)
+}
+
+fn present(name: &str, value: Option<String>) -> Result<String, RequestError> {
+    without_nul(name, value)?.ok_or_else(|| Refusal::field(name, "the value is null; give a text").into())
+}
+
+fn without_nul(name: &str, value: Option<String>) -> Result<Option<String>, RequestError> {
+    match value {
+        Some(text) if text.contains('\0') => Err(Refusal::field(name, "the text holds a NUL character").into()),
+        value => Ok(value),
+    }
+}
+
+fn template(name: &str, value: Option<serde_json::Value>) -> Result<Option<serde_json::Value>, RequestError> {
+    // In JSON text a NUL is always written as this escape, whose backslash would itself be escaped in a plain text.
+    let holds_nul = |value: &serde_json::Value| value.to_string().replace("\\\\", "").contains("\\u0000");
+    match value {
+        Some(value) if holds_nul(&value) => Err(Refusal::field(name, "the template holds a NUL character").into()),
+        value => Ok(value),
+    }
+}

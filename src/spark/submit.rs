@@ -1,0 +1,99 @@
+//! What `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): from a request to
+//! an application with a complete configuration.
+
+mod environment;
+mod master;
+mod resource;
+mod uris;
+mod validate;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
+pub(crate) use environment::SubmitterEnv;
+pub(crate) use resource::MainAppResource;
+
+/// One application, ready for the feature steps.
+#[derive(Debug, Clone)]
+pub(crate) struct Application {
+    pub(crate) conf: SparkConf,
+    pub(crate) name: String,
+    pub(crate) main_class: String,
+    pub(crate) resource: MainAppResource,
+    pub(crate) args: Vec<String>,
+    pub(crate) proxy_user: Option<String>,
+    /// Variables that steps read as the submitter's own environment.
+    pub(crate) submitter_env: SubmitterEnv,
+    /// Variables of the driver container, by name.
+    pub(crate) driver_env: BTreeMap<String, String>,
+}
+
+/// Resolves a request as `spark-submit --deploy-mode cluster` would resolve its command line.
+///
+/// # Errors
+/// A [`Refusal`] in Spark's words where its arguments don't pass, or where a file would have to be uploaded.
+pub(crate) fn prepare(
+    request: &CreateSubmissionRequest,
+    version: SparkVersion,
+    submitted_at: DateTime<Utc>,
+) -> Result<Application, Refusal> {
+    validate::no_nul(request)?;
+    validate::templates(request)?;
+    let name = app_name(request)?;
+    let mut conf = resolve_properties(request)?;
+    validate::sizes(&conf)?;
+    validate::namespace(&conf)?;
+    validate::runs_in_cluster(&request.main_class, version)?;
+    let resource = MainAppResource::of_request(request)?;
+    let main_class = resource.main_class(&request.main_class)?;
+    let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());
+    validate::identity(&conf, proxy_user.as_deref())?;
+
+    resource.complete_jars(&mut conf);
+    uris::resolve_all(&mut conf)?;
+    conf.set("spark.app.name", name.as_str());
+    conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
+    let (submitter_env, driver_env) = environment::split(request, &conf);
+    Ok(Application {
+        conf,
+        name,
+        main_class,
+        resource,
+        args: request.app_args.clone(),
+        proxy_user,
+        submitter_env,
+        driver_env,
+    })
+}
+
+/// The application's name: `spark.app.name`, else the main class, else the file name of the resource.
+pub(crate) fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
+    if let Some(name) = request.spark_properties.get("spark.app.name") {
+        return Ok(name.clone());
+    }
+    if !request.main_class.is_empty() {
+        return Ok(request.main_class.clone());
+    }
+    let resource = resource::given(request)?.trim_end_matches('/');
+    Ok(resource.rsplit('/').next().unwrap_or(resource).to_owned())
+}
+
+/// The `spark.` properties with the keys that cluster mode decides.
+fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Refusal> {
+    // Spark warns about other keys and drops them.
+    let mut conf = SparkConf::new(
+        request
+            .spark_properties
+            .iter()
+            .filter(|(key, _)| key.starts_with("spark."))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    );
+    let master = master::kubernetes(conf.get("spark.master"))?;
+    conf.set("spark.master", master);
+    conf.set("spark.submit.deployMode", "cluster");
+    conf.remove("spark.driver.host");
+    Ok(conf)
+}

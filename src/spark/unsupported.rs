@@ -1,0 +1,53 @@
+//! What Spark offers and this gateway doesn't yet. A key that asks for it is refused: ignoring it would start a driver
+//! that isn't the one asked for. Keys that only travel on to the driver's process are not here.
+
+use super::{Refusal, driver::DriverConf, features};
+
+/// A key, or with a dot at its end a family of keys, that a feature step would read.
+struct Missing {
+    key: &'static str,
+    step: &'static str,
+}
+
+const MISSING: [Missing; 11] = [
+    Missing { key: "spark.kubernetes.driver.secrets.", step: "MountSecretsFeatureStep" },
+    Missing { key: "spark.kubernetes.driver.secretKeyRef.", step: "EnvSecretsFeatureStep" },
+    Missing { key: "spark.kubernetes.driver.volumes.", step: "MountVolumesFeatureStep" },
+    Missing { key: "spark.kubernetes.hadoop.configMapName", step: "HadoopConfDriverFeatureStep" },
+    Missing { key: "spark.kubernetes.kerberos.krb5.path", step: "KerberosConfDriverFeatureStep" },
+    Missing { key: "spark.kubernetes.kerberos.krb5.configMapName", step: "KerberosConfDriverFeatureStep" },
+    Missing { key: "spark.kubernetes.kerberos.tokenSecret.name", step: "KerberosConfDriverFeatureStep" },
+    Missing { key: "spark.kubernetes.kerberos.tokenSecret.itemKey", step: "KerberosConfDriverFeatureStep" },
+    Missing { key: "spark.kerberos.keytab", step: "KerberosConfDriverFeatureStep" },
+    Missing { key: "spark.kerberos.principal", step: "KerberosConfDriverFeatureStep" },
+    Missing { key: "spark.kubernetes.executor.podTemplateFile", step: "PodTemplateConfigMapStep" },
+];
+
+impl Missing {
+    fn matches(&self, key: &str) -> bool {
+        if self.key.ends_with('.') { key.starts_with(self.key) } else { key == self.key }
+    }
+}
+
+/// Refuses the first key that asks for something missing, unless the request excludes that step itself.
+pub(super) fn refuse(conf: &DriverConf<'_>) -> Result<(), Refusal> {
+    for (key, _) in conf.iter() {
+        let missing = MISSING.iter().find(|missing| missing.matches(key));
+        if let Some(missing) = missing.filter(|missing| !features::is_excluded(conf, missing.step)) {
+            return Err(Refusal::property(key, format!("Spark's {} is not supported yet.", missing.step)));
+        }
+    }
+    // The template is read before any step, so no exclusion helps.
+    let template = "spark.kubernetes.driver.podTemplateFile";
+    if conf.contains(template) {
+        return Err(Refusal::property(template, "Pod templates are not supported yet, and no file is read from here."));
+    }
+    let user_steps = "spark.kubernetes.driver.pod.featureSteps";
+    match conf.list(user_steps).first() {
+        Some(class) => Err(Refusal::property(
+            user_steps,
+            format!("The feature step {class} is not known here and can't be loaded."),
+        )),
+        None => Ok(()),
+    }
+}

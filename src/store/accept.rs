@@ -1,0 +1,51 @@
+//! Accepting a submission.
+
+use sqlx::types::Json;
+
+use super::{Error, Store};
+use crate::{
+    spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
+    submission::{State, SubmissionId},
+};
+
+/// What is fixed when a request is accepted.
+#[derive(Debug, Clone)]
+pub struct NewSubmission {
+    pub request: CreateSubmissionRequest,
+    pub spark_version: SparkVersion,
+    pub namespace: String,
+    pub names: DriverNames,
+}
+
+impl Store {
+    /// Writes the submission and its first event in one statement. When this returns, it is committed.
+    pub async fn accept(&self, new: &NewSubmission) -> Result<SubmissionId, Error> {
+        let id: String = sqlx::query_scalar(
+            r#"
+            WITH drawn AS (
+                SELECT nextval('submission_number') AS number, clock_timestamp() AS now
+            ), named AS (
+                SELECT number, now, 'driver-' || to_char(now AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS') || '-'
+                    || lpad(number::text, greatest(4, length(number::text)), '0') AS id
+                FROM drawn
+            ), accepted AS (
+                INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, created_at)
+                SELECT id, number, $1, $2, $3, $4, $5, now FROM named
+                RETURNING id, attempt, state, created_at
+            )
+            INSERT INTO submission_events (submission_id, attempt, state, at)
+            SELECT id, attempt, state, created_at FROM accepted
+            RETURNING submission_id
+            "#,
+        )
+        .bind(State::Queued.as_str())
+        .bind(Json(&new.request))
+        .bind(new.spark_version.to_string())
+        .bind(&new.namespace)
+        .bind(Json(&new.names))
+        .fetch_one(&self.pool)
+        .await
+        .map_err(Error::of("accepting a submission"))?;
+        id.parse().map_err(|source| Error::row(&id, source))
+    }
+}

@@ -1,0 +1,107 @@
+//! Moving a submission forwards.
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, row::words};
+use crate::submission::{Outcome, State, SubmissionId};
+
+/// Where the driver runs. What is not known yet leaves the row as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub started_at: Option<DateTime<Utc>>,
+}
+
+/// A step forwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// All objects exist.
+    Launched,
+    Running,
+    Ended(Outcome),
+}
+
+impl Progress {
+    fn state(&self) -> State {
+        match self {
+            Self::Launched => State::Pending,
+            Self::Running => State::Running,
+            Self::Ended(outcome) => outcome.state,
+        }
+    }
+}
+
+impl Store {
+    /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
+    /// a late or repeated call changes nothing. Tells whether it moved.
+    pub async fn advance(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        progress: &Progress,
+        placement: &Placement,
+    ) -> Result<bool, Error> {
+        let to = progress.state();
+        // A launch that ends while the kill is under way must not undo it; `may_become` knows.
+        let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
+        let outcome = match progress {
+            Progress::Ended(outcome) => Some(outcome),
+            Progress::Launched | Progress::Running => None,
+        };
+        let moved = sqlx::query(
+            r#"
+            WITH moved AS (
+                UPDATE submissions SET
+                    state = $3, exit_code = $5, reason = $6, message = $7,
+                    pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
+                    started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
+                    finished_at = CASE WHEN $12 THEN clock_timestamp() END
+                WHERE id = $1 AND attempt = $2 AND state = ANY($4)
+                RETURNING id, attempt
+            )
+            INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+            SELECT id, attempt, $3, $6, $7 FROM moved
+            "#,
+        )
+        .bind(id.as_str())
+        .bind(attempt)
+        .bind(to.as_str())
+        .bind(&from)
+        .bind(outcome.and_then(|outcome| outcome.exit_code))
+        .bind(outcome.and_then(|outcome| outcome.reason.as_deref()))
+        .bind(outcome.map(|outcome| outcome.message.as_str()))
+        .bind(&placement.pod_uid)
+        .bind(&placement.node)
+        .bind(&placement.pod_ip)
+        .bind(placement.started_at)
+        .bind(to.is_terminal())
+        .execute(&self.pool)
+        .await
+        .map_err(Error::of("recording a submission's state"))?;
+        Ok(moved.rows_affected() == 1)
+    }
+
+    /// Notes why a driver that has not started still waits.
+    pub async fn note_waiting(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Error> {
+        sqlx::query(
+            "UPDATE submissions SET reason = $3, message = $4
+             WHERE id = $1 AND attempt = $2 AND state IN ('LAUNCHING', 'PENDING') AND reason IS DISTINCT FROM $3",
+        )
+        .bind(id.as_str())
+        .bind(attempt)
+        .bind(reason)
+        .bind(message)
+        .execute(&self.pool)
+        .await
+        .map_err(Error::of("noting why a driver waits"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! Reaching the database at start, and its migrations.
+
+use std::{str::FromStr, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use super::Store;
+
+/// Where the database is and how many connections it may get.
+#[derive(Debug, Clone)]
+pub struct DatabaseSettings {
+    /// `postgres://user:password@host:port/name`
+    pub url: String,
+    pub max_connections: u32,
+}
+
+/// The database can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("the database URL can't be read: expected postgres://user:password@host:port/name")]
+    Url(#[source] sqlx::Error),
+    #[error("can't connect to the database at {address}: is it running, and may this user log in?")]
+    Unreachable { address: String, source: sqlx::Error },
+    #[error("migrating the database at {address} failed")]
+    Migrate { address: String, source: sqlx::migrate::MigrateError },
+}
+
+impl Store {
+    /// Connects, applies the migrations that are missing (under Postgres' advisory lock, so replicas may start together)
+    /// and opens the pool.
+    ///
+    /// # Errors
+    /// [`ConnectError`], with the server's reason: a pool alone would only say that it timed out.
+    pub async fn connect(settings: &DatabaseSettings) -> Result<Self, ConnectError> {
+        let options = PgConnectOptions::from_str(&settings.url).map_err(ConnectError::Url)?;
+        let options = options.application_name("sparkgate");
+        let address = format!("{}:{}", options.get_host(), options.get_port());
+        let unreachable = |source| ConnectError::Unreachable { address: address.clone(), source };
+        let first = tokio::time::timeout(Duration::from_secs(10), options.connect());
+        let mut first = match first.await {
+            Ok(connected) => connected.map_err(unreachable)?,
+            Err(_) => return Err(unreachable(sqlx::Error::PoolTimedOut)),
+        };
+        let migrated = sqlx::migrate!().run(&mut first).await;
+        migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
+        first.close().await.map_err(unreachable)?;
+        let pool = PgPoolOptions::new()
+            .max_connections(settings.max_connections)
+            .acquire_timeout(Duration::from_secs(1))
+            .max_lifetime(Duration::from_secs(300))
+            .connect_lazy_with(options);
+        Ok(Self::new(pool))
+    }
+}

@@ -1,0 +1,107 @@
+//! Reading submissions.
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, row::parse};
+use crate::submission::{State, SubmissionId};
+
+/// A submission as status answers need it.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub id: SubmissionId,
+    pub state: State,
+    pub attempt: i32,
+    pub exit_code: Option<i32>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub cleared: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct RecordRow {
+    id: String,
+    state: String,
+    attempt: i32,
+    exit_code: Option<i32>,
+    reason: Option<String>,
+    message: Option<String>,
+    pod_uid: Option<String>,
+    node: Option<String>,
+    pod_ip: Option<String>,
+    started_at: Option<DateTime<Utc>>,
+    cleared: bool,
+}
+
+impl TryFrom<RecordRow> for Record {
+    type Error = Error;
+
+    fn try_from(row: RecordRow) -> Result<Self, Error> {
+        Ok(Self {
+            id: parse(&row.id, &row.id)?,
+            state: parse(&row.id, &row.state)?,
+            attempt: row.attempt,
+            exit_code: row.exit_code,
+            reason: row.reason,
+            message: row.message,
+            pod_uid: row.pod_uid,
+            node: row.node,
+            pod_ip: row.pod_ip,
+            started_at: row.started_at,
+            cleared: row.cleared,
+        })
+    }
+}
+
+/// A submission whose pod should exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    pub id: SubmissionId,
+    pub attempt: i32,
+    pub namespace: String,
+    pub pod: String,
+}
+
+impl Store {
+    /// One submission, `None` if there is none of that id.
+    pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
+        let row: Option<RecordRow> = sqlx::query_as(
+            "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
+                    cleared_at IS NOT NULL AS cleared
+             FROM submissions WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(Error::of("reading a submission"))?;
+        row.map(Record::try_from).transpose()
+    }
+
+    /// Where the driver pod of a submission is, whatever its state.
+    pub async fn pod_of(&self, id: &SubmissionId) -> Result<Option<Live>, Error> {
+        let row: Option<(i32, String, String)> =
+            sqlx::query_as("SELECT attempt, namespace, names ->> 'driverPod' FROM submissions WHERE id = $1")
+                .bind(id.as_str())
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(Error::of("reading where a driver is"))?;
+        Ok(row.map(|(attempt, namespace, pod)| Live { id: id.clone(), attempt, namespace, pod }))
+    }
+
+    /// All submissions whose launch is complete and whose end is not recorded.
+    pub async fn live(&self) -> Result<Vec<Live>, Error> {
+        let rows: Vec<(String, i32, String, String)> = sqlx::query_as(
+            "SELECT id, attempt, namespace, names ->> 'driverPod' FROM submissions
+             WHERE state IN ('PENDING', 'RUNNING', 'KILLING') ORDER BY number",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(Error::of("listing live submissions"))?;
+        rows.into_iter()
+            .map(|(id, attempt, namespace, pod)| Ok(Live { id: parse(&id, &id)?, attempt, namespace, pod }))
+            .collect()
+    }
+}

@@ -1,0 +1,19 @@
+//! Rows to the types of the layers below.
+
+use std::str::FromStr;
+
+use super::Error;
+
+/// Parses one text column of the row `id`.
+pub(super) fn parse<T>(id: &str, text: &str) -> Result<T, Error>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    text.parse().map_err(|source| Error::row(id, source))
+}
+
+/// The words of states, for `= ANY($n)`.
+pub(super) fn words(states: impl IntoIterator<Item = crate::submission::State>) -> Vec<&'static str> {
+    states.into_iter().map(|state| state.as_str()).collect()
+}

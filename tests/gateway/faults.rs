@@ -1,0 +1,94 @@
+//! What the real API server can't do on demand: to be away, and to do a thing and lose the reply.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use kube::{Client, client::Body};
+use sparkgate::submission::DriverState;
+use sqlx::PgPool;
+
+use crate::world::World;
+
+/// What happens to the next requests that would create something.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// 503 without doing it.
+    Away,
+    /// Done, and then 504.
+    ReplyLost,
+}
+
+/// A client whose first `count` creates meet the fault.
+fn faulty(client: &Client, fault: Fault, count: usize) -> Client {
+    let left = Arc::new(AtomicUsize::new(count));
+    let real = client.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (left, real) = (left.clone(), real.clone());
+        async move {
+            let creates = request.method() == http::Method::POST;
+            let hit = creates && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+            if hit && matches!(fault, Fault::Away) {
+                return Ok(unavailable(503));
+            }
+            let answer = real.send(request).await?;
+            Ok::<_, kube::Error>(if hit { unavailable(504) } else { answer })
+        }
+    });
+    Client::new(service, "default")
+}
+
+fn unavailable(code: u16) -> http::Response<Body> {
+    let status = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+        "reason": "Fault", "message": "a fault of the test"});
+    http::Response::builder().status(code).body(Body::from(serde_json::to_vec(&status).unwrap())).unwrap()
+}
+
+async fn due_at_once(pool: &PgPool) {
+    sqlx::query("UPDATE submissions SET not_before = NULL").execute(pool).await.unwrap();
+}
+
+#[sqlx::test]
+async fn an_api_server_that_is_away_leaves_the_submission_waiting(pool: PgPool) {
+    let good = World::new(pool.clone()).await;
+    let world = World::on(pool, faulty(&good.client, Fault::Away, 1), good.namespace.clone());
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Submitted);
+    assert!(status.message.unwrap().contains("the Kubernetes API is not available"));
+    assert_eq!(world.gateway.work().await.unwrap(), 0, "not before its time");
+
+    due_at_once(&world.pool).await;
+    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    assert_eq!(world.driver_count().await, 1);
+    assert_eq!(world.status(&id).await.message, None, "that is over");
+}
+
+#[sqlx::test]
+async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
+    let good = World::new(pool.clone()).await;
+    // The pod and each of the three objects after it.
+    let world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 4), good.namespace.clone());
+    let id = world.submit(&[]).await;
+    for _ in 0..5 {
+        world.gateway.work().await.unwrap();
+        assert_eq!(world.driver_count().await, 1);
+        due_at_once(&world.pool).await;
+    }
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
+}
+
+#[sqlx::test]
+async fn a_kill_outlasts_an_api_server_that_is_away(pool: PgPool) {
+    let good = World::new(pool.clone()).await;
+    let mut world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 1), good.namespace.clone());
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    assert!(world.gateway.kill(&id).await.unwrap());
+    world.gateway.work().await.unwrap();
+    world.until(&id, DriverState::Killed).await;
+    assert_eq!(world.driver_count().await, 0, "the pod whose creation was never confirmed is gone too");
+}

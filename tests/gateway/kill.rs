@@ -1,0 +1,102 @@
+//! A kill in every state.
+
+use sparkgate::submission::DriverState;
+use sqlx::PgPool;
+
+use crate::world::{World, eventually};
+
+#[sqlx::test]
+async fn before_the_launch(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    assert!(world.gateway.kill(&id).await.unwrap());
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
+    assert_eq!(world.gateway.work().await.unwrap(), 0);
+    assert_eq!(world.driver_count().await, 0);
+    assert!(!world.gateway.kill(&id).await.unwrap(), "it has ended");
+}
+
+#[sqlx::test]
+async fn between_the_claim_and_the_pod(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    // As if a launcher had died right after its claim.
+    sqlx::query("UPDATE submissions SET state = 'LAUNCHING'").execute(&world.pool).await.unwrap();
+    assert!(world.gateway.kill(&id).await.unwrap());
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted, "not yet");
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
+    assert_eq!(world.driver_count().await, 0);
+}
+
+#[sqlx::test]
+async fn while_it_waits_for_a_node(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    assert!(world.gateway.kill(&id).await.unwrap());
+    world.gateway.work().await.unwrap();
+    world.until(&id, DriverState::Killed).await;
+    assert_eq!(world.driver_count().await, 0);
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "KILLING", "KILLED"]);
+}
+
+#[sqlx::test]
+async fn while_it_runs(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    bind(&world).await;
+    world.play_running().await;
+    world.until(&id, DriverState::Running).await;
+    assert!(world.gateway.kill(&id).await.unwrap());
+    world.gateway.work().await.unwrap();
+    eventually(|| async { world.driver().await.metadata.deletion_timestamp.ok_or("not deleted") }).await;
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Running, "it lives until its grace is over");
+    world.play_exit(143).await;
+    world.until(&id, DriverState::Killed).await;
+    assert_eq!(world.exit_code(&id).await, Some(143));
+    world.remove_driver().await;
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
+}
+
+#[sqlx::test]
+async fn after_its_end(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_exit(0).await;
+    world.until(&id, DriverState::Finished).await;
+    assert!(!world.gateway.kill(&id).await.unwrap());
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
+}
+
+#[sqlx::test]
+async fn by_somebody_else_with_kubectl(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    bind(&world).await;
+    world.play_running().await;
+    world.until(&id, DriverState::Running).await;
+    let name = world.driver().await.metadata.name.unwrap();
+    world.pods().delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
+    world.play_exit(143).await;
+    let status = world.until(&id, DriverState::Killed).await;
+    assert!(status.message.unwrap().contains("deleted from outside Sparkgate"));
+}
+
+/// A pod on a node has a grace period; an unbound one goes at once.
+async fn bind(world: &World) {
+    let name = world.driver().await.metadata.name.unwrap();
+    let binding = serde_json::json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n"}});
+    let path = format!("/api/v1/namespaces/{}/pods/{name}/binding", world.namespace);
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(serde_json::to_vec(&binding).unwrap()).unwrap();
+    world.client.request_text(request).await.unwrap();
+}

@@ -1,0 +1,136 @@
+//! From a committed row to objects in the cluster, or to the API server's own words.
+
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Pod, ResourceQuota, Service},
+    networking::v1::NetworkPolicy,
+};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use sparkgate::submission::DriverState;
+use sqlx::PgPool;
+
+use crate::world::World;
+
+#[sqlx::test]
+async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[("spark.app.name", "Pi"), ("spark.executor.label.x", "y")]).await;
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted, "at once");
+    assert_eq!(world.gateway.work().await.unwrap(), 1);
+
+    let pod = world.driver().await;
+    let labels = pod.metadata.labels.clone().unwrap();
+    assert_eq!(labels["sparkgate.dev/submission-id"], id.as_str());
+    assert_eq!(labels["spark-app-name"], "pi");
+    let uid = pod.metadata.uid.clone().unwrap();
+
+    let services = world.api::<Service>().list(&ListParams::default()).await.unwrap().items;
+    let policies = world.api::<NetworkPolicy>().list(&ListParams::default()).await.unwrap().items;
+    let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
+    let map = maps.into_iter().find(|map| map.metadata.name.as_ref().unwrap().starts_with("spark-drv-")).unwrap();
+    let owners = [&services[0].metadata, &policies[0].metadata, &map.metadata].map(|meta| {
+        let owners = meta.owner_references.clone().unwrap();
+        (owners[0].uid.clone(), owners[0].controller)
+    });
+    assert_eq!(owners, [(); 3].map(|()| (uid.clone(), Some(true))));
+
+    let properties = &map.data.unwrap()["spark.properties"];
+    let label = format!("spark.kubernetes.executor.label.sparkgate.dev/submission-id={id}\n");
+    assert!(properties.contains(&label), "executors carry our label too: {properties}");
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
+    assert_eq!(world.gateway.work().await.unwrap(), 0, "nothing is due any more");
+}
+
+#[sqlx::test]
+async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    let first = world.driver().await.metadata.uid;
+
+    // As if the launcher had died after the pod: back to LAUNCHING, and what came after the pod is not there.
+    let back = "UPDATE submissions SET state = 'LAUNCHING', claimed_until = NULL, pod_uid = NULL";
+    sqlx::query(back).execute(&world.pool).await.unwrap();
+    let services = world.api::<Service>();
+    let service = services.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
+    services.delete(&service, &kube::api::DeleteParams::default()).await.unwrap();
+
+    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    assert_eq!(world.driver().await.metadata.uid, first, "the same pod");
+    assert!(services.get_opt(&service).await.unwrap().is_some(), "made again");
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "PENDING"]);
+}
+
+#[sqlx::test]
+async fn a_pod_of_somebody_else_is_never_touched(pool: PgPool) {
+    let world = World::new(pool).await;
+    let theirs: Pod = serde_json::from_value(json!({"metadata": {"name": "taken", "labels": {"spark-role": "driver"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}}))
+    .unwrap();
+    let theirs = world.pods().create(&PostParams::default(), &theirs).await.unwrap();
+    let id = world.submit(&[("spark.kubernetes.driver.pod.name", "taken")]).await;
+    world.gateway.work().await.unwrap();
+
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    let message = status.message.unwrap();
+    assert!(message.contains("\"taken\" already exists") && message.contains("isn't this submission's"), "{message}");
+    assert_eq!(world.driver().await.metadata.uid, theirs.metadata.uid);
+}
+
+#[sqlx::test]
+async fn what_the_cluster_refuses_ends_with_its_own_words(pool: PgPool) {
+    let world = World::new(pool).await;
+    let long = "x".repeat(300);
+    let id = world.submit(&[("spark.kubernetes.driver.pod.name", &long)]).await;
+    world.gateway.work().await.unwrap();
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    let message = status.message.unwrap();
+    assert!(message.contains("must be no more than 253 bytes") || message.contains("is invalid"), "{message}");
+    assert_eq!(world.driver_count().await, 0);
+}
+
+#[sqlx::test]
+async fn a_quota_ends_as_error(pool: PgPool) {
+    let world = World::new(pool).await;
+    let quota: ResourceQuota =
+        serde_json::from_value(json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})).unwrap();
+    let quotas = world.api::<ResourceQuota>();
+    quotas.create(&PostParams::default(), &quota).await.unwrap();
+    // No controller runs that would do it.
+    let status = Patch::Merge(json!({"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}));
+    quotas.patch_status("none", &PatchParams::default(), &status).await.unwrap();
+
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    assert!(status.message.unwrap().contains("exceeded quota: none"));
+}
+
+#[sqlx::test]
+async fn a_later_refusal_takes_the_pod_away_again(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[("spark.kubernetes.driver.service.annotation.bad key", "x")]).await;
+    world.gateway.work().await.unwrap();
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    let message = status.message.unwrap();
+    assert!(message.contains("creating the Service") && message.contains("bad key"), "{message}");
+    assert_eq!(world.driver_count().await, 0);
+}
+
+#[sqlx::test]
+async fn a_namespace_that_is_not_ours_is_refused_and_one_that_is_not_there_is_an_error(pool: PgPool) {
+    let world = World::new(pool.clone()).await;
+    let refusal = world.refusal(&[("spark.kubernetes.namespace", "elsewhere")]).await;
+    assert!(refusal.contains("spark.kubernetes.namespace") && refusal.contains("elsewhere"), "{refusal}");
+
+    let nowhere = World::on(pool, world.client.clone(), "nowhere".to_owned());
+    let id = nowhere.submit(&[]).await;
+    nowhere.gateway.work().await.unwrap();
+    let status = nowhere.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    assert!(status.message.unwrap().contains("namespaces \"nowhere\" not found"));
+}

@@ -1,0 +1,13 @@
+//! The whole life of submissions on a real Postgres and a real kube-apiserver. The tests play the kubelet.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/kube.rs"]
+mod kube_apiserver;
+
+mod faults;
+mod kill;
+mod launch;
+mod outcome;
+mod world;

@@ -1,0 +1,90 @@
+//! What the cluster shows becomes state, watched or not.
+
+use serde_json::json;
+use sparkgate::submission::DriverState;
+use sqlx::PgPool;
+
+use crate::world::{World, eventually};
+
+#[sqlx::test]
+async fn a_driver_runs_and_finishes(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_running().await;
+    let running = world.until(&id, DriverState::Running).await;
+    assert_eq!(running.message, None);
+    world.play_exit(0).await;
+    assert_eq!(world.until(&id, DriverState::Finished).await.message, None);
+    assert_eq!(world.exit_code(&id).await, Some(0));
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"]);
+}
+
+#[sqlx::test]
+async fn an_exit_code_is_recorded_and_told(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_exit(3).await;
+    let status = world.until(&id, DriverState::Failed).await;
+    assert_eq!(status.message.as_deref(), Some("the driver exited with code 3 (Error)"));
+    assert_eq!(world.exit_code(&id).await, Some(3));
+}
+
+#[sqlx::test]
+async fn an_image_that_cannot_be_pulled_is_told_while_it_waits(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play("Pending", json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}})).await;
+    eventually(|| async {
+        let status = world.status(&id).await;
+        assert_eq!(status.driver_state, DriverState::Submitted);
+        status.message.filter(|text| text == "ErrImagePull: no such image").ok_or("no message")
+    })
+    .await;
+    world.play_running().await;
+    assert_eq!(world.until(&id, DriverState::Running).await.message, None, "that is over");
+}
+
+#[sqlx::test]
+async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_running().await;
+    world.until(&id, DriverState::Running).await;
+    world.look_away();
+    world.play_exit(7).await;
+    let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone());
+    restarted.watch();
+    restarted.until(&id, DriverState::Failed).await;
+    assert_eq!(restarted.exit_code(&id).await, Some(7));
+}
+
+#[sqlx::test]
+async fn a_pod_that_vanished_while_nobody_watched_is_lost_and_says_so(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_running().await;
+    world.remove_driver().await;
+    world.watch();
+    let status = world.until(&id, DriverState::Error).await;
+    assert!(status.message.unwrap().contains("can't be known"));
+    assert_eq!(world.events(&id).await.last().unwrap(), "LOST");
+}
+
+#[sqlx::test]
+async fn a_live_driver_of_an_ended_submission_is_reaped(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    sqlx::query("UPDATE submissions SET state = 'KILLED'").execute(&world.pool).await.unwrap();
+    world.watch();
+    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("alive") } }).await;
+}

@@ -1,0 +1,176 @@
+//! A gateway on a database and a namespace of its own, driven step by step.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use sparkgate::{
+    cluster::Cluster,
+    service::{Error, Gateway, SparkSettings, Status},
+    spark::CreateSubmissionRequest,
+    store::Store,
+    submission::{DriverState, SubmissionId},
+    workers,
+};
+use sqlx::PgPool;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::kube_apiserver::KubeApiserver;
+
+pub(crate) struct World {
+    pub(crate) gateway: Gateway,
+    pub(crate) cluster: Cluster,
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) pool: PgPool,
+    watching: Option<DropGuard>,
+}
+
+impl World {
+    pub(crate) async fn new(pool: PgPool) -> Self {
+        let client = KubeApiserver::start().await.client().await;
+        let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        Self::on(pool, client, namespace)
+    }
+
+    /// The same database and namespace behind another client: a restart, or a client that fails.
+    pub(crate) fn on(pool: PgPool, client: Client, namespace: String) -> Self {
+        let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
+        let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
+        let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, user: "tester".to_owned() };
+        let gateway = Gateway::new(Store::new(pool.clone()), cluster.clone(), spark);
+        Self { gateway, cluster, client, namespace, pool, watching: None }
+    }
+
+    /// Starts the watch.
+    pub(crate) fn watch(&mut self) {
+        let stop = CancellationToken::new();
+        tokio::spawn(workers::watcher(self.gateway.clone(), self.cluster.clone(), stop.clone()));
+        self.watching = Some(stop.drop_guard());
+    }
+
+    /// Ends the watch, as a crash would.
+    pub(crate) fn look_away(&mut self) {
+        self.watching = None;
+    }
+
+    pub(crate) fn request(&self, properties: &[(&str, &str)]) -> CreateSubmissionRequest {
+        let mut request = CreateSubmissionRequest {
+            client_spark_version: "4.3.0".to_owned(),
+            app_resource: "local:///opt/app.jar".to_owned(),
+            main_class: "org.example.Main".to_owned(),
+            ..CreateSubmissionRequest::default()
+        };
+        request.spark_properties.insert("spark.kubernetes.namespace".to_owned(), self.namespace.clone());
+        for (key, value) in properties {
+            request.spark_properties.insert((*key).to_owned(), (*value).to_owned());
+        }
+        request
+    }
+
+    pub(crate) async fn submit(&self, properties: &[(&str, &str)]) -> SubmissionId {
+        self.gateway.create(self.request(properties)).await.unwrap()
+    }
+
+    pub(crate) async fn refusal(&self, properties: &[(&str, &str)]) -> String {
+        match self.gateway.create(self.request(properties)).await {
+            Err(Error::Refused(refusal)) => refusal.to_string(),
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn status(&self, id: &SubmissionId) -> Status {
+        self.gateway.status(id).await.unwrap().unwrap()
+    }
+
+    /// Waits for the driver state and answers the whole status.
+    pub(crate) async fn until(&self, id: &SubmissionId, state: DriverState) -> Status {
+        eventually(|| async {
+            let status = self.status(id).await;
+            (status.driver_state == state).then_some(status).ok_or("another state")
+        })
+        .await
+    }
+
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn pods(&self) -> Api<Pod> {
+        self.api()
+    }
+
+    /// The only driver pod there is.
+    pub(crate) async fn driver(&self) -> Pod {
+        let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
+        assert_eq!(pods.len(), 1);
+        pods.remove(0)
+    }
+
+    pub(crate) async fn driver_count(&self) -> usize {
+        self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items.len()
+    }
+
+    /// Says as a kubelet what the driver's container does.
+    pub(crate) async fn play(&self, phase: &str, container: Value) {
+        let name = self.driver().await.metadata.name.unwrap();
+        let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
+            "name": "spark-kubernetes-driver", "image": "spark", "imageID": "", "ready": true, "restartCount": 0,
+            "state": container}]}});
+        self.pods().patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
+    pub(crate) async fn play_running(&self) {
+        self.play("Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
+    }
+
+    pub(crate) async fn play_exit(&self, code: i32) {
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        self.play(phase, json!({"terminated": {"exitCode": code, "reason": reason}})).await;
+    }
+
+    /// Takes the pod away as a kubelet does after the grace period.
+    pub(crate) async fn remove_driver(&self) {
+        let name = self.driver().await.metadata.name.unwrap();
+        self.pods().delete(&name, &DeleteParams::default().grace_period(0)).await.unwrap();
+    }
+
+    pub(crate) async fn events(&self, id: &SubmissionId) -> Vec<String> {
+        sqlx::query_scalar("SELECT state FROM submission_events WHERE submission_id = $1 ORDER BY id")
+            .bind(id.as_str())
+            .fetch_all(&self.pool)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn exit_code(&self, id: &SubmissionId) -> Option<i32> {
+        let row = sqlx::query_scalar("SELECT exit_code FROM submissions WHERE id = $1").bind(id.as_str());
+        row.fetch_one(&self.pool).await.unwrap()
+    }
+}
+
+/// Tries until it succeeds, for half a minute.
+pub(crate) async fn eventually<T, E, F>(attempt: impl Fn() -> F) -> T
+where
+    E: std::fmt::Debug,
+    F: Future<Output = Result<T, E>>,
+{
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    loop {
+        match attempt().await {
+            Ok(value) => return value,
+            Err(error) => assert!(tokio::time::Instant::now() < deadline, "still {error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

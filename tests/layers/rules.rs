@@ -1,0 +1,96 @@
+//! What a source file may import.
+
+use proc_macro2::TokenStream;
+
+use crate::paths::{NamedPath, named_paths};
+
+/// A room of `src/` and the rooms below it. `main`, `lib` and `app` put everything together and may use all.
+const ROOMS: [(&str, &[&str]); 8] = [
+    ("api", &["service", "spark", "submission"]),
+    ("workers", &["service", "cluster", "submission"]),
+    ("sandbox", &[]),
+    ("service", &["store", "cluster", "spark", "submission"]),
+    ("store", &["submission", "spark"]),
+    ("cluster", &["submission", "spark"]),
+    ("spark", &[]),
+    ("submission", &[]),
+];
+
+/// A library and who may say its name: its room, and the file of `app` that starts the part.
+const LIBRARIES: [(&str, &[&str]); 3] = [
+    ("sqlx", &["store"]),
+    ("kube", &["cluster", "sandbox/node", "app/sandbox"]),
+    ("axum", &["api", "sandbox/apiserver", "sandbox/node", "app/serve"]),
+];
+
+/// Rooms within the sandbox that must not import each other.
+const STRANGERS: [(&str, &str); 2] = [("sandbox/node", "sandbox/apiserver"), ("sandbox/apiserver", "sandbox/node")];
+
+const MOST_LINES: usize = 300;
+
+/// What breaks the rules in this file of `src/`, as `path:line: reason`.
+pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
+    let module = module_of(path);
+    let mut found = Vec::new();
+    let mut complain = |line: usize, reason: String| found.push(format!("{path}:{line}: {reason}"));
+    let lines = text.lines().count();
+    if lines > MOST_LINES {
+        complain(lines, format!("a file has at most {MOST_LINES} lines: split it"));
+    }
+    match text.parse::<TokenStream>() {
+        Err(error) => complain(1, format!("it can't be read as Rust: {error}")),
+        Ok(stream) => {
+            for named in named_paths(stream) {
+                if let Some(reason) = library(&module, &named).or_else(|| room(&module, &named)) {
+                    complain(named.line, reason);
+                }
+            }
+        }
+    }
+    // A use-group names a room once for each of its items.
+    found.dedup();
+    found
+}
+
+/// `src/store/query.rs` is the module `store/query`.
+fn module_of(path: &str) -> String {
+    path.trim_start_matches("src/").trim_end_matches(".rs").to_owned()
+}
+
+fn is_within(module: &str, folder: &str) -> bool {
+    module.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn library(module: &str, named: &NamedPath) -> Option<String> {
+    let (name, allowed) = LIBRARIES.iter().find(|(name, _)| *name == named.segments[0])?;
+    let fine = allowed.iter().any(|folder| is_within(module, folder));
+    (!fine).then(|| format!("only {} may say `{name}`", allowed.join(", ")))
+}
+
+fn room(module: &str, named: &NamedPath) -> Option<String> {
+    let target = from_root(module, named)?.join("/");
+    if let Some((from, to)) = STRANGERS.iter().find(|(from, to)| is_within(module, from) && is_within(&target, to)) {
+        return Some(format!("`{from}` may not import `{to}`: they meet in the Kubernetes API alone"));
+    }
+    let room_of = |path: &str| ROOMS.iter().map(|(name, _)| *name).chain(["app"]).find(|name| is_within(path, name));
+    let to = room_of(&target)?;
+    let (from, below) = ROOMS.iter().find(|(name, _)| is_within(module, name))?;
+    if to == *from || below.contains(&to) {
+        return None;
+    }
+    let below = if below.is_empty() { "nothing of ours".to_owned() } else { below.join(", ") };
+    Some(format!("`{from}` may not import `{to}`: {from} → {below}"))
+}
+
+/// The path from the crate's root, when it starts at `crate` or climbs by `super`.
+fn from_root(module: &str, named: &NamedPath) -> Option<Vec<String>> {
+    if named.segments[0] == "crate" {
+        return Some(named.segments[1..].to_vec());
+    }
+    let climbs = named.segments.iter().filter(|segment| *segment == "super").count();
+    let up = climbs.checked_sub(named.depth).filter(|up| *up > 0)?;
+    let own: Vec<String> = module.split('/').map(str::to_owned).collect();
+    let mut path = own[..own.len().checked_sub(up)?].to_vec();
+    path.extend(named.segments.iter().filter(|segment| !matches!(segment.as_str(), "super" | "self")).cloned());
+    Some(path)
+}

@@ -1,0 +1,149 @@
+//! `kill -9` of `sparkgate serve` on a real kube-apiserver, in the middle of jobs that run on.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
+use sqlx::{Connection, PgConnection};
+
+use crate::{
+    kube_apiserver::KubeApiserver,
+    process::{Gateway, free_address, sparkgate},
+};
+
+/// A driver that waits for a file and exits with the code that is in it.
+const PLAYED_SPARK: &str = "#!/bin/sh
+for file; do :; done
+echo waiting for \"$file\"
+while [ ! -s \"$file\" ]; do sleep 0.1; done
+exit \"$(cat \"$file\")\"
+";
+
+/// The node of the cluster, ended with the test.
+struct Node(Child);
+
+impl Node {
+    fn start(kubeconfig: &Path, dir: &Path) -> Self {
+        let home = dir.join("spark");
+        fs::create_dir_all(home.join("bin")).unwrap();
+        let submit = home.join("bin/spark-submit");
+        fs::write(&submit, PLAYED_SPARK).unwrap();
+        fs::set_permissions(&submit, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = sparkgate();
+        command.arg("sandbox").arg("--kubeconfig").arg(kubeconfig).arg("--dir").arg(dir.join("node"));
+        command.arg("--spark-home").arg(home).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
+}
+
+struct Place {
+    namespace: String,
+    kubeconfig: PathBuf,
+    database: String,
+    pods: Api<Pod>,
+}
+
+impl Place {
+    async fn new(client: &Client, kubeconfig: PathBuf) -> Self {
+        let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        let pods = Api::namespaced(client.clone(), &namespace);
+        Self { database: database(&namespace).await, namespace, kubeconfig, pods }
+    }
+
+    /// A gateway here; each start is a new process on the same database.
+    fn serve(&self) -> Gateway {
+        let address = free_address();
+        let mut command = sparkgate();
+        command.args(["serve", "--listen", &address.to_string(), "--namespaces", &self.namespace]);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).env("SPARKGATE_DATABASE_URL", &self.database);
+        Gateway::start(command, address, false)
+    }
+
+    /// Submits a driver that will exit with what is written to `file`.
+    fn submit(&self, gateway: &Gateway, file: &Path) -> String {
+        let properties =
+            json!({"spark.kubernetes.namespace": self.namespace, "spark.kubernetes.container.image": "spark"});
+        gateway.submit("local:///opt/app.py", &[file.to_str().unwrap()], &properties)
+    }
+
+    async fn drivers(&self) -> usize {
+        self.pods.list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items.len()
+    }
+}
+
+/// A database of its own on the tests' server.
+async fn database(name: &str) -> String {
+    let url = std::env::var("DATABASE_URL").unwrap();
+    let mut server = PgConnection::connect(&url).await.unwrap();
+    let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
+    sqlx::query(create).execute(&mut server).await.unwrap();
+    let (base, query) =
+        url.split_once('?').map_or((url.as_str(), String::new()), |(base, query)| (base, format!("?{query}")));
+    let (base, _) = base.rsplit_once('/').unwrap();
+    format!("{base}/{name}{query}")
+}
+
+#[tokio::test]
+async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = KubeApiserver::start().await;
+    let place = Place::new(&server.client().await, server.file("kubeconfig")).await;
+    let _node = Node::start(&server.file("kubeconfig"), dir.path());
+    let files = ["fails", "finishes", "at-once"].map(|name| dir.path().join(name));
+
+    let gateway = place.serve();
+    let failing = place.submit(&gateway, &files[0]);
+    let finishing = place.submit(&gateway, &files[1]);
+    gateway.follow(&failing, "RUNNING");
+    gateway.follow(&finishing, "RUNNING");
+    // This one is accepted, and nothing more is known of it when the gateway dies.
+    let accepted = place.submit(&gateway, &files[2]);
+    gateway.kill_dash_nine();
+
+    fs::write(&files[0], "3").unwrap();
+    fs::write(&files[2], "0").unwrap();
+    let restarted = place.serve();
+    restarted.follow(&failing, "FAILED");
+    let message = restarted.status(&failing)["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, "the driver exited with code 3 (Error)");
+    // The dead process may hold its claim for a while.
+    restarted.follow(&accepted, "FINISHED");
+    fs::write(&files[1], "0").unwrap();
+    restarted.follow(&finishing, "FINISHED");
+    assert_eq!(place.drivers().await, 3, "one each");
+    assert!(restarted.terminate(), "a graceful end");
+}
+
+#[tokio::test]
+async fn a_kill_asked_of_a_gateway_that_dies_is_carried_out_by_the_next() {
+    let server = KubeApiserver::start().await;
+    let place = Place::new(&server.client().await, server.file("kubeconfig")).await;
+    let gateway = place.serve();
+    // Nothing ever runs this one: its pod waits for a node that isn't there.
+    let body = json!({"spark.kubernetes.namespace": place.namespace, "spark.kubernetes.container.image": "spark",
+        "spark.kubernetes.scheduler.name": "nobody"});
+    let id = gateway.submit("local:///opt/app.py", &["x"], &body);
+    assert_eq!(gateway.kill(&id)["success"], true);
+    gateway.kill_dash_nine();
+    let restarted = place.serve();
+    restarted.follow(&id, "KILLED");
+    assert_eq!(place.drivers().await, 0);
+}

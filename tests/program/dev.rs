@@ -1,0 +1,114 @@
+//! `sparkgate dev` with a real Spark: drivers with Spark's own Kubernetes backend and real executors, as local processes.
+
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, sync::Mutex};
+
+use serde_json::{Value, json};
+
+use crate::{
+    http,
+    process::{Gateway, free_address, sparkgate, until},
+};
+
+/// Several JVMs at once are enough for a small machine.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+const PI: &str = "local:///opt/spark/examples/src/main/python/pi.py";
+
+pub(crate) struct Dev {
+    pub(crate) gateway: Gateway,
+    sandbox: SocketAddr,
+}
+
+impl Dev {
+    /// A `dev` on addresses of its own, with its files below `dir`.
+    pub(crate) fn start(dir: &Path, sandbox: SocketAddr) -> Self {
+        // Postgres runs as another account where this is root.
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+        let address = free_address();
+        let mut command = sparkgate();
+        command.args(["dev", "--listen", &address.to_string(), "--sandbox-listen", &sandbox.to_string(), "--dir"]);
+        command.arg(dir).env("SPARK_HOME", std::env::var("SPARK_HOME").unwrap());
+        Self { gateway: Gateway::start(command, address, true), sandbox }
+    }
+
+    /// The log of a submission's driver, by the Kubernetes API.
+    fn driver_log(&self, id: &str) -> String {
+        let selector = format!("spark-role%3Ddriver%2Csparkgate.dev%2Fsubmission-id%3D{id}");
+        let path = format!("/api/v1/namespaces/default/pods?labelSelector={selector}");
+        let pods = http::get(self.sandbox, &path).unwrap().json();
+        let name = pods["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
+        http::get(self.sandbox, &format!("/api/v1/namespaces/default/pods/{name}/log")).unwrap().body
+    }
+}
+
+fn small(name: &str) -> Value {
+    json!({"spark.app.name": name, "spark.executor.instances": "2", "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m"})
+}
+
+/// Processes of this machine whose command line or environment names the application.
+fn processes_of(name: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    texts.filter(|command| command.contains(name)).map(|command| command.replace('\0', " ")).collect()
+}
+
+/// Writes a Python application that sleeps, with a name to find its processes by.
+fn sleeper(dir: &Path, name: &str) -> String {
+    let path = dir.join(format!("{name}.py"));
+    let code = "import time\nfrom pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n\
+                print('ready', flush=True)\ntime.sleep(600)\n";
+    fs::write(&path, code).unwrap();
+    format!("local://{}", path.display())
+}
+
+#[test]
+fn pi_with_two_executors_goes_from_submitted_to_finished() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), free_address());
+    let id = dev.gateway.submit(PI, &["10"], &small("pi"));
+    assert_eq!(dev.gateway.follow(&id, "FINISHED"), ["SUBMITTED", "RUNNING", "FINISHED"]);
+    let log = dev.driver_log(&id);
+    assert!(log.contains("Pi is roughly 3.1"), "{log}");
+    assert_eq!(log.matches("Registered executor").count(), 2, "{log}");
+}
+
+#[test]
+fn several_at_once_one_fails_and_one_is_killed() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), free_address());
+    let name = format!("sleeper-{}", uuid::Uuid::new_v4().simple());
+    let sleeping = dev.gateway.submit(&sleeper(dir.path(), &name), &[], &small("sleeper"));
+    let failing = dir.path().join("fails.py");
+    fs::write(&failing, "import sys\nsys.exit(3)\n").unwrap();
+    let failing = dev.gateway.submit(&format!("local://{}", failing.display()), &[], &small("fails"));
+    let pi = dev.gateway.submit(PI, &["4"], &small("pi"));
+
+    dev.gateway.follow(&failing, "FAILED");
+    let message = dev.gateway.status(&failing)["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, "the driver exited with code 3 (Error)");
+    until("the sleeper sleeps", || dev.driver_log(&sleeping).contains("ready"));
+    assert!(!processes_of(&name).is_empty());
+    assert_eq!(dev.gateway.kill(&sleeping)["success"], true);
+    dev.gateway.follow(&sleeping, "KILLED");
+    until("its processes are gone", || processes_of(&name).is_empty());
+    dev.gateway.follow(&pi, "FINISHED");
+}
+
+#[test]
+fn a_job_survives_kill_dash_nine_of_its_gateway() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let sandbox = free_address();
+    let dev = Dev::start(dir.path(), sandbox);
+    let id = dev.gateway.submit(PI, &["20"], &small("pi"));
+    dev.gateway.follow(&id, "RUNNING");
+    dev.gateway.kill_dash_nine();
+    let dev = Dev::start(dir.path(), sandbox);
+    dev.gateway.follow(&id, "FINISHED");
+    assert!(dev.driver_log(&id).contains("Pi is roughly 3.1"));
+    assert!(dev.gateway.terminate(), "Ctrl-C ends all of it");
+    assert!(http::get(sandbox, "/readyz").is_err(), "the sandbox too");
+}

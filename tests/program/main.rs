@@ -1,0 +1,18 @@
+//! The program as a user runs it: real processes, real Spark, real clients.
+//!
+//! Needs what `make test` provides: `DATABASE_URL`, the kube-apiserver's binaries, `SPARK_HOME` (4.3) and
+//! `SPARK_HOME_3_5`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/kube.rs"]
+mod kube_apiserver;
+
+mod crash;
+mod dev;
+mod http;
+mod process;
+mod render;
+mod spark_submit;
+mod start;

@@ -1,0 +1,122 @@
+//! `sparkgate` processes that end with their test.
+
+use std::{
+    fs::File,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::http;
+
+/// A port that is free just now.
+pub(crate) fn free_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+pub(crate) fn sparkgate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sparkgate"));
+    command.stdin(Stdio::null()).env_remove("KUBECONFIG");
+    command
+}
+
+/// A gateway (`serve` or `dev`) that answers on `address`.
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
+    child: Child,
+    log: PathBuf,
+    /// SIGTERM at the end instead of SIGKILL: `dev` has more to end than itself.
+    gently: bool,
+}
+
+impl Gateway {
+    /// Starts the command, which listens on `address`, and waits until it is ready.
+    pub(crate) fn start(mut command: Command, address: SocketAddr, gently: bool) -> Self {
+        let log = std::env::temp_dir().join(format!("sparkgate-test-{}-{}.log", std::process::id(), address.port()));
+        let file = File::create(&log).unwrap();
+        let child = command.stderr(file.try_clone().unwrap()).stdout(file).spawn().unwrap();
+        let mut gateway = Self { address, child, log, gently };
+        until("the gateway is ready", || {
+            assert!(gateway.child.try_wait().unwrap().is_none(), "it ended: {}", gateway.log());
+            http::get(address, "/readyz").is_ok_and(|reply| reply.status == 200)
+        });
+        gateway
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// SIGKILL, in the middle of whatever it does.
+    pub(crate) fn kill_dash_nine(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; answers whether it ended with 0.
+    pub(crate) fn terminate(mut self) -> bool {
+        terminate(&self.child);
+        self.child.wait().unwrap().success()
+    }
+
+    /// Posts a request for a driver that runs `resource` and answers the submission's id.
+    pub(crate) fn submit(&self, resource: &str, args: &[&str], properties: &Value) -> String {
+        let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": resource,
+            "mainClass": "org.apache.spark.deploy.PythonRunner", "appArgs": args, "sparkProperties": properties,
+            "environmentVariables": {}});
+        let reply = http::post(self.address, "/v1/submissions/create", &body.to_string()).unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.json()["submissionId"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn status(&self, id: &str) -> Value {
+        http::get(self.address, &format!("/v1/submissions/status/{id}")).unwrap().json()
+    }
+
+    pub(crate) fn kill(&self, id: &str) -> Value {
+        http::post(self.address, &format!("/v1/submissions/kill/{id}"), "").unwrap().json()
+    }
+
+    /// Waits for a driver state and answers all states seen on the way, without repeats.
+    pub(crate) fn follow(&self, id: &str, last: &str) -> Vec<String> {
+        let mut states: Vec<String> = Vec::new();
+        until(&format!("{id} is {last}"), || {
+            let status = self.status(id);
+            let state = status["driverState"].as_str().unwrap_or("none").to_owned();
+            if states.last() != Some(&state) {
+                states.push(state.clone());
+            }
+            let ended = ["FINISHED", "FAILED", "KILLED", "ERROR"].contains(&state.as_str());
+            assert!(!ended || state == last, "{status:#}\n{}", self.log());
+            state == last
+        });
+        states
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if self.gently && self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            terminate(&self.child);
+            let _ = self.child.wait();
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn terminate(child: &Child) {
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+}
+
+/// Waits for something that takes as long as a Spark job may.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while !done() {
+        assert!(Instant::now() < deadline, "not within three minutes: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

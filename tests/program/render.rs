@@ -1,0 +1,51 @@
+//! `sparkgate render` as a filter.
+
+use std::{
+    io::Write,
+    process::{Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::process::sparkgate;
+
+fn render(version: &str, request: &Value) -> Output {
+    let mut command = sparkgate();
+    command.args(["render", "--spark-version", version]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn request() -> Value {
+    json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "mainClass": "a.B",
+        "appResource": "local:///opt/app.jar", "sparkProperties": {"spark.kubernetes.container.image": "spark"}})
+}
+
+#[test]
+fn prints_a_list_in_creation_order() {
+    for (version, kinds) in [
+        ("3.5.9", vec!["Pod", "Service", "ConfigMap"]),
+        ("4.1.4", vec!["Pod", "Service", "ConfigMap"]),
+        ("4.3.0", vec!["Pod", "Service", "NetworkPolicy", "ConfigMap"]),
+    ] {
+        let output = render(version, &request());
+        assert!(output.status.success());
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(list["kind"], "List");
+        let items = list["items"].as_array().unwrap();
+        assert_eq!(items.iter().map(|item| item["kind"].as_str().unwrap()).collect::<Vec<_>>(), kinds, "{version}");
+        assert_eq!(items[0]["metadata"]["labels"]["spark-version"], version);
+    }
+}
+
+#[test]
+fn refuses_on_standard_error_by_name() {
+    let mut refused = request();
+    refused["sparkProperties"]["spark.kubernetes.driver.secrets.db"] = json!("/etc/db");
+    let output = render("4.3.0", &refused);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("spark.kubernetes.driver.secrets.db") && said.contains("MountSecrets"), "{said}");
+}

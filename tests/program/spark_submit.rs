@@ -1,0 +1,60 @@
+//! Spark's own `spark-submit` as a client of the REST protocol.
+
+use std::{path::PathBuf, process::Command};
+
+use crate::{
+    dev::{Dev, ONE_AT_A_TIME},
+    process::{Gateway, free_address},
+};
+
+fn home(variable: &str) -> PathBuf {
+    PathBuf::from(std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `make test`")))
+}
+
+/// Runs spark-submit and answers all it said.
+fn spark_submit(home: &PathBuf, gateway: &Gateway, args: &[&str]) -> String {
+    let mut command = Command::new(home.join("bin/spark-submit"));
+    command.env("SPARK_HOME", home).env_remove("SPARK_CONF_DIR");
+    command.args(["--master", &format!("spark://{}", gateway.address)]).args(args);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    said.into_owned()
+}
+
+/// Submits, asks and kills with one version of Spark's client.
+fn converse(variable: &str) {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), free_address());
+    let home = home(variable);
+    let app = dir.path().join("app.py");
+    std::fs::write(&app, "import time\nprint('started', flush=True)\ntime.sleep(600)\n").unwrap();
+    // Its REST client takes JVM applications only: this class is Spark's own launcher of a Python file.
+    let class = "org.apache.spark.deploy.PythonRunner";
+    let mode = ["--deploy-mode", "cluster", "--conf", "spark.master.rest.enabled=true"];
+    let what = ["--name", "from spark-submit", "--class", class, "local:///opt/spark/jars/any.jar"];
+    let said = spark_submit(&home, &dev.gateway, &[&mode[..], &what[..], &[app.to_str().unwrap(), ""]].concat());
+    assert!(said.contains("Submission successfully created as driver-"), "{said}");
+    let submitted = said.contains("is now SUBMITTED") || said.contains("is now RUNNING");
+    assert!(said.contains("State of driver driver-") && submitted, "{said}");
+    let id = said.split("created as ").nth(1).unwrap().split('.').next().unwrap().to_owned();
+
+    dev.gateway.follow(&id, "RUNNING");
+    spark_submit(&home, &dev.gateway, &["--status", &id]);
+    let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
+    assert!(said.contains(&format!("{id} is killed successfully.")), "{said}");
+    dev.gateway.follow(&id, "KILLED");
+    let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
+    assert!(said.contains("has already finished or does not exist"), "{said}");
+}
+
+#[test]
+fn of_spark_4_3() {
+    converse("SPARK_HOME");
+}
+
+#[test]
+fn of_spark_3_5() {
+    converse("SPARK_HOME_3_5");
+}

@@ -1,0 +1,68 @@
+//! A router to ask, and its answers.
+
+use std::collections::{BTreeMap, HashSet};
+
+use axum::{Router, body::Body, http::Request};
+use http_body_util::BodyExt;
+use sparkgate::{
+    api::{HttpSettings, router},
+    cluster::{Cluster, Seen},
+    sandbox::apiserver::Apiserver,
+    service::{Gateway, SparkSettings},
+    spark::SparkVersion,
+    store::Store,
+};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, ServiceExt, util::MapRequestLayer};
+
+/// As the recorded masters were set.
+pub(crate) const BODY_LIMIT: usize = 2048;
+
+/// The routes over the real service on the test's database. Its cluster is one in memory that nobody works on, so what is
+/// submitted stays queued.
+pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
+    let cluster = Apiserver::new(CancellationToken::new()).router();
+    let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
+    let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
+    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
+    let spark = SparkSettings { version, defaults, user: "tester".to_owned() };
+    let gateway = Gateway::new(Store::new(pool), cluster, spark);
+    // As after the first list of the watch.
+    gateway.seen(Seen::Listed { namespace: None, pods: HashSet::new() }).await;
+    router(gateway, HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() })
+}
+
+/// An answer as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+pub(crate) async fn ask(router: &Router, method: &str, target: &str, body: Vec<u8>) -> Answer {
+    let request = Request::builder().method(method).uri(target).header("host", "master:6066");
+    send(router, request.body(Body::from(body)).expect("a request")).await
+}
+
+pub(crate) async fn send(router: &Router, request: Request<Body>) -> Answer {
+    let response = router.clone().oneshot(request).await.expect("an answer");
+    let (head, body) = response.into_parts();
+    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    Answer {
+        status: head.status.as_u16(),
+        headers: head.headers.iter().map(|(key, value)| (key.to_string(), text(value))).collect(),
+        body: String::from_utf8(body.collect().await.expect("a body").to_bytes().to_vec()).expect("UTF-8"),
+    }
+}

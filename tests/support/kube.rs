@@ -1,0 +1,134 @@
+//! A real kube-apiserver with etcd and the garbage collector, one for each test binary.
+//!
+//! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep};
+
+/// How long the servers may take to become ready.
+const READY: Duration = Duration::from_secs(120);
+const POLICY: &str =
+    "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
+
+pub(crate) struct KubeApiserver {
+    directory: PathBuf,
+    etcd: u16,
+    /// Closing its standard input ends the servers; so does the end of this process.
+    servers: Child,
+}
+
+static SHARED: OnceCell<KubeApiserver> = OnceCell::const_new();
+
+impl KubeApiserver {
+    /// The server of this test binary, started by the first who asks.
+    ///
+    /// # Panics
+    /// The programs are missing, or do not become ready.
+    pub(crate) async fn start() -> &'static Self {
+        SHARED.get_or_init(Self::launch).await
+    }
+
+    async fn launch() -> Self {
+        let assets = assets();
+        for _ in 0..3 {
+            // Another process may take a port between its choice and its use.
+            let server = Self::spawn(&assets);
+            if server.becomes_ready().await {
+                return server;
+            }
+        }
+        panic!("the kube-apiserver of {} does not start", assets.display());
+    }
+
+    fn spawn(assets: &Path) -> Self {
+        let directory = tempfile::Builder::new().prefix("sparkgate-kube-").tempdir().unwrap().keep();
+        let [api, etcd, peer] = free_ports();
+        let token = uuid::Uuid::new_v4();
+        let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
+        write("tokens.csv", &format!("{token},admin,admin,system:masters\n"));
+        write("audit-policy.yaml", POLICY);
+        write("kubeconfig", &kubeconfig(&directory, api, &token.to_string()));
+        let servers = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/kube-servers"))
+            .args([assets, &directory])
+            .args([api, etcd, peer].map(|port| port.to_string()))
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { directory, etcd, servers }
+    }
+
+    async fn becomes_ready(&self) -> bool {
+        let deadline = Instant::now() + READY;
+        while Instant::now() < deadline {
+            if self.file("certs/apiserver.crt").exists() {
+                let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
+                if self.client().await.request_text(request).await.is_ok_and(|text| text == "ok") {
+                    return true;
+                }
+            }
+            let log = std::fs::read_to_string(self.file("kube-apiserver.log")).unwrap_or_default();
+            if log.contains("command failed") {
+                return false;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        false
+    }
+
+    /// A client with all rights, for the runtime of the test that asks.
+    pub(crate) async fn client(&self) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(self.file("kubeconfig")).unwrap();
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        config.default_retry = false;
+        kube::Client::try_from(config).unwrap()
+    }
+
+    /// The path of one of the servers' files: `kubeconfig` (with all rights), `audit.log` (one JSON object for each request,
+    /// written before its answer), `kube-apiserver.log`, …
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The base address of etcd.
+    pub(crate) fn etcd(&self) -> http::Uri {
+        format!("http://127.0.0.1:{}", self.etcd).parse().unwrap()
+    }
+}
+
+impl Drop for KubeApiserver {
+    fn drop(&mut self) {
+        drop(self.servers.stdin.take());
+        let _ = self.servers.wait();
+    }
+}
+
+fn assets() -> PathBuf {
+    let directory =
+        std::env::var_os("SPARKGATE_KUBE_ASSETS").or_else(|| std::env::var_os("KUBEBUILDER_ASSETS")).expect(
+            "SPARKGATE_KUBE_ASSETS names no directory with etcd, kube-apiserver and kube-controller-manager: \
+         run `make test`, or set it to what `scripts/kube` prints",
+        );
+    PathBuf::from(directory)
+}
+
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+fn kubeconfig(directory: &Path, port: u16, token: &str) -> String {
+    let authority = directory.join("certs/apiserver.crt");
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
+         clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', certificate-authority: '{}'}}}}]\n\
+         users: [{{name: test, user: {{token: '{token}'}}}}]\n\
+         contexts: [{{name: test, context: {{cluster: test, user: test, namespace: default}}}}]\n",
+        authority.display()
+    )
+}
