@@ -16,6 +16,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::kube_apiserver::KubeApiserver;
+
 /// More than anything here takes on a busy machine, a Spark job included.
 const LIMIT: Duration = Duration::from_secs(240);
 
@@ -41,6 +43,16 @@ impl World {
         std::fs::write(&submit, SUBMIT).unwrap();
         std::fs::set_permissions(&submit, std::fs::Permissions::from_mode(0o755)).unwrap();
         world.spark = Spark::find(Some(&home)).await.unwrap();
+        world
+    }
+
+    /// The same node on a real kube-apiserver, which a test can't share: the node takes all pods.
+    pub(crate) async fn real(server: &KubeApiserver) -> Self {
+        let mut world = Self::new().await;
+        let kubeconfig = kube::config::Kubeconfig::read_from(server.file("kubeconfig")).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+        world.client = server.client().await;
+        world.url = config.cluster_url.to_string();
         world
     }
 
