@@ -12,7 +12,8 @@ pub(super) fn init(logs: &Logs) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("sqlx=warn,{}", logs.filter)).with_context(|| {
         format!("--log {:?} is not a filter: give a level such as info, or target=level", logs.filter)
     })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(stderr().is_terminal());
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(stderr().is_terminal());
     match logs.format {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),

@@ -80,3 +80,6 @@ pub async fn serve(listener: TcpListener, shutdown: CancellationToken) -> std::i
     let router = Apiserver::new(shutdown.clone()).router();
     axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,8 +56,8 @@ pub struct NodeConfig {
     pub ca_file: Option<PathBuf>,
     /// Name of the Node object.
     pub name: String,
-    /// Spark's directory. `None`: `SPARK_HOME`, else an importable pyspark, else jobs are played.
-    pub spark_home: Option<PathBuf>,
+    /// The Spark that stands in for every image, see [`Spark::find`]. `None`: jobs are played.
+    pub spark: Option<Spark>,
     /// State: pods' directories with their logs, and volumes of claims. Made if missing, readable by the user alone.
     /// Two nodes must not share one.
     pub dir: PathBuf,
@@ -85,11 +85,9 @@ impl Node {
 /// Runs the node until `shutdown`; then it ends its pods' processes, reports them failed and returns.
 ///
 /// # Errors
-/// The state directory can't be used, a Spark that is named isn't one, the log server can't listen, or the Node object
-/// can't be created.
+/// The state directory can't be used, the log server can't listen, or the Node object can't be created.
 pub async fn run(config: NodeConfig, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let NodeConfig { client, api_url, token, ca_file, name, spark_home, dir } = config;
-    let spark = Spark::find(spark_home.as_deref()).await?;
+    let NodeConfig { client, api_url, token, ca_file, name, spark, dir } = config;
     match &spark {
         Some(spark) => tracing::info!(home = %spark.home.display(), "the sandbox runs jobs with this Spark"),
         None => tracing::warn!("no Spark found: the sandbox plays its jobs. Install pyspark or set SPARK_HOME"),

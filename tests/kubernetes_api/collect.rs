@@ -42,6 +42,8 @@ pub(crate) async fn takes_what_has_no_owner(world: &World) {
 
 pub(crate) async fn ends_namespaces(world: &World) {
     let own = format!("/api/v1/namespaces/{}", world.namespace);
+    let default = world.delete("/api/v1/namespaces/default", json!({})).await;
+    default.refused(403, "Forbidden", "this namespace may not be deleted");
     let held = json!({ "metadata": { "name": "held", "finalizers": ["test/hold"] } });
     world.post(&world.path("configmaps"), held).await.expect(201);
     world.config_map("free", "x").await;

@@ -62,7 +62,7 @@ pub(crate) async fn begins_with_what_is(world: &World) {
 pub(crate) async fn bookmarks(world: &World) {
     let made = world.config_map("a", "x").await;
     let version = made["metadata"]["resourceVersion"].as_str().unwrap();
-    let path = format!("configmaps?watch=true&allowWatchBookmarks=true&timeoutSeconds=4&resourceVersion={version}");
+    let path = format!("configmaps?watch=true&allowWatchBookmarks=true&timeoutSeconds=6&resourceVersion={version}");
     let mut watch = world.watch(&world.path(&path)).await;
     let bookmark = watch.next().await.unwrap();
     assert_eq!((&bookmark["type"], &bookmark["object"]["kind"]), (&json!("BOOKMARK"), &json!("ConfigMap")));

@@ -79,7 +79,8 @@ impl Place {
 
     /// Submits a driver that will exit with what is written to `file`.
     fn submit(&self, gateway: &Gateway, file: &Path) -> String {
-        let properties = json!({"spark.kubernetes.namespace": self.namespace, "spark.kubernetes.container.image": "spark"});
+        let properties =
+            json!({"spark.kubernetes.namespace": self.namespace, "spark.kubernetes.container.image": "spark"});
         gateway.submit("local:///opt/app.py", &[file.to_str().unwrap()], &properties)
     }
 
@@ -94,7 +95,8 @@ async fn database(name: &str) -> String {
     let mut server = PgConnection::connect(&url).await.unwrap();
     let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
     sqlx::query(create).execute(&mut server).await.unwrap();
-    let (base, query) = url.split_once('?').map_or((url.as_str(), String::new()), |(base, query)| (base, format!("?{query}")));
+    let (base, query) =
+        url.split_once('?').map_or((url.as_str(), String::new()), |(base, query)| (base, format!("?{query}")));
     let (base, _) = base.rsplit_once('/').unwrap();
     format!("{base}/{name}{query}")
 }

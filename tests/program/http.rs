@@ -31,7 +31,8 @@ fn exchange(address: SocketAddr, method: &str, path: &str, body: &str) -> std::i
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let length = body.len();
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n");
+    let head =
+        format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n");
     stream.write_all(format!("{head}Content-Type: application/json\r\n\r\n{body}").as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

@@ -54,8 +54,6 @@ impl KubeApiserver {
         write("tokens.csv", &format!("{token},admin,admin,system:masters\n"));
         write("audit-policy.yaml", POLICY);
         write("kubeconfig", &kubeconfig(&directory, api, &token.to_string()));
-        let key = Command::new("openssl").args(["genrsa", "2048"]).output().expect("openssl makes keys for the tests");
-        std::fs::write(directory.join("service-account.key"), key.stdout).unwrap();
         let servers = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/kube-servers"))
             .args([assets, &directory])
             .args([api, etcd, peer].map(|port| port.to_string()))

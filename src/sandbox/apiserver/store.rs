@@ -207,3 +207,6 @@ impl State {
         self.history.forget_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

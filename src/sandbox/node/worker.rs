@@ -172,7 +172,8 @@ impl Worker {
     async fn report_lost(&mut self) {
         let text = "the sandbox node restarted, which ended the pod's processes".to_owned();
         self.seen.verdict = Some(("NodeRestarted", text.clone()));
-        self.end(137, "NodeRestarted", Some(text), None).await;
+        let since = started_at(&self.current());
+        self.end(137, "NodeRestarted", Some(text), since).await;
     }
 
     /// The log that an earlier node left.
@@ -218,6 +219,12 @@ impl Worker {
             () = self.node.shutdown.cancelled() => Interrupt::Shutdown,
         }
     }
+}
+
+/// When the container started, as the last report says.
+fn started_at(pod: &Pod) -> Option<Timestamp> {
+    let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    containers.find_map(|container| Some(container.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0))
 }
 
 fn deadline_exceeded() -> (&'static str, String) {

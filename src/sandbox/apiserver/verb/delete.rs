@@ -44,6 +44,10 @@ impl DeleteOptions {
 
 pub(in super::super) fn delete(call: &Call) -> Answer<Response> {
     let (key, options) = (call.key()?, DeleteOptions::of(call)?);
+    if key.plural == "namespaces" && matches!(key.name.as_str(), "default" | "kube-system") {
+        let message = format!("namespaces \"{}\" is forbidden: this namespace may not be deleted", key.name);
+        return Err(Failure::forbidden(message));
+    }
     let (object, gone) = call.write(|state| {
         let removed = remove(state, call.target.resource, &key, &options)?;
         if call.target.resource.plural == "namespaces" {

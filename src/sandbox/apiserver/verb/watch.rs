@@ -132,7 +132,7 @@ impl Watcher {
             () = sleep_until(self.next_bookmark), if self.bookmarks => {
                 let bookmark = self.bookmark(&Value::Null);
                 self.pending.push_back(bookmark);
-                let last = self.end - LAST_BOOKMARK;
+                let last = self.end.checked_sub(LAST_BOOKMARK).unwrap_or(self.end);
                 let next = self.next_bookmark + BOOKMARK_EVERY;
                 self.next_bookmark = if self.next_bookmark < last { next.min(last) } else { self.end + BOOKMARK_EVERY };
             }
