@@ -1,5 +1,6 @@
 //! Keeps the layers of `ARCHITECTURE.md`: which room of `src/` may import which, who may say sqlx, kube and axum, and how
 //! long a file may get. Comments, strings and unit tests don't count.
+#![expect(clippy::unwrap_used, reason = "a test may")]
 
 #[path = "layers/paths.rs"]
 mod paths;

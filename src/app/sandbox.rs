@@ -41,7 +41,7 @@ pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
             Config::new(url.parse().context("making the API's URL")?)
         }
     };
-    parts.spawn(node::run(node_config(config, &settings)?, node_stop.clone()));
+    parts.spawn(node::run(node_config(config, &settings).await?, node_stop.clone()));
     let ended = tokio::select! {
         ended = parts.join_next() => Some(ended),
         signal = signalled() => { signal?; None }
@@ -61,7 +61,8 @@ pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn node_config(mut config: Config, settings: &Sandbox) -> anyhow::Result<node::NodeConfig> {
+async fn node_config(mut config: Config, settings: &Sandbox) -> anyhow::Result<node::NodeConfig> {
+    let spark = node::Spark::find(settings.spark_home.as_deref()).await?;
     let api_url = config.cluster_url.to_string().trim_end_matches('/').to_owned();
     let token = config.auth_info.token.as_ref().map(|token| token.expose_secret().to_owned());
     config.default_retry = false;
@@ -72,7 +73,7 @@ fn node_config(mut config: Config, settings: &Sandbox) -> anyhow::Result<node::N
         token,
         ca_file,
         name: "sandbox".to_owned(),
-        spark_home: settings.spark_home.clone(),
+        spark,
         dir: settings.dir.clone(),
     })
 }
