@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 
 /// The variable; its value is the pod's directory.
 pub(super) const MARK: &str = "SPARKGATE_POD";
@@ -19,12 +19,21 @@ pub(super) fn kill_below(dir: &Path) -> usize {
 
 fn kill_if_marked(pid: i32, dir: &Path) -> bool {
     let Some(id) = Pid::from_raw(pid) else { return false };
-    if pid == std::process::id().cast_signed() || !is_marked(pid, dir) {
-        return false;
-    }
+    pid != std::process::id().cast_signed() && is_marked(pid, dir) && kill_if(id, || is_marked(pid, dir))
+}
+
+/// Kills a process for which the check holds once a handle pins it.
+#[cfg(target_os = "linux")]
+fn kill_if(id: Pid, check: impl Fn() -> bool) -> bool {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let Ok(fd) = pidfd_open(id, PidfdFlags::empty()) else { return false };
-    // Checked again now that the handle pins the process.
-    is_marked(pid, dir) && pidfd_send_signal(fd, Signal::KILL).is_ok()
+    check() && pidfd_send_signal(fd, Signal::KILL).is_ok()
+}
+
+/// Without Linux' `/proc` no process is found in the first place; only the process group is ended there.
+#[cfg(not(target_os = "linux"))]
+fn kill_if(id: Pid, check: impl Fn() -> bool) -> bool {
+    check() && rustix::process::kill_process(id, Signal::KILL).is_ok()
 }
 
 fn is_marked(pid: i32, dir: &Path) -> bool {
