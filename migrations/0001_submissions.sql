@@ -9,6 +9,8 @@ CREATE TABLE submissions (
     -- The request as it will be launched: the operator's defaults are already in it.
     request         jsonb NOT NULL,
     spark_version   text NOT NULL,
+    -- SPARK_USER where the request names none.
+    spark_user      text NOT NULL,
     namespace       text NOT NULL,
     attempt         integer NOT NULL DEFAULT 1,
     names           jsonb NOT NULL,
@@ -16,6 +18,7 @@ CREATE TABLE submissions (
     exit_code       integer,
     reason          text,
     message         text,
+    -- Written as soon as the pod exists and before anything that lets the driver start.
     pod_uid         text,
     node            text,
     pod_ip          text,

@@ -6,9 +6,11 @@ mod error;
 mod health;
 mod kill;
 mod launch;
+mod limits;
 mod observe;
 mod settings;
 mod status;
+mod work;
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ pub use error::{Error, chain};
 pub use health::{Readiness, WatchHealth};
 pub use settings::SparkSettings;
 pub use status::{Status, Worker};
+pub use work::Work;
 
 /// The gateway's use cases on one database and one cluster. Cheap to clone.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ mod kill;
 mod query;
 mod row;
 
+use error::within;
 use sqlx::PgPool;
 
 pub use accept::NewSubmission;
@@ -21,25 +22,26 @@ pub use query::{Live, Record};
 /// The submissions, in Postgres. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
+    /// For requests: they would rather be told soon.
     pool: PgPool,
+    /// For workers: they would rather wait than drop what they hold.
+    patient: PgPool,
 }
 
 impl Store {
     /// A store on a migrated database.
     pub fn new(pool: PgPool) -> Self {
-        Self { pool }
+        Self { patient: pool.clone(), pool }
     }
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), Error> {
-        sqlx::query("SELECT 1")
-            .execute(&self.pool)
-            .await
-            .map_err(Error::of("asking the database for a sign of life"))?;
+        within("asking the database for a sign of life", sqlx::query("SELECT 1").execute(&self.pool)).await?;
         Ok(())
     }
 
     pub async fn close(&self) {
         self.pool.close().await;
+        self.patient.close().await;
     }
 }

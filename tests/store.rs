@@ -18,6 +18,7 @@ fn new(pod: &str) -> NewSubmission {
     NewSubmission {
         request: CreateSubmissionRequest { app_resource: "local:///app.jar".to_owned(), ..Default::default() },
         spark_version: "4.3.0".parse().unwrap(),
+        spark_user: "tester".to_owned(),
         namespace: "spark".to_owned(),
         names: DriverNames {
             app_id: "spark-1".to_owned(),
@@ -83,8 +84,8 @@ async fn a_submission_put_off_waits_and_tells_why(pool: PgPool) {
     let store = Store::new(pool.clone());
     let worker = Uuid::new_v4();
     let id = store.accept(&new("a")).await.unwrap();
-    store.claim(worker, LEASE, 10).await.unwrap();
-    store.retry_later(&id, worker, LEASE, Some("no route to the cluster")).await.unwrap();
+    let claimed = store.claim(worker, LEASE, 10).await.unwrap().remove(0);
+    store.retry_later(&claimed, worker, LEASE, Some("no route to the cluster")).await.unwrap();
     assert!(store.claim(worker, LEASE, 10).await.unwrap().is_empty());
     assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("no route to the cluster"));
 
@@ -92,6 +93,30 @@ async fn a_submission_put_off_waits_and_tells_why(pool: PgPool) {
     let claimed = store.claim(worker, LEASE, 10).await.unwrap();
     assert_eq!(claimed[0].task, Task::Kill, "a kill doesn't wait for the back-off");
     assert_eq!(claimed[0].failed_tries, 1);
+}
+
+#[sqlx::test]
+async fn a_kill_that_comes_during_a_launch_does_not_wait_for_its_back_off(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let worker = Uuid::new_v4();
+    let id = store.accept(&new("a")).await.unwrap();
+    let claimed = store.claim(worker, LEASE, 10).await.unwrap().remove(0);
+    store.request_kill(&id).await.unwrap();
+    store.retry_later(&claimed, worker, LEASE, Some("no route to the cluster")).await.unwrap();
+    let claimed = store.claim(worker, LEASE, 10).await.unwrap().remove(0);
+    assert_eq!(claimed.task, Task::Kill);
+    store.retry_later(&claimed, worker, LEASE, Some("still none")).await.unwrap();
+    assert!(store.claim(worker, LEASE, 10).await.unwrap().is_empty(), "a kill that fails waits as well");
+}
+
+#[sqlx::test]
+async fn the_first_pod_of_an_attempt_is_its_only_one(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = store.accept(&new("a")).await.unwrap();
+    assert!(store.record_pod(&id, 1, "one").await.unwrap());
+    assert!(store.record_pod(&id, 1, "one").await.unwrap(), "again");
+    assert!(!store.record_pod(&id, 1, "two").await.unwrap());
+    assert_eq!(store.find(&id).await.unwrap().unwrap().pod_uid.as_deref(), Some("one"));
 }
 
 #[sqlx::test]
@@ -152,8 +177,10 @@ async fn kill_all_and_clear_leave_records(pool: PgPool) {
 async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
     let store = Store::new(pool.clone());
     store.accept(&new("a")).await.unwrap();
+    store.accept(&new("a")).await.unwrap();
     let good = store.accept(&new("b")).await.unwrap();
     sqlx::query("UPDATE submissions SET spark_version = '1.6' WHERE number = 0").execute(&pool).await.unwrap();
+    sqlx::query("UPDATE submissions SET names = '{}' WHERE number = 1").execute(&pool).await.unwrap();
     let claimed = store.claim(Uuid::new_v4(), LEASE, 10).await.unwrap();
     assert_eq!(claimed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&good]);
 }

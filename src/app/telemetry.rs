@@ -7,9 +7,12 @@ use tracing_subscriber::EnvFilter;
 
 use super::settings::{LogFormat, Logs};
 
+/// What libraries say about failures that are ours to report, once.
+const QUIET: &str = "sqlx=warn,kube_client::client::builder=off";
+
 /// Starts the log on standard error.
 pub(super) fn init(logs: &Logs) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(format!("sqlx=warn,{}", logs.filter)).with_context(|| {
+    let filter = EnvFilter::try_new(format!("{QUIET},{}", logs.filter)).with_context(|| {
         format!("--log {:?} is not a filter: give a level such as info, or target=level", logs.filter)
     })?;
     let builder =

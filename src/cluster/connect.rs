@@ -45,6 +45,9 @@ impl Cluster {
         // Its retries repeat creates and hide outages for minutes: every caller here has its own.
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(5));
+        // Longer than the 50 s of a watch: a connection that is silent for longer is dead.
+        config.read_timeout = Some(Duration::from_secs(60));
+        config.reset_reader_on_write = true;
         let url = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|source| ConnectError::Client { url: url.clone(), source })?;
         let cluster = Self::new(client, &settings.namespaces);

@@ -13,13 +13,14 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Cluster, Error, error::call, labels};
 use crate::{spark::Object, submission::SubmissionId};
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Admission webhooks have ten seconds by default.
+const TIMEOUT: Duration = Duration::from_secs(12);
 
 impl Cluster {
     /// Creates the driver pod with our labels; answers its uid.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if a pod of that name exists: [`Cluster::find_driver`] tells whose it is.
+    /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] tells whose it is.
     pub async fn create_pod(
         &self,
         namespace: &str,
@@ -31,6 +32,10 @@ impl Cluster {
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert(labels::SUBMISSION_ID.to_owned(), id.to_string());
         labels.insert(labels::ATTEMPT.to_owned(), attempt.to_string());
+        // Spark appends the driver's container after all others.
+        let driver = pod.spec.as_ref().and_then(|spec| spec.containers.last()).map(|container| container.name.clone());
+        let annotations = pod.metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::DRIVER_CONTAINER.to_owned(), driver.unwrap_or_default());
         let name = pod.metadata.name.clone().unwrap_or_default();
         let action = format!("creating the driver pod {namespace}/{name}");
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
@@ -78,8 +83,11 @@ impl Cluster {
         let action = format!("creating the {kind} {namespace}/{name}");
         match call(action.clone(), TIMEOUT, api.create(&PostParams::default(), &object)).await {
             Ok(_) => Ok(()),
-            Err(Error::Conflict { message, .. }) => {
-                let there = call(format!("reading the {kind} {namespace}/{name}"), TIMEOUT, api.get(&name)).await?;
+            Err(Error::AlreadyExists { message, .. }) => {
+                let reading = format!("reading the {kind} {namespace}/{name}");
+                let Some(there) = call(reading, TIMEOUT, api.get_opt(&name)).await? else {
+                    return Err(Error::Conflict { action, message: format!("{message}, and then it went") });
+                };
                 if is_owned_by(there.meta(), &uid) {
                     return Ok(());
                 }

@@ -8,7 +8,10 @@ pub enum Error {
     /// 404: the object, or the namespace it should go to, isn't there.
     #[error("{action}: {message}")]
     NotFound { action: String, message: String },
-    /// 409 on a create, or a precondition that doesn't hold.
+    /// 409 `AlreadyExists`: the name is taken.
+    #[error("{action}: {message}")]
+    AlreadyExists { action: String, message: String },
+    /// Any other 409: a precondition that doesn't hold, or two writers at once.
     #[error("{action}: {message}")]
     Conflict { action: String, message: String },
     /// The API server understood and said no (400, 403, 422, …): repeating the call won't help.
@@ -39,6 +42,7 @@ fn sort(action: String, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) => match status.code {
             404 => Error::NotFound { action, message: status.message.clone() },
+            409 if status.reason == "AlreadyExists" => Error::AlreadyExists { action, message: status.message.clone() },
             409 => Error::Conflict { action, message: status.message.clone() },
             // A token may be renewed, a queue may drain, a server may come back.
             401 | 408 | 429 | 500..=599 | 0 => {
@@ -46,6 +50,10 @@ fn sort(action: String, error: kube::Error) -> Error {
             }
             code => Error::Refused { action, code, reason: status.reason.clone(), message: status.message.clone() },
         },
+        // Nothing was sent, and nothing else would be next time.
+        kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
+            Error::Refused { action, code: 400, reason: "BadRequest".to_owned(), message: error.to_string() }
+        }
         other => Error::Unavailable { action, source: Box::new(other) },
     }
 }

@@ -35,11 +35,14 @@ fn phase(text: Option<&str>) -> Phase {
     }
 }
 
-/// Spark appends the driver's container after all side-cars, so it is the last of the spec; statuses come in any order.
+/// The container that was the driver's at the creation: webhooks may have put others before and behind it.
 fn driver_container(pod: &DriverPod) -> Container {
-    let Some(driver) = pod.spec.containers.last() else { return Container::Absent };
+    let named = pod.metadata.annotations.as_ref().and_then(|all| all.get(labels::DRIVER_CONTAINER));
+    let Some(driver) = named.or_else(|| pod.spec.containers.last().map(|container| &container.name)) else {
+        return Container::Absent;
+    };
     let statuses = pod.status.container_statuses.iter().flatten();
-    let state = statuses.into_iter().find(|status| status.name == driver.name).and_then(|status| status.state.clone());
+    let state = statuses.into_iter().find(|status| status.name == *driver).and_then(|status| status.state.clone());
     match state {
         Some(ContainerState { terminated: Some(ended), .. }) => Container::Terminated {
             exit_code: ended.exit_code,
@@ -72,8 +75,10 @@ mod tests {
     #[test]
     fn the_driver_is_found_beside_its_side_cars() {
         let pod: DriverPod = serde_json::from_value(json!({
-            "metadata": {"uid": "u", "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
-            "spec": {"nodeName": "n", "containers": [{"name": "logger"}, {"name": "spark-kubernetes-driver"}]},
+            "metadata": {"uid": "u", "annotations": {labels::DRIVER_CONTAINER: "spark-kubernetes-driver"},
+                "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
+            "spec": {"nodeName": "n", "containers": [{"name": "logger"}, {"name": "spark-kubernetes-driver"},
+                {"name": "injected"}]},
             "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [
                 {"name": "spark-kubernetes-driver", "image": "", "imageID": "", "ready": false, "restartCount": 0,
                  "state": {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-01-01T00:00:05Z"}}},

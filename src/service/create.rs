@@ -3,9 +3,9 @@
 use chrono::Utc;
 use uuid::Uuid;
 
-use super::{Error, Gateway};
+use super::{Error, Gateway, limits};
 use crate::{
-    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, Refusal, SubmitContext, build_driver},
+    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, build_driver},
     store::NewSubmission,
     submission::SubmissionId,
 };
@@ -14,8 +14,8 @@ impl Gateway {
     /// Checks the request by building its driver once, fixes all names and commits it. The launch follows by itself.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. Otherwise nothing is known to
-    /// be kept, but after a lost connection to the database it may be.
+    /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. [`Error::InDoubt`] where the
+    /// database went away during the write: it may be kept.
     pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
         let request = self.spark.with_defaults(request);
         let now = Utc::now();
@@ -23,14 +23,21 @@ impl Gateway {
         let names = DriverNames::for_request(&request, now.timestamp_millis(), &entropy)?;
         let version = self.spark.version;
         let context = SubmitContext { version, names: names.clone(), submitted_at: now, user: self.spark.user.clone() };
-        let namespace = build_driver(&request, &context)?.namespace;
-        if !self.cluster.watches(&namespace) {
-            let allowed = self.cluster.namespaces().join(", ");
-            let reason = format!("`{namespace}` is not a namespace of this gateway: it serves {allowed}");
-            return Err(Refusal::property("spark.kubernetes.namespace", reason).into());
-        }
-        let id = self.store.accept(&NewSubmission { request, spark_version: version, namespace, names }).await?;
-        tracing::info!(submission = %id, "accepted");
+        let driver = build_driver(&request, &context)?;
+        limits::check(&request, &names, &driver, &self.cluster)?;
+        let new = NewSubmission {
+            request,
+            spark_version: version,
+            spark_user: context.user,
+            namespace: driver.namespace,
+            names,
+        };
+        let id = self.store.accept(&new).await.map_err(|error| match error.in_doubt() {
+            true => Error::InDoubt(error),
+            false => error.into(),
+        })?;
+        let pod = format_args!("{}/{}", new.namespace, new.names.driver_pod);
+        tracing::info!(submission = %id, %pod, "accepted");
         self.wake.notify_one();
         Ok(id)
     }

@@ -11,6 +11,12 @@ pub enum Error {
     /// The database can't be reached: nothing was done, the same request may work in a moment.
     #[error("the database is not available")]
     Unavailable(#[source] store::Error),
+    /// The database went away during the write of a submission: it may be kept or not.
+    #[error("the database went away while the submission was being written")]
+    InDoubt(#[source] store::Error),
+    /// The cluster gives no answer just now.
+    #[error("the cluster is not available")]
+    ClusterUnavailable(#[source] cluster::Error),
     /// A fault of ours.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
@@ -29,7 +35,20 @@ impl From<store::Error> for Error {
 
 impl From<cluster::Error> for Error {
     fn from(error: cluster::Error) -> Self {
-        Self::Internal("using the cluster failed".to_owned(), Box::new(error))
+        match error {
+            cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => Self::ClusterUnavailable(error),
+            other => Self::Internal("using the cluster failed".to_owned(), Box::new(other)),
+        }
+    }
+}
+
+impl Error {
+    /// Whether the same call may succeed in a while.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unavailable(_) | Self::InDoubt(_) | Self::ClusterUnavailable(_) => true,
+            Self::Refused(_) | Self::Internal(..) => false,
+        }
     }
 }
 

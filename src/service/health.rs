@@ -1,7 +1,7 @@
 //! Whether this process can do its work.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -26,12 +26,22 @@ pub struct WatchHealth {
 #[derive(Debug, Default)]
 struct WatchState {
     listed: HashSet<Option<String>>,
-    broken: Option<(Instant, String)>,
+    broken: HashMap<Option<String>, Breakage>,
     draining: bool,
 }
 
-/// A watch that can't be restored complains at least this often; silence after a complaint means that it works again.
-const SILENCE_MEANS_WELL: Duration = Duration::from_secs(45);
+#[derive(Debug)]
+struct Breakage {
+    since: Instant,
+    last: Instant,
+    reason: String,
+}
+
+/// A watch that stays broken complains at least this often (kube pauses for a minute at most): after a longer silence it
+/// works again.
+const SILENCE_MEANS_WELL: Duration = Duration::from_secs(75);
+/// A connection that is made anew at once is no reason to send clients elsewhere.
+const TOLERATED: Duration = Duration::from_secs(10);
 
 impl WatchHealth {
     /// For a watch over `expected` lists.
@@ -41,16 +51,18 @@ impl WatchHealth {
 
     pub(super) fn listed(&self, namespace: Option<String>) {
         self.with(|state| {
+            state.broken.remove(&namespace);
             state.listed.insert(namespace);
         });
     }
 
-    pub(super) fn alive(&self) {
-        self.with(|state| state.broken = None);
-    }
-
-    pub(super) fn broken(&self, reason: String) {
-        self.with(|state| state.broken = Some((Instant::now(), reason)));
+    pub(super) fn broken(&self, namespace: Option<String>, reason: String) {
+        let now = Instant::now();
+        self.with(|state| {
+            let known = state.broken.get(&namespace).filter(|known| known.last.elapsed() < SILENCE_MEANS_WELL);
+            let since = known.map_or(now, |known| known.since);
+            state.broken.insert(namespace, Breakage { since, last: now, reason });
+        });
     }
 
     fn problem(&self) -> Option<String> {
@@ -59,11 +71,14 @@ impl WatchHealth {
                 return Some("shutting down".to_owned());
             }
             if state.listed.len() < self.expected {
-                let why = state.broken.as_ref().map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+                let why = state.broken.values().next().map(|broken| format!(": {}", broken.reason)).unwrap_or_default();
                 return Some(format!("the driver pods have not been listed yet{why}"));
             }
-            let broken = state.broken.as_ref().filter(|(since, _)| since.elapsed() < SILENCE_MEANS_WELL);
-            broken.map(|(_, reason)| format!("the watch of driver pods is interrupted: {reason}"))
+            let lasting = |broken: &&Breakage| {
+                broken.last.elapsed() < SILENCE_MEANS_WELL && broken.last.duration_since(broken.since) > TOLERATED
+            };
+            let broken = state.broken.values().find(lasting)?;
+            Some(format!("the watch of driver pods is interrupted: {}", broken.reason))
         })
     }
 

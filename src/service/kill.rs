@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Gateway, launch::Backoff};
+use super::{Error, Gateway, work::Backoff};
 use crate::{
     cluster::Found,
     store::{Claimed, Placement, Progress},
@@ -45,6 +45,11 @@ impl Gateway {
         match self.cluster.find_driver(&claimed.namespace, pod, &claimed.id, claimed.attempt).await {
             Ok(Found::Ours(seen)) => {
                 self.observe(&seen).await?;
+                // It may have ended before the kill reached it: a finished pod stays, with its log.
+                let record = self.store.find(&claimed.id).await?;
+                if record.is_none_or(|record| record.state.is_terminal()) {
+                    return Ok(Backoff::None);
+                }
                 match self.cluster.delete_pod(&claimed.namespace, pod, &seen.pod_uid).await {
                     Ok(()) => Ok(Backoff::After(RECHECK)),
                     Err(error) => Ok(Backoff::failed(claimed, &error)),

@@ -39,8 +39,9 @@ fn status(record: Record) -> Status {
     let started = record.started_at.is_some();
     let message = match record.state {
         State::Finished | State::Running => None,
-        // As asked for: nothing to report.
-        State::Killing | State::Killed if record.reason.as_deref() == Some(Outcome::ON_REQUEST) => None,
+        // As asked for: nothing to report, unless the kill meets a difficulty.
+        State::Killed if record.reason.as_deref() == Some(Outcome::ON_REQUEST) => None,
+        State::Killing => record.message.filter(|text| *text != Outcome::killed_on_request().message),
         _ => record.message.filter(|text| !text.is_empty()).map(|text| match record.reason {
             Some(reason) if !text.contains(&reason) => format!("{reason}: {text}"),
             _ => text,

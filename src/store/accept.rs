@@ -2,7 +2,7 @@
 
 use sqlx::types::Json;
 
-use super::{Error, Store};
+use super::{Error, Store, error::within};
 use crate::{
     spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
     submission::{State, SubmissionId},
@@ -13,6 +13,8 @@ use crate::{
 pub struct NewSubmission {
     pub request: CreateSubmissionRequest,
     pub spark_version: SparkVersion,
+    /// `SPARK_USER` where the request names none.
+    pub spark_user: String,
     pub namespace: String,
     pub names: DriverNames,
 }
@@ -20,7 +22,7 @@ pub struct NewSubmission {
 impl Store {
     /// Writes the submission and its first event in one statement. When this returns, it is committed.
     pub async fn accept(&self, new: &NewSubmission) -> Result<SubmissionId, Error> {
-        let id: String = sqlx::query_scalar(
+        let id: String = within("accepting a submission", sqlx::query_scalar(
             r#"
             WITH drawn AS (
                 SELECT nextval('submission_number') AS number, clock_timestamp() AS now
@@ -29,8 +31,8 @@ impl Store {
                     || lpad(number::text, greatest(4, length(number::text)), '0') AS id
                 FROM drawn
             ), accepted AS (
-                INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, created_at)
-                SELECT id, number, $1, $2, $3, $4, $5, now FROM named
+                INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at)
+                SELECT id, number, $1, $2, $3, $4, $5, $6, now FROM named
                 RETURNING id, attempt, state, created_at
             )
             INSERT INTO submission_events (submission_id, attempt, state, at)
@@ -43,9 +45,8 @@ impl Store {
         .bind(new.spark_version.to_string())
         .bind(&new.namespace)
         .bind(Json(&new.names))
-        .fetch_one(&self.pool)
-        .await
-        .map_err(Error::of("accepting a submission"))?;
+        .bind(&new.spark_user)
+        .fetch_one(&self.pool)).await?;
         id.parse().map_err(|source| Error::row(&id, source))
     }
 }

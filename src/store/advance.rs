@@ -1,8 +1,10 @@
 //! Moving a submission forwards.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, row::words};
+use super::{Error, Store, error::within, row::words};
 use crate::submission::{Outcome, State, SubmissionId};
 
 /// Where the driver runs. What is not known yet leaves the row as it is.
@@ -33,6 +35,15 @@ impl Progress {
     }
 }
 
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(outcome) => write!(f, "{}: {}", outcome.state, outcome.message),
+            Self::Launched | Self::Running => self.state().fmt(f),
+        }
+    }
+}
+
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
     /// a late or repeated call changes nothing. Tells whether it moved.
@@ -50,8 +61,10 @@ impl Store {
             Progress::Ended(outcome) => Some(outcome),
             Progress::Launched | Progress::Running => None,
         };
-        let moved = sqlx::query(
-            r#"
+        let moved = within(
+            "recording a submission's state",
+            sqlx::query(
+                r#"
             WITH moved AS (
                 UPDATE submissions SET
                     state = $3, exit_code = $5, reason = $6, message = $7,
@@ -64,23 +77,35 @@ impl Store {
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
             SELECT id, attempt, $3, $6, $7 FROM moved
             "#,
+            )
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(to.as_str())
+            .bind(&from)
+            .bind(outcome.and_then(|outcome| outcome.exit_code))
+            .bind(outcome.and_then(|outcome| outcome.reason.as_deref()))
+            .bind(outcome.map(|outcome| outcome.message.as_str()))
+            .bind(&placement.pod_uid)
+            .bind(&placement.node)
+            .bind(&placement.pod_ip)
+            .bind(placement.started_at)
+            .bind(to.is_terminal())
+            .execute(&self.patient),
+        )
+        .await?;
+        Ok(moved.rows_affected() == 1)
+    }
+
+    /// Keeps the uid of the pod that was made for an attempt. `false` if another one is known already.
+    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, uid: &str) -> Result<bool, Error> {
+        let statement = sqlx::query(
+            "UPDATE submissions SET pod_uid = $3 WHERE id = $1 AND attempt = $2 AND (pod_uid IS NULL OR pod_uid = $3)",
         )
         .bind(id.as_str())
         .bind(attempt)
-        .bind(to.as_str())
-        .bind(&from)
-        .bind(outcome.and_then(|outcome| outcome.exit_code))
-        .bind(outcome.and_then(|outcome| outcome.reason.as_deref()))
-        .bind(outcome.map(|outcome| outcome.message.as_str()))
-        .bind(&placement.pod_uid)
-        .bind(&placement.node)
-        .bind(&placement.pod_ip)
-        .bind(placement.started_at)
-        .bind(to.is_terminal())
-        .execute(&self.pool)
-        .await
-        .map_err(Error::of("recording a submission's state"))?;
-        Ok(moved.rows_affected() == 1)
+        .bind(uid)
+        .execute(&self.patient);
+        Ok(within("recording a driver pod", statement).await?.rows_affected() == 1)
     }
 
     /// Notes why a driver that has not started still waits.
@@ -91,17 +116,19 @@ impl Store {
         reason: &str,
         message: &str,
     ) -> Result<(), Error> {
-        sqlx::query(
-            "UPDATE submissions SET reason = $3, message = $4
+        within(
+            "noting why a driver waits",
+            sqlx::query(
+                "UPDATE submissions SET reason = $3, message = $4
              WHERE id = $1 AND attempt = $2 AND state IN ('LAUNCHING', 'PENDING') AND reason IS DISTINCT FROM $3",
+            )
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(reason)
+            .bind(message)
+            .execute(&self.patient),
         )
-        .bind(id.as_str())
-        .bind(attempt)
-        .bind(reason)
-        .bind(message)
-        .execute(&self.pool)
-        .await
-        .map_err(Error::of("noting why a driver waits"))?;
+        .await?;
         Ok(())
     }
 }

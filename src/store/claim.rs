@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{Error, Store, row::parse};
+use super::{
+    Error, Store,
+    error::within,
+    row::{parse, parse_json},
+};
 use crate::{
     spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
     submission::{State, SubmissionId},
@@ -27,8 +30,12 @@ pub struct Claimed {
     pub task: Task,
     pub request: CreateSubmissionRequest,
     pub spark_version: SparkVersion,
+    /// `SPARK_USER` where the request names none.
+    pub spark_user: String,
     pub namespace: String,
     pub names: DriverNames,
+    /// The driver pod that an earlier try made; from then on no other is ever made for this attempt.
+    pub pod_uid: Option<String>,
     pub created_at: DateTime<Utc>,
     /// Tries in a row that failed before this one.
     pub failed_tries: i32,
@@ -39,10 +46,12 @@ struct Row {
     id: String,
     attempt: i32,
     state: String,
-    request: Json<CreateSubmissionRequest>,
+    request: String,
     spark_version: String,
+    spark_user: String,
     namespace: String,
-    names: Json<DriverNames>,
+    names: String,
+    pod_uid: Option<String>,
     created_at: DateTime<Utc>,
     failed_tries: i32,
 }
@@ -56,10 +65,12 @@ impl TryFrom<Row> for Claimed {
             id: parse(&row.id, &row.id)?,
             attempt: row.attempt,
             task: if state == State::Killing { Task::Kill } else { Task::Launch },
-            request: row.request.0,
+            request: parse_json(&row.id, &row.request)?,
             spark_version: parse(&row.id, &row.spark_version)?,
+            spark_user: row.spark_user,
             namespace: row.namespace,
-            names: row.names.0,
+            names: parse_json(&row.id, &row.names)?,
+            pod_uid: row.pod_uid,
             created_at: row.created_at,
             failed_tries: row.failed_tries,
         })
@@ -71,8 +82,10 @@ impl Store {
     /// `LAUNCHING` here, before anything of it is created. A row that can't be read stays claimed and is logged, so
     /// that it never stops the others.
     pub async fn claim(&self, worker: Uuid, lease: Duration, limit: i64) -> Result<Vec<Claimed>, Error> {
-        let rows: Vec<Row> = sqlx::query_as(
-            r#"
+        let rows: Vec<Row> = within(
+            "claiming submissions",
+            sqlx::query_as(
+                r#"
             WITH due AS (
                 SELECT id, state AS was FROM submissions
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
@@ -90,16 +103,17 @@ impl Store {
                 INSERT INTO submission_events (submission_id, attempt, state)
                 SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
             )
-            SELECT id, attempt, state, request, spark_version, namespace, names, created_at, failed_tries
+            SELECT id, attempt, state, request::text AS request, spark_version, spark_user, namespace,
+                   names::text AS names, pod_uid, created_at, failed_tries
             FROM claimed ORDER BY number
             "#,
+            )
+            .bind(worker)
+            .bind(lease.as_secs_f64())
+            .bind(limit)
+            .fetch_all(&self.patient),
         )
-        .bind(worker)
-        .bind(lease.as_secs_f64())
-        .bind(limit)
-        .fetch_all(&self.pool)
-        .await
-        .map_err(Error::of("claiming submissions"))?;
+        .await?;
         let mut claimed = Vec::with_capacity(rows.len());
         for row in rows {
             match Claimed::try_from(row) {
@@ -112,39 +126,43 @@ impl Store {
 
     /// Gives a claim back after work that succeeded.
     pub async fn release(&self, id: &SubmissionId, worker: Uuid) -> Result<(), Error> {
-        sqlx::query(
-            "UPDATE submissions SET claimed_by = NULL, claimed_until = NULL, not_before = NULL, failed_tries = 0
+        within(
+            "releasing a claim",
+            sqlx::query(
+                "UPDATE submissions SET claimed_by = NULL, claimed_until = NULL, not_before = NULL, failed_tries = 0
              WHERE id = $1 AND claimed_by = $2",
+            )
+            .bind(id.as_str())
+            .bind(worker)
+            .execute(&self.patient),
         )
-        .bind(id.as_str())
-        .bind(worker)
-        .execute(&self.pool)
-        .await
-        .map_err(Error::of("releasing a claim"))?;
+        .await?;
         Ok(())
     }
 
-    /// Gives a claim back to be tried again after `delay`, with the reason where a user sees it.
+    /// Gives a claim back to be looked at again after `delay`; with a reason it counts as a failed try and a user sees
+    /// it. A kill that was asked for meanwhile doesn't wait for a launch that is put off.
     pub async fn retry_later(
         &self,
-        id: &SubmissionId,
+        claimed: &Claimed,
         worker: Uuid,
         delay: Duration,
         why: Option<&str>,
     ) -> Result<(), Error> {
-        sqlx::query(
+        let statement = sqlx::query(
             "UPDATE submissions SET claimed_by = NULL, claimed_until = NULL,
-                    not_before = clock_timestamp() + make_interval(secs => $3),
-                    failed_tries = failed_tries + 1, message = coalesce($4, message)
+                    not_before = CASE WHEN state <> 'KILLING' OR $5 THEN clock_timestamp() + make_interval(secs => $3) END,
+                    failed_tries = CASE WHEN $4::text IS NULL THEN 0 ELSE failed_tries + 1 END,
+                    message = coalesce($4, message)
              WHERE id = $1 AND claimed_by = $2",
         )
-        .bind(id.as_str())
+        .bind(claimed.id.as_str())
         .bind(worker)
         .bind(delay.as_secs_f64())
         .bind(why)
-        .execute(&self.pool)
-        .await
-        .map_err(Error::of("putting a submission off"))?;
+        .bind(claimed.task == Task::Kill)
+        .execute(&self.patient);
+        within("putting a submission off", statement).await?;
         Ok(())
     }
 }

@@ -47,11 +47,17 @@ impl Store {
         let migrated = sqlx::migrate!().run(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         first.close().await.map_err(unreachable)?;
-        let pool = PgPoolOptions::new()
-            .max_connections(settings.max_connections)
-            .acquire_timeout(Duration::from_secs(1))
-            .max_lifetime(Duration::from_secs(300))
-            .connect_lazy_with(options);
-        Ok(Self::new(pool))
+        let pool = |connections, patience| {
+            PgPoolOptions::new()
+                .max_connections(connections)
+                .acquire_timeout(patience)
+                .max_lifetime(Duration::from_secs(300))
+                .connect_lazy_with(options.clone())
+        };
+        let for_workers = (settings.max_connections / 4).max(1);
+        Ok(Self {
+            pool: pool(settings.max_connections - for_workers, Duration::from_secs(1)),
+            patient: pool(for_workers, Duration::from_secs(8)),
+        })
     }
 }

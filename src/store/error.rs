@@ -1,5 +1,10 @@
 //! What can go wrong with the database.
 
+use std::{
+    io::{self, ErrorKind},
+    time::Duration,
+};
+
 /// A statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -15,11 +20,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: names what was being done.
-    pub(super) fn of(action: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
-        move |source| {
-            if is_outage(&source) { Self::Unavailable { action, source } } else { Self::Statement { action, source } }
+    /// Whether the statement may have taken effect although its answer never came.
+    pub fn in_doubt(&self) -> bool {
+        match self {
+            Self::Unavailable { source: sqlx::Error::Database(refused), .. } => {
+                refused.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0"))
+            }
+            Self::Unavailable { source, .. } => !matches!(source, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed),
+            Self::Statement { .. } | Self::Row { .. } => false,
         }
+    }
+
+    fn of(action: &'static str, source: sqlx::Error) -> Self {
+        if is_outage(&source) { Self::Unavailable { action, source } } else { Self::Statement { action, source } }
     }
 
     pub(super) fn row(id: &str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
@@ -27,13 +40,29 @@ impl Error {
     }
 }
 
-/// SQLSTATE classes: 08 connection, 53 resources, 57P0x shutdown and start-up, 25006 a standby.
+/// A statement that takes longer has lost its server: sqlx itself would wait for ever.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs one statement under a time limit; `action` names it in the error.
+pub(super) async fn within<T>(
+    action: &'static str,
+    statement: impl Future<Output = Result<T, sqlx::Error>> + Send,
+) -> Result<T, Error> {
+    let answer = tokio::time::timeout(LIMIT, statement).await;
+    let answer = answer.unwrap_or_else(|_| Err(io::Error::new(ErrorKind::TimedOut, "no answer in time").into()));
+    answer.map_err(|source| Error::of(action, source))
+}
+
+/// SQLSTATE classes: 08 connection, 53 resources, 57 shutdown, start-up and cancelled, 25006 a standby, and what another
+/// transaction can do to ours (40001, 40P01, 55P03).
 fn is_outage(error: &sqlx::Error) -> bool {
+    const CLASSES: [&str; 3] = ["08", "53", "57"];
+    const CODES: [&str; 4] = ["25006", "40001", "40P01", "55P03"];
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
-        sqlx::Error::Database(refused) => refused.code().is_some_and(|code| {
-            code.starts_with("08") || code.starts_with("53") || code.starts_with("57P0") || code == "25006"
-        }),
+        sqlx::Error::Database(refused) => refused
+            .code()
+            .is_some_and(|code| CLASSES.iter().any(|class| code.starts_with(class)) || CODES.contains(&code.as_ref())),
         _ => false,
     }
 }

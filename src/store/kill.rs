@@ -1,6 +1,6 @@
 //! Kill requests and Spark's `clear`.
 
-use super::{Error, Store};
+use super::{Error, Store, error::within};
 use crate::submission::SubmissionId;
 
 impl Store {
@@ -36,23 +36,25 @@ impl Store {
             SELECT count(*) FROM live
             "#
         );
-        let live: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
-            .bind(id.map(SubmissionId::as_str))
-            .fetch_one(&self.pool)
-            .await
-            .map_err(Error::of("recording a kill request"))?;
+        let live: i64 = within(
+            "recording a kill request",
+            sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(id.map(SubmissionId::as_str)).fetch_one(&self.pool),
+        )
+        .await?;
         Ok(live.unsigned_abs())
     }
 
     /// Spark's `clear`: ended submissions are no longer answered by the status of Spark's protocol.
     pub async fn clear_ended(&self) -> Result<u64, Error> {
-        let cleared = sqlx::query(
-            "UPDATE submissions SET cleared_at = clock_timestamp()
+        let cleared = within(
+            "clearing ended submissions",
+            sqlx::query(
+                "UPDATE submissions SET cleared_at = clock_timestamp()
              WHERE cleared_at IS NULL AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')",
+            )
+            .execute(&self.pool),
         )
-        .execute(&self.pool)
-        .await
-        .map_err(Error::of("clearing ended submissions"))?;
+        .await?;
         Ok(cleared.rows_affected())
     }
 }

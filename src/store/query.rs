@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, row::parse};
+use super::{Error, Store, error::within, row::parse};
 use crate::submission::{State, SubmissionId};
 
 /// A submission as status answers need it.
@@ -63,45 +63,54 @@ pub struct Live {
     pub attempt: i32,
     pub namespace: String,
     pub pod: String,
+    pub pod_uid: Option<String>,
 }
 
 impl Store {
     /// One submission, `None` if there is none of that id.
     pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
-        let row: Option<RecordRow> = sqlx::query_as(
-            "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
+        let row: Option<RecordRow> = within(
+            "reading a submission",
+            sqlx::query_as(
+                "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
                     cleared_at IS NOT NULL AS cleared
              FROM submissions WHERE id = $1",
+            )
+            .bind(id.as_str())
+            .fetch_optional(&self.pool),
         )
-        .bind(id.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(Error::of("reading a submission"))?;
+        .await?;
         row.map(Record::try_from).transpose()
     }
 
     /// Where the driver pod of a submission is, whatever its state.
     pub async fn pod_of(&self, id: &SubmissionId) -> Result<Option<Live>, Error> {
-        let row: Option<(i32, String, String)> =
-            sqlx::query_as("SELECT attempt, namespace, names ->> 'driverPod' FROM submissions WHERE id = $1")
+        let row: Option<(i32, String, String, Option<String>)> = within(
+            "reading where a driver is",
+            sqlx::query_as("SELECT attempt, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions WHERE id = $1")
                 .bind(id.as_str())
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(Error::of("reading where a driver is"))?;
-        Ok(row.map(|(attempt, namespace, pod)| Live { id: id.clone(), attempt, namespace, pod }))
+                .fetch_optional(&self.pool),
+        )
+        .await?;
+        Ok(row.map(|(attempt, namespace, pod, pod_uid)| Live { id: id.clone(), attempt, namespace, pod, pod_uid }))
     }
 
-    /// All submissions whose launch is complete and whose end is not recorded.
+    /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is
+    /// known; before that the kill's own claim decides.
     pub async fn live(&self) -> Result<Vec<Live>, Error> {
-        let rows: Vec<(String, i32, String, String)> = sqlx::query_as(
-            "SELECT id, attempt, namespace, names ->> 'driverPod' FROM submissions
-             WHERE state IN ('PENDING', 'RUNNING', 'KILLING') ORDER BY number",
+        let rows: Vec<(String, i32, String, String, Option<String>)> = within(
+            "listing live submissions",
+            sqlx::query_as(
+                "SELECT id, attempt, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
+             WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
+            )
+            .fetch_all(&self.pool),
         )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(Error::of("listing live submissions"))?;
+        .await?;
         rows.into_iter()
-            .map(|(id, attempt, namespace, pod)| Ok(Live { id: parse(&id, &id)?, attempt, namespace, pod }))
+            .map(|(id, attempt, namespace, pod, pod_uid)| {
+                Ok(Live { id: parse(&id, &id)?, attempt, namespace, pod, pod_uid })
+            })
             .collect()
     }
 }

@@ -23,6 +23,14 @@ pub struct Observation {
     pub container: Container,
 }
 
+impl Observation {
+    /// Whether the driver may still do something, if nobody stops it.
+    pub fn is_alive(&self) -> bool {
+        let ended = matches!(self.container, Container::Terminated { .. });
+        matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
+    }
+}
+
 /// `status.phase` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {

@@ -21,6 +21,15 @@ impl Outcome {
         Self { state, exit_code: None, reason: Some(reason.to_owned()), message: message.into() }
     }
 
+    /// The pod isn't there and nobody saw its end.
+    pub fn pod_gone() -> Self {
+        Self::new(
+            State::Lost,
+            "PodGone",
+            "the driver pod vanished before its end was seen: how the application ended can't be known",
+        )
+    }
+
     /// The driver ended because someone asked Sparkgate for it.
     pub fn killed_on_request() -> Self {
         Self::new(State::Killed, Self::ON_REQUEST, "killed on request")

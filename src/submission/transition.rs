@@ -89,11 +89,7 @@ fn gone(killing: bool, seen: &Observation) -> Outcome {
     } else if seen.deleting {
         Outcome::new(State::Killed, "PodDeleted", "the driver pod was deleted from outside Sparkgate")
     } else {
-        Outcome::new(
-            State::Lost,
-            "PodGone",
-            "the driver pod vanished before its end was seen: how the application ended can't be known",
-        )
+        Outcome::pod_gone()
     }
 }
 

@@ -2,26 +2,38 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::service::{Gateway, chain};
 
+/// Submissions that are worked on at once.
+const SLOTS: usize = 16;
 /// How long a request of another replica, or a claim that ran out, may wait.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`; work that has begun is finished.
 pub async fn launcher(gateway: Gateway, stop: CancellationToken) {
+    let mut under_way = JoinSet::new();
     while !stop.is_cancelled() {
-        match gateway.work().await {
-            Ok(0) => {}
-            // There may be more.
-            Ok(_) => continue,
-            Err(error) => tracing::warn!("looking for work: {}", chain(&error)),
+        let free = SLOTS - under_way.len();
+        if free > 0 {
+            match gateway.claim(free).await {
+                Ok(claimed) => {
+                    for work in claimed {
+                        let gateway = gateway.clone();
+                        under_way.spawn(async move { gateway.carry_out(work).await });
+                    }
+                }
+                Err(error) => tracing::warn!("looking for work: {}", chain(&error)),
+            }
         }
         tokio::select! {
             () = stop.cancelled() => {}
+            Some(_) = under_way.join_next() => {}
             () = gateway.work_may_be_due() => {}
             () = tokio::time::sleep(POLL) => {}
         }
     }
+    while under_way.join_next().await.is_some() {}
 }

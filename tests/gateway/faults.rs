@@ -9,7 +9,7 @@ use kube::{Client, client::Body};
 use sparkgate::submission::DriverState;
 use sqlx::PgPool;
 
-use crate::world::World;
+use crate::world::{World, eventually};
 
 /// What happens to the next requests that would create something.
 #[derive(Clone, Copy)]
@@ -78,6 +78,34 @@ async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
         due_at_once(&world.pool).await;
     }
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
+}
+
+/// The write of a driver's end fails, and the watch shows an end only once.
+#[sqlx::test]
+async fn an_end_that_could_not_be_written_is_written_later(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_running().await;
+    world.until(&id, DriverState::Running).await;
+
+    let mut lock = world.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE submissions IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    world.play_exit(3).await;
+    eventually(|| async {
+        let cancelled: Option<bool> = sqlx::query_scalar(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%submissions%'",
+        )
+        .fetch_optional(&world.pool)
+        .await
+        .unwrap();
+        cancelled.ok_or("nobody waits for the lock")
+    })
+    .await;
+    lock.rollback().await.unwrap();
+    world.until(&id, DriverState::Failed).await;
 }
 
 #[sqlx::test]

@@ -14,7 +14,7 @@ use crate::world::World;
 #[sqlx::test]
 async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
     let world = World::new(pool).await;
-    let id = world.submit(&[("spark.app.name", "Pi"), ("spark.executor.label.x", "y")]).await;
+    let id = world.submit(&[("spark.app.name", "Pi")]).await;
     assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted, "at once");
     assert_eq!(world.gateway.work().await.unwrap(), 1);
 
@@ -81,13 +81,53 @@ async fn a_pod_of_somebody_else_is_never_touched(pool: PgPool) {
 #[sqlx::test]
 async fn what_the_cluster_refuses_ends_with_its_own_words(pool: PgPool) {
     let world = World::new(pool).await;
-    let long = "x".repeat(300);
-    let id = world.submit(&[("spark.kubernetes.driver.pod.name", &long)]).await;
+    let id = world.submit(&[("spark.kubernetes.driver.label.a", "no label's value")]).await;
     world.gateway.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     let message = status.message.unwrap();
-    assert!(message.contains("must be no more than 253 bytes") || message.contains("is invalid"), "{message}");
+    assert!(message.contains("a valid label must be") && message.contains("no label's value"), "{message}");
+    assert_eq!(world.driver_count().await, 0);
+}
+
+#[sqlx::test]
+async fn names_that_cannot_be_are_refused_by_their_property(pool: PgPool) {
+    let world = World::new(pool).await;
+    let long = "x".repeat(300);
+    for (key, value) in [
+        ("spark.kubernetes.driver.pod.name", long.as_str()),
+        ("spark.kubernetes.driver.pod.name", "a/b?c"),
+        ("spark.kubernetes.namespace", " default"),
+        ("spark.kubernetes.namespace", "default/pods?dryRun=All&x="),
+        ("spark.app.name", long.as_str()),
+    ] {
+        let refusal = world.refusal(&[(key, value)]).await;
+        assert!(refusal.starts_with(&format!("sparkProperties[\"{key}\"]")), "{refusal}");
+    }
+    let refusal = world.refusal(&[("spark.big", &"x".repeat(1 << 20))]).await;
+    assert!(refusal.contains("spark.big") && refusal.contains("1048576"), "{refusal}");
+}
+
+/// A crash after the driver could start, and the pod gone before anybody looked again.
+#[sqlx::test]
+async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    sqlx::query("UPDATE submissions SET state = 'LAUNCHING'").execute(&world.pool).await.unwrap();
+    world.remove_driver().await;
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.driver_count().await, 0);
+    assert_eq!(world.events(&id).await.last().unwrap(), "LOST");
+}
+
+#[sqlx::test]
+async fn a_namespace_that_is_served_no_longer_is_an_error(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    let narrowed = World::on(world.pool.clone(), world.client.clone(), "another".to_owned());
+    narrowed.gateway.work().await.unwrap();
+    assert!(narrowed.status(&id).await.message.unwrap().contains("--namespaces"));
     assert_eq!(world.driver_count().await, 0);
 }
 
@@ -111,7 +151,8 @@ async fn a_quota_ends_as_error(pool: PgPool) {
 
 #[sqlx::test]
 async fn a_later_refusal_takes_the_pod_away_again(pool: PgPool) {
-    let world = World::new(pool).await;
+    let mut world = World::new(pool).await;
+    world.watch();
     let id = world.submit(&[("spark.kubernetes.driver.service.annotation.bad key", "x")]).await;
     world.gateway.work().await.unwrap();
     let status = world.status(&id).await;

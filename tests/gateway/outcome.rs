@@ -1,7 +1,10 @@
 //! What the cluster shows becomes state, watched or not.
 
 use serde_json::json;
-use sparkgate::submission::DriverState;
+use sparkgate::{
+    cluster::{Found, Seen},
+    submission::DriverState,
+};
 use sqlx::PgPool;
 
 use crate::world::{World, eventually};
@@ -87,4 +90,34 @@ async fn a_live_driver_of_an_ended_submission_is_reaped(pool: PgPool) {
     sqlx::query("UPDATE submissions SET state = 'KILLED'").execute(&world.pool).await.unwrap();
     world.watch();
     eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("alive") } }).await;
+}
+
+#[sqlx::test]
+async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    sqlx::query("UPDATE submissions SET pod_uid = 'the-first'").execute(&world.pool).await.unwrap();
+    world.watch();
+    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("alive") } }).await;
+    world.until(&id, DriverState::Error).await;
+    assert_eq!(world.events(&id).await.last().unwrap(), "LOST", "its own pod is gone");
+}
+
+#[sqlx::test]
+async fn a_finished_driver_outlives_a_late_look_at_it(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_running().await;
+    let name = world.driver().await.metadata.name.unwrap();
+    let found = world.cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
+    let Found::Ours(running) = found else { panic!("{found:?}") };
+    world.play_exit(0).await;
+    let found = world.cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
+    let Found::Ours(ended) = found else { panic!("{found:?}") };
+    world.gateway.seen(&Seen::Pod(ended)).await.unwrap();
+    world.gateway.seen(&Seen::Pod(running)).await.unwrap();
+    assert_eq!(world.driver_count().await, 1, "the pod stays, with its log");
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
 }

@@ -29,7 +29,7 @@ pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let spark = SparkSettings { version, defaults, user: "tester".to_owned() };
     let gateway = Gateway::new(Store::new(pool), cluster, spark);
     // As after the first list of the watch.
-    gateway.seen(Seen::Listed { namespace: None, pods: HashSet::new() }).await;
+    gateway.seen(&Seen::Listed { namespace: None, pods: HashSet::new() }).await.expect("a list");
     router(gateway, HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() })
 }
 

@@ -56,9 +56,11 @@ impl Fault {
             Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
-            Self::NotReady(_) | Self::Slow | Self::Service(service::Error::Unavailable { .. }) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::NotReady(_)
+            | Self::Slow
+            | Self::Service(
+                service::Error::Unavailable(_) | service::Error::InDoubt(_) | service::Error::ClusterUnavailable(_),
+            ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unwritable(_) | Self::Task(_) | Self::Service(service::Error::Internal { .. }) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -1,6 +1,10 @@
 //! Settings of `sparkgate serve`.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    path::PathBuf,
+};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -66,11 +70,11 @@ pub(in crate::app) struct Kubernetes {
 
 impl Kubernetes {
     pub(in crate::app) fn settings(&self) -> ClusterSettings {
-        let namespaces = self.namespaces.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        let namespaces: BTreeSet<_> = self.namespaces.iter().map(|name| name.trim().to_owned()).collect();
         ClusterSettings {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
-            namespaces: namespaces.collect(),
+            namespaces: namespaces.into_iter().filter(|name| !name.is_empty()).collect(),
         }
     }
 }
