@@ -11,6 +11,9 @@ pub enum Error {
     /// The database can't be reached: nothing was done, the same request may work in a moment.
     #[error("the database is not available")]
     Unavailable(#[source] store::Error),
+    /// The database went away while a submission was being written: it may or may not have been accepted.
+    #[error("the database went away while the submission was being written")]
+    InDoubt(#[source] store::Error),
     /// A fault of ours.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),

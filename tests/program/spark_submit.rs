@@ -43,7 +43,8 @@ fn converse(variable: &str) {
     dev.gateway.follow(&id, "RUNNING");
     spark_submit(&home, &dev.gateway, &["--status", &id]);
     let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
-    assert!(said.contains(&format!("{id} is killed successfully.")), "{said}");
+    let killed = said.contains(&format!("{id} is killed successfully."));
+    assert!(killed, "{said}\n{:#}\nthe driver's log:\n{}", dev.gateway.status(&id), dev.driver_log(&id));
     dev.gateway.follow(&id, "KILLED");
     let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
     assert!(said.contains("has already finished or does not exist"), "{said}");
