@@ -4,8 +4,8 @@ FROM rust:1.95-slim-bookworm AS build
 WORKDIR /build
 
 # The dependencies first, with an empty crate around them: this layer is built again only when they change.
-COPY Cargo.toml Cargo.lock ./
-RUN mkdir src && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
+COPY Cargo.toml Cargo.lock build.rs ./
+RUN mkdir src migrations && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
     && cargo build --release --locked \
     && rm -r src
 

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::State,
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 
@@ -29,6 +29,8 @@ pub(super) async fn livez() -> &'static str {
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
     match state.gateway.readiness().await {
         Readiness::Ready => "ok".into_response(),
-        Readiness::NotReady(reason) => (StatusCode::SERVICE_UNAVAILABLE, reason).into_response(),
+        Readiness::NotReady(reason) => {
+            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], reason).into_response()
+        }
     }
 }

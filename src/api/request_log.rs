@@ -40,7 +40,8 @@ pub(super) async fn request_log(mut request: Request, next: Next) -> Response {
     let span = tracing::info_span!("request", id = id.as_str());
     let mut response = next.run(request).instrument(span).await;
 
-    let (status, duration_ms) = (response.status().as_u16(), started.elapsed().as_secs_f64() * 1000.0);
+    let status = response.status().as_u16();
+    let duration_ms = (started.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
     let id = id.as_str();
     if matches!(path.as_str(), "/livez" | "/readyz") {
         tracing::debug!(id, %method, path, status, duration_ms, "request");

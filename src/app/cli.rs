@@ -51,7 +51,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
         Command::Migrate(database) => in_runtime(&logs, async move {
-            Store::connect(&database.settings()).await?.close().await;
+            Store::connect(&database.settings()?).await?.close().await;
             tracing::info!("the database is up to date");
             Ok(())
         }),

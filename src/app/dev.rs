@@ -1,49 +1,92 @@
 //! `sparkgate dev`: everything on one machine.
 //!
 //! Postgres and the sandbox are processes of their own. A gateway that is killed leaves them alone, and the next `dev`
-//! finds them again: its jobs go on as they would on a cluster. Ctrl-C ends all three.
+//! finds them again: its jobs go on as they would on a cluster. Ctrl-C ends all three, and so does the end of one.
 
 mod child;
+mod lock;
+mod supervise;
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 use rustix::process::geteuid;
+use tokio::net::TcpListener;
 
 use super::{
-    serve,
+    serve::{self, Signals},
     settings::{Database, Dev, Http, Kubernetes, Serve, Spark},
 };
-use crate::sandbox::postgres::PrivatePostgres;
+use crate::sandbox::{node, postgres::PrivatePostgres};
 
 /// Runs the database, the sandbox and the gateway until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Whatever is missing on this machine, with what to install.
+/// Whatever is missing on this machine, with what to install; a part that ended by itself.
 pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
+    // Before anything is started, what may be wrong is looked at, and from here a signal waits for its turn.
+    settings.check()?;
+    let defaults = defaults(&settings)?;
+    let has_spark = node::Spark::find(settings.spark_home.as_deref()).await?.is_some();
     let dir = settings.dir.clone().map_or_else(default_dir, Ok)?;
-    std::fs::create_dir_all(&dir).with_context(|| format!("making the directory {}", dir.display()))?;
+    let dir = std::path::absolute(&dir).with_context(|| format!("resolving {}", dir.display()))?;
+    fs::create_dir_all(&dir).with_context(|| format!("making the directory {}", dir.display()))?;
+    let _lock = lock::Lock::take(&dir)?;
+    let listener = serve::listen(settings.listen).await?;
+    let sandbox = child::Sandbox::find(&settings, &dir.join("sandbox")).await?;
+    let path = dir.join("spark-defaults.conf");
+    fs::write(&path, defaults).with_context(|| format!("writing {}", path.display()))?;
+    let signals = Signals::listen()?;
+
+    if !has_spark {
+        tracing::warn!("no Spark found: drivers are only played; set SPARK_HOME or pip install pyspark");
+    }
     let postgres = PrivatePostgres::start(&dir.join("postgres")).await?;
     tracing::info!("database: a private Postgres in {}", dir.display());
-    let served = beside(&settings, &dir, &postgres.url).await;
-    postgres.stop().await?;
-    served
+    let served = beside(&settings, path, sandbox, &postgres, listener, signals).await;
+    let stopped = postgres.stop().await;
+    served.and(stopped)
 }
 
 /// The gateway beside its sandbox.
-async fn beside(settings: &Dev, dir: &std::path::Path, database_url: &str) -> anyhow::Result<()> {
-    let sandbox = child::SandboxProcess::start(settings, &dir.join("sandbox")).await?;
+async fn beside(
+    settings: &Dev,
+    defaults: PathBuf,
+    sandbox: child::Sandbox,
+    postgres: &PrivatePostgres,
+    listener: TcpListener,
+    signals: Signals,
+) -> anyhow::Result<()> {
+    let mut sandbox = sandbox.start(settings).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
-    let defaults = child::write_defaults(settings, dir)?;
-    let served = serve::serve(Serve {
+    let gateway = Serve {
         http: Http { listen: settings.listen, trusted_network: false, max_request_body: 100 << 20 },
-        database: Database::new(database_url.to_owned()),
+        database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },
         spark: Spark { spark_version: settings.spark_version, spark_defaults: Some(defaults), spark_user: None },
-    })
-    .await;
-    sandbox.stop().await?;
-    served
+    };
+    let ended = async {
+        tokio::select! {
+            () = signals.received() => Ok(()),
+            ended = supervise::supervise(&mut sandbox, postgres) => ended,
+        }
+    };
+    let served = async { serve::Parts::connect(&gateway).await?.run(listener, ended).await }.await;
+    let stopped = sandbox.stop().await;
+    served.and(stopped)
+}
+
+/// The operator's defaults with the one that every submission needs: an image, whose name the sandbox ignores.
+fn defaults(settings: &Dev) -> anyhow::Result<String> {
+    let mut text = format!("spark.kubernetes.container.image=spark:{}\n", settings.spark_version);
+    if let Some(path) = &settings.spark_defaults {
+        let own = fs::read_to_string(path);
+        text.push_str(&own.with_context(|| format!("reading the Spark defaults from {}", path.display()))?);
+    }
+    Ok(text)
 }
 
 /// Root's home may be closed to the account that Postgres runs as.
@@ -52,7 +95,7 @@ fn default_dir() -> anyhow::Result<PathBuf> {
         return Ok(PathBuf::from("/var/lib/sparkgate-dev"));
     }
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
     let base = state.or_else(home).context("neither XDG_STATE_HOME nor HOME is set: give --dir")?;
     Ok(base.join("sparkgate-dev"))
 }

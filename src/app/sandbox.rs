@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    serve::{listen, signalled},
+    serve::{Signals, listen},
     settings::Sandbox,
 };
 use crate::sandbox::{apiserver, node};
@@ -23,6 +23,8 @@ use crate::sandbox::{apiserver, node};
 /// # Errors
 /// An address or a directory that can't be used, a cluster that can't be reached, a part that ended by itself.
 pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
+    settings.check()?;
+    let signals = Signals::listen()?;
     let (api_stop, node_stop) = (CancellationToken::new(), CancellationToken::new());
     let mut parts: JoinSet<anyhow::Result<()>> = JoinSet::new();
     let config = match &settings.kubeconfig {
@@ -44,7 +46,7 @@ pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
     parts.spawn(node::run(node_config(config, &settings).await?, node_stop.clone()));
     let ended = tokio::select! {
         ended = parts.join_next() => Some(ended),
-        signal = signalled() => { signal?; None }
+        () = signals.received() => None,
     };
     // The node first: it reports the end of its pods to the API.
     node_stop.cancel();

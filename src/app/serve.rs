@@ -2,10 +2,10 @@
 
 use std::{io::IsTerminal, net::SocketAddr, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -27,42 +27,69 @@ const DRAIN: Duration = Duration::from_secs(20);
 /// # Errors
 /// A setting, the database, the cluster or the listening address that can't be used; a part that ended by itself.
 pub(super) async fn serve(settings: Serve) -> anyhow::Result<()> {
-    settings.http.check()?;
-    let spark = settings.spark.settings()?;
-    let store = Store::connect(&settings.database.settings()).await?;
-    let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
-    let gateway = Gateway::new(store.clone(), cluster.clone(), spark);
+    let parts = Parts::connect(&settings).await?;
     let listener = listen(settings.http.listen).await?;
-    let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
-
-    let stop = CancellationToken::new();
-    let mut parts = JoinSet::new();
-    parts.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
-    parts.spawn(named("watcher", workers::watcher(gateway.clone(), cluster, stop.clone())));
-    let router = api::router(gateway.clone(), http);
-    let until = stop.clone().cancelled_owned();
-    parts.spawn(named("http", async move {
-        if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(until).await {
-            tracing::error!(%error, "the HTTP server ended");
-        }
-    }));
-    announce(settings.http.listen);
-
-    let ended_early = tokio::select! {
-        name = parts.join_next() => Some(name),
-        signal = signalled() => { signal?; None }
+    let signals = Signals::listen()?;
+    let signalled = async {
+        signals.received().await;
+        Ok(())
     };
-    gateway.drain();
-    stop.cancel();
-    tracing::info!("shutting down");
-    let drained = tokio::time::timeout(DRAIN, async { while parts.join_next().await.is_some() {} }).await;
-    if drained.is_err() {
-        tracing::warn!("what was still under way after {DRAIN:?} is left to the next process");
+    parts.run(listener, signalled).await
+}
+
+/// A gateway with its database and its cluster, before it does anything.
+pub(super) struct Parts {
+    store: Store,
+    cluster: Cluster,
+    gateway: Gateway,
+    http: HttpSettings,
+}
+
+impl Parts {
+    pub(super) async fn connect(settings: &Serve) -> anyhow::Result<Self> {
+        settings.http.check()?;
+        let spark = settings.spark.settings()?;
+        let store = Store::connect(&settings.database.settings()?).await?;
+        let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
+        let gateway = Gateway::new(store.clone(), cluster.clone(), spark);
+        let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
+        Ok(Self { store, cluster, gateway, http })
     }
-    store.close().await;
-    match ended_early {
-        None => Ok(()),
-        Some(name) => bail!("the {} ended by itself", name.and_then(Result::ok).unwrap_or("process")),
+
+    /// Serves and works until `until` says that it is time, or why it has to end; then drains.
+    pub(super) async fn run(
+        self,
+        listener: TcpListener,
+        until: impl Future<Output = anyhow::Result<()>>,
+    ) -> anyhow::Result<()> {
+        let Self { store, cluster, gateway, http } = self;
+        let address = listener.local_addr().context("asking for the listening address")?;
+        let stop = CancellationToken::new();
+        let mut parts = JoinSet::new();
+        parts.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
+        parts.spawn(named("watcher", workers::watcher(gateway.clone(), cluster, stop.clone())));
+        let router = api::router(gateway.clone(), http);
+        let stopped = stop.clone().cancelled_owned();
+        parts.spawn(named("http", async move {
+            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
+                tracing::error!(%error, "the HTTP server ended");
+            }
+        }));
+        announce(address);
+
+        let ended = tokio::select! {
+            name = parts.join_next() => Err(anyhow!("the {} ended by itself", name.and_then(Result::ok).unwrap_or("process"))),
+            ended = until => ended,
+        };
+        gateway.drain();
+        stop.cancel();
+        tracing::info!("shutting down");
+        let drained = tokio::time::timeout(DRAIN, async { while parts.join_next().await.is_some() {} }).await;
+        if drained.is_err() {
+            tracing::warn!("what was still under way after {DRAIN:?} is left to the next process");
+        }
+        store.close().await;
+        ended
     }
 }
 
@@ -77,15 +104,27 @@ pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("listening on {address}: is something else there already?"))
 }
 
-/// Waits for SIGINT or SIGTERM.
-pub(super) async fn signalled() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// SIGINT and SIGTERM: kept from the first moment on, and told when asked.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
+        })
     }
-    Ok(())
+
+    /// Waits for one of them.
+    pub(super) async fn received(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 fn announce(address: SocketAddr) {

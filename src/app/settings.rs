@@ -3,6 +3,7 @@
 mod dev;
 mod serve;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 pub(super) use dev::{Dev, Sandbox};
@@ -42,7 +43,13 @@ impl Database {
         Self { database_url, database_connections: 16 }
     }
 
-    pub(super) fn settings(&self) -> DatabaseSettings {
-        DatabaseSettings { url: self.database_url.clone(), max_connections: self.database_connections }
+    /// # Errors
+    /// Not a URL of Postgres. The text may be a password that got into the wrong variable, so it isn't repeated.
+    pub(super) fn settings(&self) -> anyhow::Result<DatabaseSettings> {
+        let url = self.database_url.clone();
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            bail!("the database URL is not a URL of Postgres: expected postgres://user:password@host:port/name");
+        }
+        Ok(DatabaseSettings { url, max_connections: self.database_connections })
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use rustix::process::Pid;
 use tokio::process::Command;
 use uuid::Uuid;
 
@@ -24,6 +25,9 @@ pub struct PrivatePostgres {
     account: Account,
     /// With the password: not for logs.
     pub url: String,
+    /// The server's first process, the postmaster.
+    pub pid: Pid,
+    pub log: PathBuf,
 }
 
 impl PrivatePostgres {
@@ -43,29 +47,18 @@ impl PrivatePostgres {
         }
         let password = std::fs::read_to_string(&password_file)
             .with_context(|| format!("reading the database password from {}", password_file.display()))?;
-        let server = |port| Self {
-            binaries: binaries.clone(),
-            data: data.clone(),
-            account: account.clone(),
-            url: format!("postgres://sparkgate:{}@127.0.0.1:{port}/postgres", password.trim()),
-        };
-        if let Some(port) = running(&binaries, &data, &account).await? {
-            return Ok(server(port));
-        }
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr())?.port();
-        let options = format!("-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories=''");
         let log = dir.join("postgres.log");
-        let mut start = account.command(&binaries.join("pg_ctl"));
-        start.arg("start").arg("-w").arg("-s").arg("-D").arg(&data).arg("-l").arg(&log).arg("-o").arg(options);
-        run(start, "starting Postgres").await.with_context(|| format!("its log is {}", log.display()))?;
-        Ok(server(port))
+        let (pid, port) = match running(&binaries, &data, &account).await? {
+            Some(found) => found,
+            None => start(&binaries, &data, &log, &account).await?,
+        };
+        let url = format!("postgres://sparkgate:{}@127.0.0.1:{port}/postgres", password.trim());
+        Ok(Self { binaries, data, account, url, pid, log })
     }
 
     /// Stops the server; its data stay.
     pub async fn stop(&self) -> anyhow::Result<()> {
-        let mut stop = self.account.command(&self.binaries.join("pg_ctl"));
-        stop.args(["stop", "-w", "-s", "-m", "fast", "-D"]).arg(&self.data);
-        run(stop, "stopping Postgres").await
+        stop(&self.binaries, &self.data, &self.account).await
     }
 }
 
@@ -77,16 +70,39 @@ async fn initialise(binaries: &Path, data: &Path, password_file: &Path, account:
     run(initdb, "making a database directory").await
 }
 
-/// The port of the server that runs on this directory, if one does.
-async fn running(binaries: &Path, data: &Path, account: &Account) -> anyhow::Result<Option<u16>> {
+async fn start(binaries: &Path, data: &Path, log: &Path, account: &Account) -> anyhow::Result<(Pid, u16)> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr())?.port();
+    let options = format!("-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories=''");
+    let mut start = account.command(&binaries.join("pg_ctl"));
+    start.arg("start").arg("-w").arg("-s").arg("-D").arg(data).arg("-l").arg(log).arg("-o").arg(options);
+    if let Err(error) = run(start, "starting Postgres").await {
+        // It may only have taken too long. One that didn't start can't be stopped, and that is no news.
+        let _ = stop(binaries, data, account).await;
+        return Err(error).with_context(|| format!("its log is {}", log.display()));
+    }
+    running(binaries, data, account)
+        .await?
+        .with_context(|| format!("Postgres ended at once: its log is {}", log.display()))
+}
+
+async fn stop(binaries: &Path, data: &Path, account: &Account) -> anyhow::Result<()> {
+    let mut stop = account.command(&binaries.join("pg_ctl"));
+    stop.args(["stop", "-w", "-s", "-m", "fast", "-D"]).arg(data);
+    run(stop, "stopping Postgres").await
+}
+
+/// Process and port of the server that runs on this directory, if one does.
+async fn running(binaries: &Path, data: &Path, account: &Account) -> anyhow::Result<Option<(Pid, u16)>> {
     let mut status = account.command(&binaries.join("pg_ctl"));
     let status = status.arg("status").arg("-D").arg(data).output().await.context("asking for the state of Postgres")?;
     if !status.status.success() {
         return Ok(None);
     }
-    // Line 4 of postmaster.pid is the port (src/include/miscadmin.h, LOCK_FILE_LINE_PORT).
+    // Line 1 of postmaster.pid is the process, line 4 the port (src/include/utils/pidfile.h).
     let pid_file = std::fs::read_to_string(data.join("postmaster.pid")).context("reading postmaster.pid")?;
-    Ok(pid_file.lines().nth(3).and_then(|line| line.trim().parse().ok()))
+    let line = |index| pid_file.lines().nth(index).map_or("", str::trim);
+    let pid = line(0).parse().ok().and_then(Pid::from_raw);
+    Ok(pid.zip(line(3).parse().ok()))
 }
 
 async fn run(mut command: Command, action: &str) -> anyhow::Result<()> {

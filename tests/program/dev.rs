@@ -1,6 +1,6 @@
 //! `sparkgate dev` with a real Spark: drivers with Spark's own Kubernetes backend and real executors, as local processes.
 
-use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, sync::Mutex};
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Mutex};
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ impl Dev {
     }
 
     /// The log of a submission's driver, by the Kubernetes API.
-    fn driver_log(&self, id: &str) -> String {
+    pub(crate) fn driver_log(&self, id: &str) -> String {
         let selector = format!("spark-role%3Ddriver%2Csparkgate.dev%2Fsubmission-id%3D{id}");
         let path = format!("/api/v1/namespaces/default/pods?labelSelector={selector}");
         let pods = http::get(self.sandbox, &path).unwrap().json();
@@ -111,4 +111,36 @@ fn a_job_survives_kill_dash_nine_of_its_gateway() {
     assert!(dev.driver_log(&id).contains("Pi is roughly 3.1"));
     assert!(dev.gateway.terminate(), "Ctrl-C ends all of it");
     assert!(http::get(sandbox, "/readyz").is_err(), "the sandbox too");
+}
+
+/// The process whose id is the first line of a file.
+fn pid(file: &Path) -> String {
+    fs::read_to_string(file).unwrap().lines().next().unwrap().to_owned()
+}
+
+fn runs(pid: &str) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command| !command.is_empty())
+}
+
+#[test]
+fn one_at_a_time_and_all_end_when_one_does() {
+    let _guard = ONE_AT_A_TIME.lock();
+    for victim in ["sandbox/pid", "postgres/data/postmaster.pid"] {
+        let dir = tempfile::tempdir().unwrap();
+        let sandbox = free_address();
+        let dev = Dev::start(dir.path(), sandbox);
+        let pids = ["sandbox/pid", "postgres/data/postmaster.pid"].map(|file| pid(&dir.path().join(file)));
+
+        let second = sparkgate().args(["dev", "--listen", "127.0.0.1:0", "--dir"]).arg(dir.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&second.stderr).into_owned();
+        assert_eq!(second.status.code(), Some(1), "{said}");
+        assert!(said.contains("another sparkgate dev (pid ") && said.contains("uses the directory"), "{said}");
+
+        let status = Command::new("kill").args(["-9", &pid(&dir.path().join(victim))]).status().unwrap();
+        assert!(status.success());
+        let (code, log) = dev.gateway.ended();
+        assert_eq!(code, Some(1), "{log}");
+        assert_eq!(log.matches("ended by itself, so everything ends").count(), 1, "{log}");
+        until("all of it ends", || !pids.iter().any(|pid| runs(pid)));
+    }
 }

@@ -3,14 +3,16 @@
 use std::{
     fs::File,
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::http;
+
+const LOG: &str = "log";
 
 /// A port that is free just now.
 pub(crate) fn free_address() -> SocketAddr {
@@ -27,7 +29,8 @@ pub(crate) fn sparkgate() -> Command {
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     child: Child,
-    log: PathBuf,
+    /// Holds the log; it stays if the test fails.
+    dir: Option<TempDir>,
     /// SIGTERM at the end instead of SIGKILL: `dev` has more to end than itself.
     gently: bool,
 }
@@ -35,10 +38,10 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts the command, which listens on `address`, and waits until it is ready.
     pub(crate) fn start(mut command: Command, address: SocketAddr, gently: bool) -> Self {
-        let log = std::env::temp_dir().join(format!("sparkgate-test-{}-{}.log", std::process::id(), address.port()));
-        let file = File::create(&log).unwrap();
+        let dir = TempDir::with_prefix("sparkgate-test-").unwrap();
+        let file = File::create(dir.path().join(LOG)).unwrap();
         let child = command.stderr(file.try_clone().unwrap()).stdout(file).spawn().unwrap();
-        let mut gateway = Self { address, child, log, gently };
+        let mut gateway = Self { address, child, dir: Some(dir), gently };
         until("the gateway is ready", || {
             assert!(gateway.child.try_wait().unwrap().is_none(), "it ended: {}", gateway.log());
             http::get(address, "/readyz").is_ok_and(|reply| reply.status == 200)
@@ -47,13 +50,20 @@ impl Gateway {
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        let log = self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.path().join(LOG)));
+        log.and_then(Result::ok).unwrap_or_default()
     }
 
     /// SIGKILL, in the middle of whatever it does.
     pub(crate) fn kill_dash_nine(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Waits for its end by itself and answers its exit code and its log.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        until("the gateway ends", || self.child.try_wait().unwrap().is_some());
+        (self.child.wait().unwrap().code(), self.log())
     }
 
     /// SIGTERM; answers whether it ended with 0.
@@ -105,6 +115,11 @@ impl Drop for Gateway {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking()
+            && let Some(dir) = self.dir.take()
+        {
+            eprintln!("the gateway's log: {}", dir.keep().join(LOG).display());
+        }
     }
 }
 

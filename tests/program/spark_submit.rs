@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{
     dev::{Dev, ONE_AT_A_TIME},
-    process::{Gateway, free_address},
+    process::{Gateway, free_address, until},
 };
 
 fn home(variable: &str) -> PathBuf {
@@ -30,10 +30,14 @@ fn converse(variable: &str) {
     let home = home(variable);
     let app = dir.path().join("app.py");
     std::fs::write(&app, "import time\nprint('started', flush=True)\ntime.sleep(600)\n").unwrap();
+    // A jar without entries: Spark copies the application's own, which has to be there.
+    let jar = dir.path().join("app.jar");
+    std::fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
+    let jar = format!("local://{}", jar.display());
     // Its REST client takes JVM applications only: this class is Spark's own launcher of a Python file.
     let class = "org.apache.spark.deploy.PythonRunner";
     let mode = ["--deploy-mode", "cluster", "--conf", "spark.master.rest.enabled=true"];
-    let what = ["--name", "from spark-submit", "--class", class, "local:///opt/spark/jars/any.jar"];
+    let what = ["--name", "from spark-submit", "--class", class, &jar];
     let said = spark_submit(&home, &dev.gateway, &[&mode[..], &what[..], &[app.to_str().unwrap(), ""]].concat());
     assert!(said.contains("Submission successfully created as driver-"), "{said}");
     let submitted = said.contains("is now SUBMITTED") || said.contains("is now RUNNING");
@@ -41,9 +45,12 @@ fn converse(variable: &str) {
     let id = said.split("created as ").nth(1).unwrap().split('.').next().unwrap().to_owned();
 
     dev.gateway.follow(&id, "RUNNING");
+    // The container runs, the application perhaps not yet: one that dies at once must not look like a failed kill.
+    until("the application runs", || dev.driver_log(&id).contains("started"));
     spark_submit(&home, &dev.gateway, &["--status", &id]);
     let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
-    assert!(said.contains(&format!("{id} is killed successfully.")), "{said}");
+    let killed = said.contains(&format!("{id} is killed successfully."));
+    assert!(killed, "{said}\n{:#}\nthe driver's log:\n{}", dev.gateway.status(&id), dev.driver_log(&id));
     dev.gateway.follow(&id, "KILLED");
     let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
     assert!(said.contains("has already finished or does not exist"), "{said}");

@@ -1,6 +1,9 @@
 //! What can't work ends at once, with a sentence and an exit code.
 
-use std::process::Command;
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    process::Command,
+};
 
 use crate::process::{free_address, sparkgate};
 
@@ -46,4 +49,45 @@ fn an_open_network() {
     command.args(["serve", "--listen", "0.0.0.0:0"]).env("SPARKGATE_DATABASE_URL", database());
     let said = refusal(&mut command);
     assert!(said.contains("refusing to listen on 0.0.0.0:0") && said.contains("--trusted-network"), "{said}");
+}
+
+#[test]
+fn a_text_that_is_no_database_url() {
+    let said = refusal(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", "nonsense:SEKRETPW@"));
+    assert!(said.contains("not a URL of Postgres") && !said.contains("SEKRETPW"), "{said}");
+}
+
+/// What `dev` says to these arguments, with nothing started: its directory stays empty but for the lock.
+fn dev_refusal(args: &[&str]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let said = refusal(sparkgate().arg("dev").args(args).arg("--dir").arg(dir.path()).env_remove("SPARK_HOME"));
+    assert!(!dir.path().join("postgres").exists() && !dir.path().join("sandbox").exists(), "{said}");
+    said
+}
+
+#[test]
+fn a_sandbox_for_others() {
+    for flag in ["--listen", "--sandbox-listen"] {
+        let said = dev_refusal(&[flag, "0.0.0.0:6070"]);
+        assert!(said.contains(&format!("refusing {flag} 0.0.0.0:6070")), "{said}");
+    }
+    let said = refusal(sparkgate().args(["sandbox", "--listen", "[::]:0", "--dir", "/nowhere"]));
+    assert!(said.contains("refusing --listen [::]:0"), "{said}");
+}
+
+#[test]
+fn an_address_that_is_taken() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (taken_at, free) = (taken.local_addr().unwrap().to_string(), free_address().to_string());
+    for args in [["--listen", &taken_at, "--sandbox-listen", &free], ["--listen", &free, "--sandbox-listen", &taken_at]]
+    {
+        let said = dev_refusal(&args);
+        assert!(said.contains(&format!("listening on {taken_at}")), "{said}");
+    }
+}
+
+#[test]
+fn defaults_that_are_not_there() {
+    let said = dev_refusal(&["--spark-defaults", "/nowhere/spark-defaults.conf"]);
+    assert!(said.contains("reading the Spark defaults from /nowhere/spark-defaults.conf"), "{said}");
 }

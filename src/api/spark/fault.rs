@@ -1,7 +1,5 @@
 //! What can go wrong with a request, and the `ErrorResponse` that tells.
 
-use std::{error::Error, fmt::Write as _};
-
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::Response,
@@ -10,7 +8,7 @@ use axum::{
 use super::reply;
 use crate::{
     api::request_log::RequestId,
-    service,
+    service::{self, chain},
     spark::{SparkVersion, rest::RequestError},
 };
 
@@ -24,7 +22,8 @@ pub(in crate::api) enum Fault {
     MissingId(&'static str),
     #[error(
         "The request body exceeds the maximum allowed size ({limit} bytes). \
-         Adjust spark.master.rest.maxRequestBodySize to change the limit."
+         Adjust spark.master.rest.maxRequestBodySize to change the limit. \
+         Here that is the gateway's --max-request-body or SPARKGATE_MAX_REQUEST_BODY."
     )]
     TooLarge { limit: usize },
     #[error("The request body could not be read: {0}.")]
@@ -69,42 +68,47 @@ impl Fault {
 
     pub(super) fn into_response(self, version: SparkVersion, id: &RequestId) -> Response {
         let status = self.status();
-        let message = match status {
-            StatusCode::INTERNAL_SERVER_ERROR => internal_error(id),
-            StatusCode::SERVICE_UNAVAILABLE if matches!(self, Self::Service(_)) => format!(
-                "Service unavailable: the database can't be reached just now. Nothing is known to be lost; \
-                 try again. The log tells more under request id {}.",
-                id.as_str()
-            ),
-            _ => self.to_string(),
-        };
         match status {
             StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(error = chain(&self), "a request failed"),
             StatusCode::SERVICE_UNAVAILABLE => tracing::warn!(error = chain(&self), "a request was put off"),
-            _ => tracing::debug!(error = chain(&self), "a request was refused"),
+            // Some of Spark's texts repeat the request below their first line, and requests may contain secrets.
+            _ => tracing::debug!(error = chain(&self).lines().next(), "a request was refused"),
         }
-        let mut response = reply::error(status, message, version);
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        let mut response = reply::error(status, self.message(id), version);
+        if self.may_be_repeated() {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
+    }
+
+    fn message(&self, id: &RequestId) -> String {
+        let id_in_log = || format!("The log tells more under request id {}.", id.as_str());
+        match self {
+            _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => internal_error(id),
+            Self::Service(service::Error::InDoubt(_)) => format!(
+                "The database went away while the submission was being written: it may have been accepted. \
+                 Look before you repeat it. {}",
+                id_in_log()
+            ),
+            Self::Service(service::Error::Unavailable(_)) => format!(
+                "Service unavailable: the database can't be reached just now. Nothing is known to be lost; \
+                 try again. {}",
+                id_in_log()
+            ),
+            _ => self.to_string(),
+        }
+    }
+
+    /// A client that repeats a request by itself must not submit twice.
+    fn may_be_repeated(&self) -> bool {
+        let in_doubt = matches!(self, Self::Slow | Self::Service(service::Error::InDoubt(_)));
+        self.status() == StatusCode::SERVICE_UNAVAILABLE && !in_doubt
     }
 }
 
 /// What a client learns of a fault that isn't its own.
 pub(in crate::api) fn internal_error(id: &RequestId) -> String {
     format!("Internal server error: the gateway's log tells more under request id {}.", id.as_str())
-}
-
-/// An error and its causes, in one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        _ = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -142,7 +146,31 @@ mod tests {
         let (status, retry, body) = answer(|| Fault::NotReady("The watcher is behind.".to_owned())).await;
         assert_eq!((status, retry.as_deref()), (503, Some("1")));
         assert!(body.contains("\"Master is not ready. The watcher is behind.\""), "{body}");
-        assert_eq!(answer(|| Fault::Slow).await.1.as_deref(), Some("1"));
+        assert_eq!(answer(|| Fault::Slow).await.1, None, "it may be done already");
+    }
+
+    #[tokio::test]
+    async fn a_submission_in_doubt_is_not_to_be_repeated_unseen() {
+        let in_doubt = || {
+            let lost = crate::store::Error::Unavailable { action: "creating", source: sqlx::Error::PoolClosed };
+            Fault::Service(service::Error::InDoubt(lost))
+        };
+        let (status, retry, body) = answer(in_doubt).await;
+        assert_eq!((status, retry), (503, None));
+        assert!(body.contains("it may have been accepted") && body.contains("r-1"), "{body}");
+    }
+
+    #[tokio::test]
+    async fn the_request_itself_is_not_logged() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let writer = log.reopen().unwrap();
+        let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
+        let _guard = tracing::subscriber::set_default(subscriber.with_writer(writer).finish());
+        let refused = || Fault::Request(RequestError::NoAction { json: "{\n  \"key\" : \"s3cret\"\n}".to_owned() });
+        let (_, _, body) = answer(refused).await;
+        assert!(body.contains("s3cret"), "{body}");
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        assert!(log.contains("Action field not found in JSON") && !log.contains("s3cret"), "{log}");
     }
 
     #[tokio::test]

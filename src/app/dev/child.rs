@@ -2,17 +2,70 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use crate::app::settings::Dev;
+use super::supervise::{gone, runs};
+use crate::app::{serve::listen, settings::Dev};
+
+/// The sandbox of a directory, before it is sure to run.
+#[derive(Debug)]
+pub(super) struct Sandbox {
+    dir: PathBuf,
+    /// An earlier `dev` started it, and it answers.
+    running: Option<Pid>,
+}
+
+impl Sandbox {
+    /// Finds out whether an earlier `dev` left a sandbox behind, or else whether its address is free.
+    pub(super) async fn find(settings: &Dev, dir: &Path) -> anyhow::Result<Self> {
+        let address = settings.sandbox_listen;
+        let running = left_behind(dir);
+        if let Some(pid) = running
+            && !answers(address).await
+        {
+            let pid = pid.as_raw_nonzero();
+            bail!(
+                "the sandbox of an earlier run (pid {pid}) does not answer on {address}: end it, or give its address"
+            );
+        }
+        if running.is_none() {
+            listen(address).await.context("the sandbox's address can't be used (--sandbox-listen)")?;
+        }
+        Ok(Self { dir: dir.to_owned(), running })
+    }
+
+    /// Starts it unless it runs, and waits until its API answers.
+    pub(super) async fn start(self, settings: &Dev) -> anyhow::Result<SandboxProcess> {
+        let Self { dir, running } = self;
+        fs::create_dir_all(&dir).with_context(|| format!("making the directory {}", dir.display()))?;
+        let address = settings.sandbox_listen;
+        let (log, kubeconfig) = (dir.join("log"), dir.with_file_name("kubeconfig"));
+        write_kubeconfig(&kubeconfig, &format!("http://{address}"))?;
+        if let Some(pid) = running {
+            tracing::info!("found the sandbox of an earlier run");
+            return Ok(SandboxProcess { pid, child: None, log, kubeconfig });
+        }
+        let child = command(settings, &dir, &log)?.spawn().context("starting the sandbox")?;
+        let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).context("the sandbox ended at once")?;
+        let mut sandbox = SandboxProcess { pid, child: Some(child), log, kubeconfig };
+        match sandbox.ready(address, &dir.join("pid")).await {
+            Ok(()) => Ok(sandbox),
+            Err(error) => {
+                sandbox.stop().await?;
+                Err(error)
+            }
+        }
+    }
+}
 
 /// A sandbox that runs.
 #[derive(Debug)]
@@ -26,51 +79,51 @@ pub(super) struct SandboxProcess {
 }
 
 impl SandboxProcess {
-    /// Finds the sandbox that an earlier `dev` left behind, or starts one; waits until its API answers.
-    pub(super) async fn start(settings: &Dev, dir: &Path) -> anyhow::Result<Self> {
-        fs::create_dir_all(dir).with_context(|| format!("making the directory {}", dir.display()))?;
-        let address = settings.sandbox_listen;
-        let (log, pid_file, kubeconfig) = (dir.join("log"), dir.join("pid"), dir.with_file_name("kubeconfig"));
-        write_kubeconfig(&kubeconfig, &format!("http://{address}"))?;
-        if let Some(pid) = left_behind(&pid_file)
-            && answers(address).await
-        {
-            tracing::info!("found the sandbox of an earlier run");
-            return Ok(Self { pid, child: None, log, kubeconfig });
-        }
-        if answers(address).await {
-            bail!("something else listens on {address} already: end it, or give --sandbox-listen another address");
-        }
-        let mut child = command(settings, dir, &log)?.spawn().context("starting the sandbox")?;
-        let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).context("the sandbox ended at once")?;
-        fs::write(&pid_file, pid.as_raw_nonzero().to_string()).context("writing the sandbox's pid")?;
+    async fn ready(&mut self, address: SocketAddr, pid_file: &Path) -> anyhow::Result<()> {
+        fs::write(pid_file, self.pid.as_raw_nonzero().to_string()).context("writing the sandbox's pid")?;
         for _ in 0..100 {
             if answers(address).await {
-                return Ok(Self { pid, child: Some(child), log, kubeconfig });
+                return Ok(());
             }
-            if let Some(status) = child.try_wait().context("looking after the sandbox")? {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                bail!("the sandbox ended with {status}: {}", said.lines().last().unwrap_or("it said nothing"));
+            if !self.runs()? {
+                let said = fs::read_to_string(&self.log).unwrap_or_default();
+                bail!("the sandbox ended: {}", said.lines().last().unwrap_or("it said nothing"));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        bail!("the sandbox does not answer on {address}: its log is {}", log.display())
+        bail!("the sandbox does not answer on {address}: its log is {}", self.log.display())
+    }
+
+    /// Waits for its end.
+    pub(super) async fn ended(&mut self) {
+        match &mut self.child {
+            // An error means that there is nothing to wait for.
+            Some(child) => drop(child.wait().await),
+            None => gone(self.pid).await,
+        }
     }
 
     /// Ends the sandbox and with it all its pods.
     pub(super) async fn stop(mut self) -> anyhow::Result<()> {
+        // Its id may be another's once it has ended.
+        if !self.runs()? {
+            return Ok(());
+        }
         let _ = kill_process(self.pid, Signal::TERM);
         for _ in 0..200 {
-            let ended = match &mut self.child {
-                Some(child) => child.try_wait().context("waiting for the sandbox to end")?.is_some(),
-                None => test_kill_process(self.pid).is_err(),
-            };
-            if ended {
+            if !self.runs()? {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         kill_process(self.pid, Signal::KILL).context("ending the sandbox")
+    }
+
+    fn runs(&mut self) -> anyhow::Result<bool> {
+        match &mut self.child {
+            Some(child) => Ok(child.try_wait().context("looking after the sandbox")?.is_none()),
+            None => Ok(runs(self.pid)),
+        }
     }
 }
 
@@ -88,14 +141,15 @@ fn command(settings: &Dev, dir: &Path, log: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The process of an earlier run, if it still is a sandbox.
-fn left_behind(pid_file: &Path) -> Option<Pid> {
-    let pid: i32 = fs::read_to_string(pid_file).ok()?.trim().parse().ok()?;
+/// The process of an earlier run, if it still is the sandbox of this directory.
+fn left_behind(dir: &Path) -> Option<Pid> {
+    let pid: i32 = fs::read_to_string(dir.join("pid")).ok()?.trim().parse().ok()?;
     let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-    command.split('\0').any(|word| word == "sandbox").then(|| Pid::from_raw(pid)).flatten()
+    let has = |word: &str| command.split('\0').any(|one| one == word);
+    (has("sandbox") && has(dir.to_str()?)).then(|| Pid::from_raw(pid)).flatten()
 }
 
-async fn answers(address: std::net::SocketAddr) -> bool {
+async fn answers(address: SocketAddr) -> bool {
     tokio::net::TcpStream::connect(address).await.is_ok()
 }
 
@@ -107,16 +161,4 @@ fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
         "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "sandbox", "namespace": "default"}}],
     });
     fs::write(path, format!("{config:#}")).with_context(|| format!("writing {}", path.display()))
-}
-
-/// The operator's defaults with the one that every submission needs: an image, whose name the sandbox ignores.
-pub(super) fn write_defaults(settings: &Dev, dir: &Path) -> anyhow::Result<PathBuf> {
-    let mut text = format!("spark.kubernetes.container.image=spark:{}\n", settings.spark_version);
-    if let Some(path) = &settings.spark_defaults {
-        let own = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        text.push_str(&own);
-    }
-    let path = dir.join("spark-defaults.conf");
-    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    Ok(path)
 }

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
+use anyhow::bail;
 use clap::Args;
 
 use crate::spark::SparkVersion;
@@ -29,6 +30,18 @@ pub(in crate::app) struct Dev {
     pub(in crate::app) spark_home: Option<PathBuf>,
 }
 
+impl Dev {
+    /// What can be told without looking at the machine.
+    pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
+        loopback("--listen", self.listen)?;
+        loopback("--sandbox-listen", self.sandbox_listen)?;
+        if self.sandbox_listen.port() == 0 {
+            bail!("--sandbox-listen needs a port: clients and a later run have to find the sandbox");
+        }
+        Ok(())
+    }
+}
+
 #[derive(Debug, Args)]
 pub(in crate::app) struct Sandbox {
     /// Where its Kubernetes API listens.
@@ -43,4 +56,23 @@ pub(in crate::app) struct Sandbox {
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,
+}
+
+impl Sandbox {
+    /// What can be told without looking at the machine.
+    pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
+        loopback("--listen", self.listen)
+    }
+}
+
+/// Nobody is asked who they are, and what they send runs as processes of this account.
+fn loopback(flag: &str, address: SocketAddr) -> anyhow::Result<()> {
+    if address.ip().is_loopback() {
+        return Ok(());
+    }
+    bail!(
+        "refusing {flag} {address}: anybody who reaches it could run programs on this machine as you. \
+         Give an address such as 127.0.0.1:{}",
+        address.port()
+    )
 }

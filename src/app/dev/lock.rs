@@ -1,0 +1,60 @@
+//! One `dev` at a time for each directory.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read, Seek, Write},
+    path::Path,
+};
+
+use anyhow::{Context, bail};
+
+/// Held as long as this value lives; the kernel lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "kept open: closing it lets go of the lock")] File);
+
+impl Lock {
+    /// Takes the lock of a directory, or fails at once if another process has it.
+    pub(super) fn take(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join("lock");
+        let context = || format!("locking {}", path.display());
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = file.with_context(context)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                // Empty for the moment in which the other one has the lock and hasn't written yet.
+                let _ = file.read_to_string(&mut pid);
+                bail!(
+                    "another sparkgate dev (pid {}) uses the directory {}: end it, or give --dir another one",
+                    pid.trim(),
+                    dir.display()
+                );
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(context),
+        }
+        let write = |file: &mut File| {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{}", std::process::id())
+        };
+        write(&mut file).with_context(context)?;
+        Ok(Self(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_learns_who_the_first_is_and_may_when_that_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(dir.path()).unwrap();
+        let error = Lock::take(dir.path()).unwrap_err().to_string();
+        let pid = std::process::id();
+        assert!(error.contains(&format!("another sparkgate dev (pid {pid}) uses the directory")), "{error}");
+        drop(first);
+        Lock::take(dir.path()).unwrap();
+    }
+}
