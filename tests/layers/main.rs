@@ -2,9 +2,7 @@
 //! long a file may get. Comments, strings and unit tests don't count.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
-#[path = "layers/paths.rs"]
 mod paths;
-#[path = "layers/rules.rs"]
 mod rules;
 
 use std::path::{Path, PathBuf};
