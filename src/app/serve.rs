@@ -19,8 +19,8 @@ use crate::{
     workers,
 };
 
-/// What may still be under way when a signal comes has this long.
-const DRAIN: Duration = Duration::from_secs(20);
+/// What is under way when a signal comes has this long: a launch or a kill takes 25 s at most.
+const DRAIN: Duration = Duration::from_secs(26);
 
 /// Runs the gateway until SIGINT or SIGTERM, then drains.
 ///
@@ -87,8 +87,10 @@ impl Parts {
         let drained = tokio::time::timeout(DRAIN, async { while parts.join_next().await.is_some() {} }).await;
         if drained.is_err() {
             tracing::warn!("what was still under way after {DRAIN:?} is left to the next process");
+            parts.shutdown().await;
         }
-        store.close().await;
+        // A server that is gone never says goodbye.
+        let _ = tokio::time::timeout(Duration::from_secs(2), store.close()).await;
         ended
     }
 }
