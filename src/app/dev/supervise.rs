@@ -29,10 +29,12 @@ pub(super) async fn gone(pid: Pid) {
     }
 }
 
-/// Whether a process runs: one that has ended and waits for its parent has no command line any more.
+/// Whether a process runs: one that has ended and waits for its parent (Z, or X for a moment) does not.
 pub(super) fn runs(pid: Pid) -> bool {
-    let command = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("cmdline");
-    std::fs::read(command).is_ok_and(|command| !command.is_empty())
+    let stat = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("stat");
+    // `pid (name) state …`, and the name may contain anything (proc_pid_stat(5)).
+    let state = |text: String| text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    std::fs::read_to_string(stat).ok().and_then(state).is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 #[cfg(test)]
