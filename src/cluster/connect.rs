@@ -51,23 +51,27 @@ impl Cluster {
         let url = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|source| ConnectError::Client { url: url.clone(), source })?;
         let cluster = Self::new(client, &settings.namespaces);
-        for (place, pods) in cluster.watched_pods::<Pod>() {
+        for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let one = ListParams::default().labels(labels::DRIVERS).limit(1);
             let tried = call("listing driver pods", Duration::from_secs(10), pods.list(&one)).await;
-            tried.map_err(|source| ConnectError::Unusable { url: url.clone(), place, source })?;
+            tried.map_err(|source| {
+                let place =
+                    namespace.map_or_else(|| "in all namespaces".to_owned(), |name| format!("in the namespace {name}"));
+                ConnectError::Unusable { url: url.clone(), place, source }
+            })?;
         }
         Ok(cluster)
     }
 
-    /// One API of pods for each watched namespace, with words for the place.
-    pub(super) fn watched_pods<K>(&self) -> Vec<(String, Api<K>)>
+    /// The pods of each watched namespace; `None` is all of them.
+    pub(super) fn watched_pods<K>(&self) -> Vec<(Option<String>, Api<K>)>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
         if self.namespaces.is_empty() {
-            return vec![("in all namespaces".to_owned(), Api::all(self.client.clone()))];
+            return vec![(None, Api::all(self.client.clone()))];
         }
-        let named = |name: &String| (format!("in the namespace {name}"), Api::namespaced(self.client.clone(), name));
+        let named = |name: &String| (Some(name.clone()), Api::namespaced(self.client.clone(), name));
         self.namespaces.iter().map(named).collect()
     }
 }

@@ -34,13 +34,8 @@ impl Cluster {
     /// Watches driver pods. Bookmarks and resumption are kube's; a watch is renewed each minute and a silent connection
     /// is given up after another, so that a dead one is noticed.
     pub fn watch_drivers(&self) -> impl Stream<Item = Seen> + Send + 'static {
-        let names: Vec<Option<String>> = match self.namespaces() {
-            [] => vec![None],
-            some => some.iter().cloned().map(Some).collect(),
-        };
-        let apis = self.watched_pods::<DriverPod>().into_iter().map(|(_, api)| api);
         let config = watcher::Config::default().labels(labels::DRIVERS).timeout(50);
-        let streams = names.into_iter().zip(apis).map(|(namespace, api)| {
+        let streams = self.watched_pods::<DriverPod>().into_iter().map(|(namespace, api)| {
             let mut scope = Scope { namespace, listed: HashSet::new(), pause: LIST_PAUSE };
             kube::runtime::watcher(api, config.clone())
                 .default_backoff()
@@ -85,7 +80,9 @@ impl Scope {
             Err(watcher::Error::WatchError(status)) if status.code == 410 => None,
             Err(error) => {
                 let pause = matches!(error, watcher::Error::InitialListFailed(_)).then_some(self.pause);
-                self.pause = (self.pause * if pause.is_some() { 2 } else { 1 }).min(LIST_PAUSE_MAX);
+                if let Some(pause) = pause {
+                    self.pause = (pause * 2).min(LIST_PAUSE_MAX);
+                }
                 let broken = Seen::Broken { namespace: self.namespace.clone(), reason: error.to_string() };
                 return (Some(broken), pause);
             }

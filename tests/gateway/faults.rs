@@ -84,11 +84,7 @@ async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
 #[sqlx::test]
 async fn an_end_that_could_not_be_written_is_written_later(pool: PgPool) {
     let mut world = World::new(pool).await;
-    world.watch();
-    let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
-    world.play_running().await;
-    world.until(&id, DriverState::Running).await;
+    let id = world.submit_running().await;
 
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE submissions IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();

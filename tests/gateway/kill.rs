@@ -1,6 +1,6 @@
 //! A kill in every state.
 
-use sparkgate::submission::DriverState;
+use sparkgate::submission::{DriverState, SubmissionId};
 use sqlx::PgPool;
 
 use crate::world::{World, eventually};
@@ -45,12 +45,7 @@ async fn while_it_waits_for_a_node(pool: PgPool) {
 #[sqlx::test]
 async fn while_it_runs(pool: PgPool) {
     let mut world = World::new(pool).await;
-    world.watch();
-    let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
-    bind(&world).await;
-    world.play_running().await;
-    world.until(&id, DriverState::Running).await;
+    let id = running_on_a_node(&mut world).await;
     assert!(world.gateway.kill(&id).await.unwrap());
     world.gateway.work().await.unwrap();
     eventually(|| async { world.driver().await.metadata.deletion_timestamp.ok_or("not deleted") }).await;
@@ -77,12 +72,7 @@ async fn after_its_end(pool: PgPool) {
 #[sqlx::test]
 async fn by_somebody_else_with_kubectl(pool: PgPool) {
     let mut world = World::new(pool).await;
-    world.watch();
-    let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
-    bind(&world).await;
-    world.play_running().await;
-    world.until(&id, DriverState::Running).await;
+    let id = running_on_a_node(&mut world).await;
     let name = world.driver().await.metadata.name.unwrap();
     world.pods().delete(&name, &kube::api::DeleteParams::default()).await.unwrap();
     world.play_exit(143).await;
@@ -90,7 +80,13 @@ async fn by_somebody_else_with_kubectl(pool: PgPool) {
     assert!(status.message.unwrap().contains("deleted from outside Sparkgate"));
 }
 
-/// A pod on a node has a grace period; an unbound one goes at once.
+/// A submission whose driver runs on a node, so that its pod has a grace period; an unbound one goes at once.
+async fn running_on_a_node(world: &mut World) -> SubmissionId {
+    let id = world.submit_running().await;
+    bind(world).await;
+    id
+}
+
 async fn bind(world: &World) {
     let name = world.driver().await.metadata.name.unwrap();
     let binding = serde_json::json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},

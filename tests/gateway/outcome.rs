@@ -56,11 +56,7 @@ async fn an_image_that_cannot_be_pulled_is_told_while_it_waits(pool: PgPool) {
 #[sqlx::test]
 async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
     let mut world = World::new(pool).await;
-    world.watch();
-    let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
-    world.play_running().await;
-    world.until(&id, DriverState::Running).await;
+    let id = world.submit_running().await;
     world.look_away();
     world.play_exit(7).await;
     let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone());

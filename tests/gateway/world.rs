@@ -78,6 +78,16 @@ impl World {
         self.gateway.create(self.request(properties)).await.unwrap()
     }
 
+    /// A submission whose driver runs, as far as the watch has told.
+    pub(crate) async fn submit_running(&mut self) -> SubmissionId {
+        self.watch();
+        let id = self.submit(&[]).await;
+        self.gateway.work().await.unwrap();
+        self.play_running().await;
+        self.until(&id, DriverState::Running).await;
+        id
+    }
+
     pub(crate) async fn refusal(&self, properties: &[(&str, &str)]) -> String {
         match self.gateway.create(self.request(properties)).await {
             Err(Error::Refused(refusal)) => refusal.to_string(),
