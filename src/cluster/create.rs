@@ -62,6 +62,8 @@ impl Cluster {
             Object::NetworkPolicy(policy) => self.create(namespace, policy.clone(), owner).await,
             Object::Secret(secret) => self.create(namespace, secret.clone(), owner).await,
             Object::ConfigMap(map) => self.create(namespace, map.clone(), owner).await,
+            Object::PersistentVolumeClaim(claim) => self.create(namespace, claim.clone(), owner).await,
+            Object::PodGroup(group) => self.create(namespace, group.clone(), owner).await,
         }
     }
 

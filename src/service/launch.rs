@@ -113,6 +113,7 @@ fn built(claimed: &Claimed) -> Result<DriverObjects, Refusal> {
         names: claimed.names.clone(),
         submitted_at: claimed.created_at,
         user: claimed.spark_user.clone(),
+        submitter: claimed.submitter.clone(),
     };
     build_driver(&request, &context)
 }
