@@ -127,7 +127,8 @@ fn are_the_same_pods_as_under_spark_submit() {
     let dir = tempfile::tempdir().unwrap();
     let sandbox = free_address();
     let dev = Dev::start(dir.path(), sandbox);
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"password": "czNjcmV0"}});
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "data": {"password": "czNjcmV0"}});
     let made = http::post(sandbox, "/api/v1/namespaces/default/secrets", &secret.to_string()).unwrap();
     assert_eq!(made.status, 201, "{}", made.body);
     let (app, template) = (dir.path().join("app.py"), dir.path().join("executor.yaml"));
