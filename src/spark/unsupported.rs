@@ -9,10 +9,7 @@ struct Missing {
     step: &'static str,
 }
 
-const MISSING: [Missing; 11] = [
-    Missing { key: "spark.kubernetes.driver.secrets.", step: "MountSecretsFeatureStep" },
-    Missing { key: "spark.kubernetes.driver.secretKeyRef.", step: "EnvSecretsFeatureStep" },
-    Missing { key: "spark.kubernetes.driver.volumes.", step: "MountVolumesFeatureStep" },
+const MISSING: [Missing; 8] = [
     Missing { key: "spark.kubernetes.hadoop.configMapName", step: "HadoopConfDriverFeatureStep" },
     Missing { key: "spark.kubernetes.kerberos.krb5.path", step: "KerberosConfDriverFeatureStep" },
     Missing { key: "spark.kubernetes.kerberos.krb5.configMapName", step: "KerberosConfDriverFeatureStep" },
