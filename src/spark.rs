@@ -48,6 +48,7 @@ mod submit;
 mod submitter;
 mod unsupported;
 mod version;
+mod yaml;
 
 pub use defaults::parse_properties;
 pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, build_driver};
