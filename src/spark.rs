@@ -40,6 +40,7 @@ mod defaults;
 mod driver;
 mod features;
 mod names;
+mod pod_template;
 mod properties;
 mod refusal;
 mod request;

@@ -37,11 +37,6 @@ pub(super) fn refuse(conf: &DriverConf<'_>) -> Result<(), Refusal> {
             return Err(Refusal::property(key, format!("Spark's {} is not supported yet.", missing.step)));
         }
     }
-    // The template is read before any step, so no exclusion helps.
-    let template = "spark.kubernetes.driver.podTemplateFile";
-    if conf.contains(template) {
-        return Err(Refusal::property(template, "Pod templates are not supported yet, and no file is read from here."));
-    }
     let user_steps = "spark.kubernetes.driver.pod.featureSteps";
     match conf.list(user_steps).first() {
         Some(class) => Err(Refusal::property(

@@ -10,6 +10,7 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Value};
 
 pub(crate) use error::YamlError;
+pub(crate) use scalar::text;
 
 /// Bytes of a text: more would fit into no `ConfigMap`.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
