@@ -12,6 +12,7 @@ mod kerberos_conf;
 mod local_dirs;
 mod mount_secrets;
 mod mount_volumes;
+pub(crate) mod mounted;
 mod network_policy;
 mod pod_template_config_map;
 

@@ -36,9 +36,10 @@ fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
     let (field, text) = match &conf.app.driver_pod_template {
         Some(Value::String(text)) => (FIELD.to_owned(), text.as_str()),
         Some(template) => return Ok(Some((FIELD.to_owned(), template.clone()))),
-        None => match file(conf, KEY, FIELD)? {
-            Some(text) => (Refusal::property_field(KEY), text),
-            None => return Ok(None),
+        None => match file(conf, KEY, FIELD) {
+            Ok(Some(text)) => (Refusal::property_field(KEY), text),
+            Ok(None) => return Ok(None),
+            Err(refusal) => return Err(Refusal { reason: format!("{SENTENCE} {}", refusal.reason), ..refusal }),
         },
     };
     match yaml::parse(text) {
@@ -50,12 +51,12 @@ fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
 /// The text of a template that a property names. Only the operator's files have names.
 pub(super) fn file<'a>(conf: &'a DriverConf<'_>, key: &str, field: &str) -> Result<Option<&'a str>, Refusal> {
     let file = conf.submitter_file(key).map_err(|mut refusal| {
-        refusal.reason = format!("{SENTENCE} {} Or send the template itself as {field}.", refusal.reason);
+        refusal.reason += &format!(" Or send the template itself as {field}.");
         refusal
     })?;
     let text = |(name, file): (&str, &'a k8s_openapi::ByteString)| {
         std::str::from_utf8(&file.0)
-            .map_err(|_| Refusal::property(key, format!("{SENTENCE} The file `{name}` is not UTF-8 text.")))
+            .map_err(|_| Refusal::property(key, format!("The file `{name}` is not UTF-8 text.")))
     };
     file.map(text).transpose()
 }

@@ -104,5 +104,13 @@ fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Re
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
+    // Names of older days, which spark-submit takes for its own options (`SparkSubmitArguments`).
+    for (old, new) in
+        [("spark.yarn.principal", "spark.kerberos.principal"), ("spark.yarn.keytab", "spark.kerberos.keytab")]
+    {
+        if let Some(value) = conf.get(old).map(str::to_owned) {
+            conf.set_if_missing(new, || value);
+        }
+    }
     Ok(conf)
 }

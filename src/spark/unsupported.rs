@@ -9,18 +9,10 @@ struct Missing {
     step: &'static str,
 }
 
-const MISSING: [Missing; 11] = [
+const MISSING: [Missing; 3] = [
     Missing { key: "spark.kubernetes.driver.secrets.", step: "MountSecretsFeatureStep" },
     Missing { key: "spark.kubernetes.driver.secretKeyRef.", step: "EnvSecretsFeatureStep" },
     Missing { key: "spark.kubernetes.driver.volumes.", step: "MountVolumesFeatureStep" },
-    Missing { key: "spark.kubernetes.hadoop.configMapName", step: "HadoopConfDriverFeatureStep" },
-    Missing { key: "spark.kubernetes.kerberos.krb5.path", step: "KerberosConfDriverFeatureStep" },
-    Missing { key: "spark.kubernetes.kerberos.krb5.configMapName", step: "KerberosConfDriverFeatureStep" },
-    Missing { key: "spark.kubernetes.kerberos.tokenSecret.name", step: "KerberosConfDriverFeatureStep" },
-    Missing { key: "spark.kubernetes.kerberos.tokenSecret.itemKey", step: "KerberosConfDriverFeatureStep" },
-    Missing { key: "spark.kerberos.keytab", step: "KerberosConfDriverFeatureStep" },
-    Missing { key: "spark.kerberos.principal", step: "KerberosConfDriverFeatureStep" },
-    Missing { key: "spark.kubernetes.executor.podTemplateFile", step: "PodTemplateConfigMapStep" },
 ];
 
 impl Missing {

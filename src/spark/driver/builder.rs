@@ -53,7 +53,7 @@ pub(super) fn build(conf: &DriverConf<'_>) -> Result<DriverObjects, Refusal> {
         pre_resources.extend(step.additional_pre_resources());
         resources.extend(step.additional_resources());
     }
-    let config_map = MainConfigMap::new(conf, &properties);
+    let config_map = MainConfigMap::new(conf, &properties)?;
     config_map.mount(&mut pod);
     resources.push(config_map.into_object());
     Ok(DriverObjects { namespace: conf.namespace().to_owned(), pre_resources, pod: pod.assemble(), resources })

@@ -2,8 +2,7 @@
 //! it up) makes: users' templates have numbers as labels and quoted ports. A field that Kubernetes doesn't know is a fault.
 
 use serde::de::{
-    DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
-    value::StrDeserializer,
+    DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor, value::StrDeserializer,
 };
 use serde_json::Value;
 
