@@ -71,6 +71,15 @@ impl SparkConf {
         self.typed(key, "int", |text| text.parse().ok())
     }
 
+    /// A 64-bit integer that passes the entry's own rule.
+    pub(crate) fn long(&self, key: &str, passes: fn(i64) -> bool, rule: &str) -> Result<Option<i64>, Refusal> {
+        let number: Option<i64> = self.typed(key, "long", |text| text.parse().ok())?;
+        match number {
+            Some(wrong) if !passes(wrong) => Err(invalid(key, &wrong.to_string(), rule)),
+            number => Ok(number),
+        }
+    }
+
     /// A port, which Spark reads without its typed entry (`SparkConf.getInt`), hence the other words.
     pub(crate) fn port(&self, key: &str) -> Result<Option<i32>, Refusal> {
         let illegal = |text: &str| format!("Illegal value for config key {key}: For input string: \"{text}\"");

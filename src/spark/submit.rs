@@ -10,6 +10,7 @@ mod validate;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
 pub(crate) use environment::SubmitterEnv;
@@ -28,6 +29,9 @@ pub(crate) struct Application {
     pub(crate) submitter_env: SubmitterEnv,
     /// Variables of the driver container, by name.
     pub(crate) driver_env: BTreeMap<String, String>,
+    /// Pod templates that came with the request itself: YAML or JSON text, or an object.
+    pub(crate) driver_pod_template: Option<Value>,
+    pub(crate) executor_pod_template: Option<Value>,
 }
 
 /// Resolves a request as `spark-submit --deploy-mode cluster` would resolve its command line.
@@ -40,7 +44,6 @@ pub(crate) fn prepare(
     submitted_at: DateTime<Utc>,
 ) -> Result<Application, Refusal> {
     validate::no_nul(request)?;
-    validate::templates(request)?;
     let name = app_name(request)?;
     let mut conf = resolve_properties(request)?;
     validate::sizes(&conf)?;
@@ -54,6 +57,10 @@ pub(crate) fn prepare(
     resource.complete_jars(&mut conf);
     uris::resolve_all(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
+    if request.driver_pod_template.is_some() {
+        // The request's own template wins, and the driver is not told of another.
+        conf.remove("spark.kubernetes.driver.podTemplateFile");
+    }
     conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
     let (submitter_env, driver_env) = environment::split(request, &conf);
     Ok(Application {
@@ -65,6 +72,8 @@ pub(crate) fn prepare(
         proxy_user,
         submitter_env,
         driver_env,
+        driver_pod_template: request.driver_pod_template.clone(),
+        executor_pod_template: request.executor_pod_template.clone(),
     })
 }
 
@@ -95,5 +104,13 @@ fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Re
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
+    // Names of older days, which spark-submit takes for its own options (`SparkSubmitArguments`).
+    for (old, new) in
+        [("spark.yarn.principal", "spark.kerberos.principal"), ("spark.yarn.keytab", "spark.kerberos.keytab")]
+    {
+        if let Some(value) = conf.get(old).map(str::to_owned) {
+            conf.set_if_missing(new, || value);
+        }
+    }
     Ok(conf)
 }

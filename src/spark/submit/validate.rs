@@ -93,15 +93,3 @@ pub(super) fn identity(conf: &SparkConf, proxy_user: Option<&str>) -> Result<(),
     }
     Ok(())
 }
-
-/// Pod templates in the request are read by no step yet.
-pub(super) fn templates(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
-    let given = [
-        ("driverPodTemplate", request.driver_pod_template.is_some()),
-        ("executorPodTemplate", request.executor_pod_template.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((field, _)) => Err(Refusal::field(field, "Pod templates are not supported yet. Leave the field out.")),
-        None => Ok(()),
-    }
-}
