@@ -49,6 +49,7 @@ mod submit;
 mod submitter;
 mod unsupported;
 mod version;
+mod volumes;
 mod yaml;
 
 pub use defaults::parse_properties;

@@ -16,11 +16,15 @@ pub(crate) mod mounted;
 mod network_policy;
 mod pod_template_config_map;
 
-use k8s_openapi::{api::core::v1::EnvVar, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::{
+    api::core::v1::EnvVar,
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
 
 use super::{
     Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
+    volumes,
 };
 
 /// Spark's `KubernetesFeatureConfigStep`. A step reads and checks the configuration when it is made; what it then does
@@ -78,7 +82,7 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "MountSecretsFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(mount_secrets::MountSecrets::new(conf)?)),
+        new: |conf| Ok(Box::new(mount_secrets::MountSecrets::new(conf))),
     },
     Entry {
         class: "EnvSecretsFeatureStep",
@@ -117,8 +121,10 @@ const DRIVER_STEPS: [Entry; 12] = [
     },
 ];
 
-/// The steps of one driver. As in Spark, a step is made, and so checks its configuration, even when it is excluded.
+/// The steps of one driver. As in Spark, a step is made even when it is excluded, and refuses then what Spark's would
+/// refuse.
 pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>, Refusal> {
+    volumes::check_executors(conf, conf.version)?;
     let mut steps = Vec::new();
     for entry in DRIVER_STEPS.iter().filter(|entry| entry.since <= conf.version) {
         let step = (entry.new)(conf)?;
@@ -130,7 +136,7 @@ pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>
 }
 
 /// Whether `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names the step.
-pub(crate) fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
+fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
     conf.version >= SparkVersion::V4_1
         && conf
             .list("spark.kubernetes.driver.pod.excludedFeatureSteps")
@@ -146,4 +152,12 @@ pub(crate) fn object_meta(conf: &DriverConf<'_>, name: &str) -> ObjectMeta {
 /// A plain variable.
 pub(crate) fn env(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value.to_owned()), value_from: None }
+}
+
+/// A quantity, of which Spark's client asks only that there is one; the API server checks the rest.
+pub(crate) fn quantity(key: &str, text: &str) -> Result<Quantity, Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::property(key, "Invalid quantity string format passed. Leave the property out instead."));
+    }
+    Ok(Quantity(text.to_owned()))
 }
