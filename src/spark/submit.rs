@@ -1,6 +1,7 @@
 //! What `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): from a request to
 //! an application with a complete configuration.
 
+mod command_line;
 mod environment;
 mod master;
 mod resource;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
+pub use command_line::expand_command_line;
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;
 
@@ -40,18 +42,21 @@ pub(crate) fn prepare(
     submitted_at: DateTime<Utc>,
 ) -> Result<Application, Refusal> {
     validate::no_nul(request)?;
+    let request = &*expand_command_line(request, version)?;
     validate::templates(request)?;
     let name = app_name(request)?;
-    let mut conf = resolve_properties(request)?;
-    validate::sizes(&conf)?;
+    let mut conf = resolve_properties(request, version)?;
+    validate::not_remote(&conf)?;
+    validate::sizes(&conf, version)?;
     validate::namespace(&conf)?;
-    validate::runs_in_cluster(&request.main_class, version)?;
+    validate::runs_in_cluster("mainClass", &request.main_class, version)?;
+    validate::packages(&conf)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
     let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());
     validate::identity(&conf, proxy_user.as_deref())?;
 
-    resource.complete_jars(&mut conf);
+    resource.complete_jars(&mut conf)?;
     uris::resolve_all(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
     conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
@@ -81,7 +86,7 @@ pub(crate) fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refu
 }
 
 /// The `spark.` properties with the keys that cluster mode decides.
-fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Refusal> {
+fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SparkConf, Refusal> {
     // Spark warns about other keys and drops them.
     let mut conf = SparkConf::new(
         request
@@ -90,10 +95,19 @@ fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Re
             .filter(|(key, _)| key.starts_with("spark."))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
+        version,
     );
-    let master = master::kubernetes(conf.get("spark.master"))?;
+    let master = master::kubernetes(conf.get("spark.master"), version)?;
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
+    // `--keytab` and `--principal` fall back to what they were called on YARN.
+    for (key, old) in
+        [("spark.kerberos.keytab", "spark.yarn.keytab"), ("spark.kerberos.principal", "spark.yarn.principal")]
+    {
+        if let Some(value) = conf.get(old).map(str::to_owned) {
+            conf.set_if_missing(key, || value);
+        }
+    }
     Ok(conf)
 }

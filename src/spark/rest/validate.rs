@@ -1,7 +1,7 @@
 //! `CreateSubmissionRequest.doValidate` in Spark's order and words, then what would make Spark stumble later.
 
 use super::{RequestError, coerce::Texts, request::Fields};
-use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion};
+use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
 
 mod java;
 
@@ -19,11 +19,12 @@ pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<()
     if before_4_0 {
         require("spark.app.name", properties.get("spark.app.name").is_some_and(Option::is_some))?;
     }
+    let is_memory = |text: &str| bytes(text, version).is_some();
     check(properties, "spark.driver.supervise", "boolean", java::is_boolean)?;
     check(properties, "spark.driver.cores", "numeric", java::is_double)?;
     check(properties, "spark.cores.max", "numeric", java::is_double)?;
-    check(properties, "spark.driver.memory", "memory", java::is_memory)?;
-    check(properties, "spark.executor.memory", "memory", java::is_memory)?;
+    check(properties, "spark.driver.memory", "memory", is_memory)?;
+    check(properties, "spark.executor.memory", "memory", is_memory)?;
     if fields.main_class.is_none() {
         return Err(RequestError::NoMainClass);
     }
@@ -37,7 +38,7 @@ fn require(name: &str, present: bool) -> Result<(), RequestError> {
     Err(RequestError::invalid(format!("'{name}' is missing in message CreateSubmissionRequest.")))
 }
 
-fn check(properties: &Texts, key: &str, kind: &str, is_good: fn(&str) -> bool) -> Result<(), RequestError> {
+fn check(properties: &Texts, key: &str, kind: &str, is_good: impl Fn(&str) -> bool) -> Result<(), RequestError> {
     match properties.get(key).map(Option::as_deref) {
         Some(value) if !value.is_some_and(is_good) => {
             let value = value.unwrap_or("null");
