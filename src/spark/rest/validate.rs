@@ -19,16 +19,22 @@ pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<()
     if before_4_0 {
         require("spark.app.name", properties.get("spark.app.name").is_some_and(Option::is_some))?;
     }
+    values(fields, version)?;
+    if fields.main_class.is_none() {
+        return Err(RequestError::NoMainClass);
+    }
+    Ok(())
+}
+
+/// The properties that Spark looks into, as far as they are there.
+pub(super) fn values(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
+    let Some(properties) = &fields.spark_properties else { return Ok(()) };
     let is_memory = |text: &str| bytes(text, version).is_some();
     check(properties, "spark.driver.supervise", "boolean", java::is_boolean)?;
     check(properties, "spark.driver.cores", "numeric", java::is_double)?;
     check(properties, "spark.cores.max", "numeric", java::is_double)?;
     check(properties, "spark.driver.memory", "memory", is_memory)?;
-    check(properties, "spark.executor.memory", "memory", is_memory)?;
-    if fields.main_class.is_none() {
-        return Err(RequestError::NoMainClass);
-    }
-    Ok(())
+    check(properties, "spark.executor.memory", "memory", is_memory)
 }
 
 fn require(name: &str, present: bool) -> Result<(), RequestError> {

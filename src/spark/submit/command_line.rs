@@ -1,4 +1,4 @@
-//! A spark-submit command line in `appArgs`: how PySpark applications reach Spark's REST server. `mainClass` is then
+//! A spark-submit command line in `appArgs`: how `PySpark` applications reach Spark's REST server. `mainClass` is then
 //! `org.apache.spark.deploy.SparkSubmit`, and what it would run is understood here, so that no second JVM has to.
 //!
 //! The line is read as `bin/spark-submit` reads it: by its launcher first (`SparkSubmitCommandBuilder`), then by
