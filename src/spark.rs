@@ -39,6 +39,7 @@ mod conf;
 mod defaults;
 mod driver;
 mod features;
+pub mod keys;
 mod names;
 mod properties;
 mod refusal;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Error, Gateway, limits};
 use crate::{
-    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, build_driver},
+    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, build_driver, keys},
     store::NewSubmission,
     submission::SubmissionId,
 };
@@ -45,6 +45,10 @@ impl Gateway {
         })?;
         let pod = format_args!("{}/{}", new.namespace, new.names.driver_pod);
         tracing::info!(submission = %id, %pod, "accepted");
+        let unknown: Vec<&String> = new.request.spark_properties.keys().filter(|key| !keys::is_known(key)).collect();
+        if !unknown.is_empty() {
+            tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+        }
         self.wake.notify_one();
         Ok(id)
     }

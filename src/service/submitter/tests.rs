@@ -39,8 +39,8 @@ fn a_submission_takes_what_it_names() {
     put(dir.path(), "files/secret.keytab", "k");
     put(dir.path(), "spark-conf/log4j2.properties", "x");
     let submitter = Submitter::read(dir.path()).unwrap();
-    let mut request = CreateSubmissionRequest::default();
-    request.spark_properties = properties(&[("spark.kubernetes.driver.podTemplateFile", "gpu.yaml")]);
+    let spark_properties = properties(&[("spark.kubernetes.driver.podTemplateFile", "gpu.yaml")]);
+    let request = CreateSubmissionRequest { spark_properties, ..CreateSubmissionRequest::default() };
     let files = submitter.files_for(&request);
     assert_eq!(files.named.keys().collect::<Vec<_>>(), ["gpu.yaml"]);
     assert_eq!(files.spark_conf_dir["log4j2.properties"].0, b"x");
