@@ -1,6 +1,7 @@
 //! What `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): from a request to
 //! an application with a complete configuration.
 
+mod command_line;
 mod environment;
 mod master;
 mod resource;
@@ -13,6 +14,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
+pub use command_line::expand_command_line;
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;
 
@@ -44,17 +46,20 @@ pub(crate) fn prepare(
     submitted_at: DateTime<Utc>,
 ) -> Result<Application, Refusal> {
     validate::no_nul(request)?;
+    let request = &*expand_command_line(request, version)?;
     let name = app_name(request)?;
-    let mut conf = resolve_properties(request)?;
-    validate::sizes(&conf)?;
+    let mut conf = resolve_properties(request, version)?;
+    validate::not_remote(&conf)?;
+    validate::sizes(&conf, version)?;
     validate::namespace(&conf)?;
-    validate::runs_in_cluster(&request.main_class, version)?;
+    validate::runs_in_cluster("mainClass", &request.main_class, version)?;
+    validate::packages(&conf)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
     let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());
     validate::identity(&conf, proxy_user.as_deref())?;
 
-    resource.complete_jars(&mut conf);
+    resource.complete_jars(&mut conf)?;
     uris::resolve_all(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
     if request.driver_pod_template.is_some() {
@@ -90,7 +95,7 @@ pub(crate) fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refu
 }
 
 /// The `spark.` properties with the keys that cluster mode decides.
-fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Refusal> {
+fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SparkConf, Refusal> {
     // Spark warns about other keys and drops them.
     let mut conf = SparkConf::new(
         request
@@ -99,17 +104,18 @@ fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Re
             .filter(|(key, _)| key.starts_with("spark."))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
+        version,
     );
-    let master = master::kubernetes(conf.get("spark.master"))?;
+    let master = master::kubernetes(conf.get("spark.master"), version)?;
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
-    // Names of older days, which spark-submit takes for its own options (`SparkSubmitArguments`).
-    for (old, new) in
-        [("spark.yarn.principal", "spark.kerberos.principal"), ("spark.yarn.keytab", "spark.kerberos.keytab")]
+    // `--keytab` and `--principal` fall back to what they were called on YARN.
+    for (key, old) in
+        [("spark.kerberos.keytab", "spark.yarn.keytab"), ("spark.kerberos.principal", "spark.yarn.principal")]
     {
         if let Some(value) = conf.get(old).map(str::to_owned) {
-            conf.set_if_missing(new, || value);
+            conf.set_if_missing(key, || value);
         }
     }
     Ok(conf)

@@ -109,10 +109,6 @@ fn fields_that_nothing_reads_yet_are_refused() {
     let cases = [
         ("driverPodTemplate", CreateSubmissionRequest { driver_pod_template: template.clone(), ..request(&[]) }),
         ("executorPodTemplate", CreateSubmissionRequest { executor_pod_template: template, ..request(&[]) }),
-        (
-            "mainClass",
-            CreateSubmissionRequest { main_class: "org.apache.spark.deploy.SparkSubmit".into(), ..request(&[]) },
-        ),
         ("appArgs[1]", CreateSubmissionRequest { app_args: vec!["a".into(), "b\0".into()], ..request(&[]) }),
         ("sparkProperties[\"spark.x\"]", request(&[("spark.x", "\0")])),
     ];
