@@ -7,6 +7,8 @@ use uuid::Uuid;
 use super::*;
 use crate::spark::NameEntropy;
 
+mod steps;
+
 const IMAGE: (&str, &str) = ("spark.kubernetes.container.image", "spark:test");
 
 fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
@@ -20,14 +22,15 @@ fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
     }
 }
 
-fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<DriverObjects, Refusal> {
+fn context(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SubmitContext, Refusal> {
     let id = Uuid::nil();
     let names = DriverNames::for_request(request, 0, &NameEntropy::from_uuids(id, id, id, id))?;
     let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
-    build_driver(
-        request,
-        &SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() },
-    )
+    Ok(SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() })
+}
+
+fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<DriverObjects, Refusal> {
+    build_driver(request, &context(request, version)?)
 }
 
 fn refusal(properties: &[(&str, &str)]) -> Refusal {

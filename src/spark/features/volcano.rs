@@ -5,7 +5,8 @@ mod template;
 
 use std::str;
 
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value};
 
 use super::{FeatureStep, object_meta};
 use crate::spark::{
@@ -28,7 +29,7 @@ impl Volcano {
         let name = format!("{}-podgroup", conf.names.app_id);
         let mut group = match template(conf)? {
             Some((key, template)) => template::pod_group(template).map_err(|reason| Refusal::property(key, reason))?,
-            None => PodGroup::default(),
+            None => PodGroup::new(ObjectMeta::default(), Map::new()),
         };
         let own = object_meta(conf, &name);
         group.metadata.name = own.name;
