@@ -119,3 +119,14 @@ fn releases_between_the_recorded_ones_differ_where_spark_changed() {
     assert_eq!(seen[0], ("s:{{SPARK_VERSION}}".to_owned(), "carol".to_owned(), true, 3, false, false));
     assert_eq!(seen[1], ("s:4.2.0".to_owned(), "carol".to_owned(), true, 4, true, false));
 }
+
+#[test]
+fn a_nul_is_refused_where_it_stands() {
+    let cases = [
+        ("appArgs[1]", CreateSubmissionRequest { app_args: vec!["a".into(), "b\0".into()], ..request(&[]) }),
+        ("sparkProperties[\"spark.x\"]", request(&[("spark.x", "\0")])),
+    ];
+    for (field, request) in cases {
+        assert_eq!(build(&request, SparkVersion::V4_3).unwrap_err().field, field);
+    }
+}
