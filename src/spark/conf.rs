@@ -78,7 +78,7 @@ impl SparkConf {
     pub(crate) fn long(&self, key: &str, passes: fn(i64) -> bool, rule: &str) -> Result<Option<i64>, Refusal> {
         let number: Option<i64> = self.typed(key, "long", |text| text.parse().ok())?;
         match number {
-            Some(wrong) if !passes(wrong) => Err(invalid(key, &wrong.to_string(), rule)),
+            Some(wrong) if !passes(wrong) => Err(self.invalid(key, &wrong.to_string(), rule)),
             number => Ok(number),
         }
     }
@@ -94,7 +94,7 @@ impl SparkConf {
     pub(crate) fn factor(&self, key: &str, passes: fn(f64) -> bool, rule: &str) -> Result<Option<f64>, Refusal> {
         let factor: Option<f64> = self.typed(key, "double", double)?;
         match factor {
-            Some(wrong) if !passes(wrong) => Err(invalid(key, &double_text(wrong), rule)),
+            Some(wrong) if !passes(wrong) => Err(self.invalid(key, &double_text(wrong), rule)),
             factor => Ok(factor),
         }
     }
@@ -108,21 +108,36 @@ impl SparkConf {
     pub(crate) fn one_of(&self, key: &str, words: &[&str]) -> Result<Option<&str>, Refusal> {
         match self.get(key) {
             Some(word) if !words.contains(&word) => {
-                Err(invalid(key, word, &format!("It should be one of '{}'.", words.join(", "))))
+                let words = words.join(", ");
+                Err(match self.has_error_classes() {
+                    true => self.invalid(key, word, &format!("It should be one of '{words}'.")),
+                    false => {
+                        Refusal::property(key, format!("The value of {key} should be one of {words}, but was {word}"))
+                    }
+                })
             }
             word => Ok(word),
         }
     }
 
     fn typed<T>(&self, key: &str, kind: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Refusal> {
-        let parse = |text: &str| {
-            parse(text.trim()).ok_or_else(|| invalid(key, text, &format!("It should be a/an '{kind}' value.")))
+        let refused = |text: &str| match self.has_error_classes() {
+            true => self.invalid(key, text, &format!("It should be a/an '{kind}' value.")),
+            false => Refusal::property(key, format!("{key} should be {kind}, but was {text}")),
         };
-        self.get(key).map(parse).transpose()
+        self.get(key).map(|text| parse(text.trim()).ok_or_else(|| refused(text))).transpose()
     }
-}
 
-/// Spark's error class `INVALID_CONF_VALUE`.
-fn invalid(key: &str, value: &str, rule: &str) -> Refusal {
-    Refusal::property(key, format!("The value '{value}' in the config \"{key}\" is invalid. {rule}"))
+    /// Spark's error class `INVALID_CONF_VALUE`, or what was said before there was one.
+    fn invalid(&self, key: &str, value: &str, rule: &str) -> Refusal {
+        let reason = match self.has_error_classes() {
+            true => format!("The value '{value}' in the config \"{key}\" is invalid. {rule}"),
+            false => format!("'{value}' in {key} is invalid. {rule}"),
+        };
+        Refusal::property(key, reason)
+    }
+
+    fn has_error_classes(&self) -> bool {
+        self.version >= SparkVersion::V4_1
+    }
 }

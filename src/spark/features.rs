@@ -26,11 +26,10 @@ use k8s_openapi::{
 use super::{
     Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
-    volumes,
 };
 
-/// Spark's `KubernetesFeatureConfigStep`. A step reads and checks the configuration when it is made; what it then does
-/// can't fail.
+/// Spark's `KubernetesFeatureConfigStep`. A step has read and checked the configuration before; what it then does can't
+/// fail.
 pub(crate) trait FeatureStep {
     fn configure_pod(&self, pod: &mut SparkPod);
 
@@ -52,11 +51,20 @@ pub(crate) trait FeatureStep {
 
 type Step<'a> = Box<dyn FeatureStep + 'a>;
 
+/// A step that was made. Spark's steps read some properties when they are made and others only at work, when all steps
+/// are made and excluded ones left out; called, this reads the latter. So of several faults the same one is told.
+type Made<'a> = Box<dyn FnOnce() -> Result<Step<'a>, Refusal> + 'a>;
+
+/// A step that reads nothing more at work.
+fn ready<'a>(step: impl FeatureStep + 'a) -> Made<'a> {
+    Box::new(move || Ok(Box::new(step)))
+}
+
 /// One line of the table: a step by its class in Spark, and the release that brought it.
 struct Entry {
     class: &'static str,
     since: SparkVersion,
-    new: for<'a> fn(&'a DriverConf<'a>) -> Result<Step<'a>, Refusal>,
+    new: for<'a> fn(&'a DriverConf<'a>) -> Result<Made<'a>, Refusal>,
 }
 
 /// Where Spark keeps its steps: how properties name them.
@@ -67,78 +75,75 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "BasicDriverFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(basic_driver::BasicDriver::new(conf)?)),
+        new: |conf| basic_driver::BasicDriver::new(conf),
     },
     Entry {
         class: "DriverKubernetesCredentialsFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(driver_kubernetes_credentials::DriverKubernetesCredentials::new(conf)?)),
+        new: |conf| Ok(ready(driver_kubernetes_credentials::DriverKubernetesCredentials::new(conf)?)),
     },
     Entry {
         class: "DriverServiceFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(driver_service::DriverService::new(conf)?)),
+        new: |conf| Ok(ready(driver_service::DriverService::new(conf)?)),
     },
     Entry {
         class: "NetworkPolicyFeatureStep",
         since: SparkVersion::V4_2,
-        new: |conf| Ok(Box::new(network_policy::NetworkPolicyStep::new(conf))),
+        new: |conf| Ok(ready(network_policy::NetworkPolicyStep::new(conf))),
     },
     Entry {
         class: "MountSecretsFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(mount_secrets::MountSecrets::new(conf))),
+        new: |conf| Ok(ready(mount_secrets::MountSecrets::new(conf))),
     },
     Entry {
         class: "EnvSecretsFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(env_secrets::EnvSecrets::new(conf)?)),
+        new: |conf| Ok(Box::new(|| Ok(Box::new(env_secrets::EnvSecrets::new(conf)?)))),
     },
     Entry {
         class: "MountVolumesFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(mount_volumes::MountVolumes::new(conf)?)),
+        new: |conf| mount_volumes::MountVolumes::new(conf),
     },
     Entry {
         class: "DriverCommandFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(driver_command::DriverCommand::new(conf))),
+        new: |conf| Ok(ready(driver_command::DriverCommand::new(conf))),
     },
     Entry {
         class: "HadoopConfDriverFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(hadoop_conf::HadoopConf::new(conf)?)),
+        new: |conf| Ok(ready(hadoop_conf::HadoopConf::new(conf)?)),
     },
     Entry {
         class: "KerberosConfDriverFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(kerberos_conf::KerberosConf::new(conf)?)),
+        new: |conf| Ok(ready(kerberos_conf::KerberosConf::new(conf)?)),
     },
     Entry {
         class: "PodTemplateConfigMapStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(pod_template_config_map::PodTemplateConfigMap::new(conf)?)),
+        new: |conf| Ok(ready(pod_template_config_map::PodTemplateConfigMap::new(conf)?)),
     },
     Entry {
         class: "LocalDirsFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(local_dirs::LocalDirs::new(conf)?)),
+        new: |conf| Ok(ready(local_dirs::LocalDirs::new(conf)?)),
     },
 ];
 
-/// The steps of one driver. As in Spark, a step is made even when it is excluded, and refuses then what Spark's would
-/// refuse.
+/// The steps of one driver, in the order of their work.
 pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>, Refusal> {
-    volumes::check_executors(conf, conf.version)?;
-    let mut steps = Vec::new();
+    // Classes that are named are loaded before Spark's own steps are made.
+    let added = user_steps::user_steps(conf)?;
+    let mut made = Vec::new();
     for entry in DRIVER_STEPS.iter().filter(|entry| entry.since <= conf.version) {
-        let step = (entry.new)(conf)?;
-        if !is_excluded(conf, entry.class) {
-            steps.push(step);
-        }
+        made.push((entry.class, (entry.new)(conf)?));
     }
-    steps.extend(user_steps::user_steps(conf)?);
-    Ok(steps)
+    let at_work = made.into_iter().chain(added).filter(|(class, _)| !is_excluded(conf, class));
+    at_work.map(|(_, made)| made()).collect()
 }
 
 /// Whether `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names the step.

@@ -12,7 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use super::{FeatureStep, driver_ports::DriverPorts, env, object_meta, quantity};
+use super::{FeatureStep, Made, driver_ports::DriverPorts, env, object_meta, quantity};
 use crate::spark::{
     Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
@@ -38,24 +38,30 @@ pub(super) struct BasicDriver<'a> {
 }
 
 impl<'a> BasicDriver<'a> {
-    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
-        let policies = ["Always", "Never", "IfNotPresent"];
-        let pull_policy = conf.one_of("spark.kubernetes.container.image.pullPolicy", &policies)?;
-        Ok(Self {
-            image: image(conf)?,
-            pull_policy: pull_policy.unwrap_or("IfNotPresent").to_owned(),
-            labels: conf.labels()?,
-            ports: DriverPorts::of_container(conf)?,
-            cpu_request: match cpu(conf, "spark.kubernetes.driver.request.cores")? {
-                Some(request) => request,
-                None => Quantity(conf.int("spark.driver.cores")?.unwrap_or(1).to_string()),
-            },
-            cpu_limit: cpu(conf, "spark.kubernetes.driver.limit.cores")?,
-            memory: DriverMemory::new(conf)?,
-            custom_resources: custom_resources::limits(conf)?,
-            allow_privilege_escalation: allow_privilege_escalation(conf)?,
-            conf,
-        })
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Made<'a>, Refusal> {
+        let image = image(conf)?;
+        let allow_privilege_escalation = allow_privilege_escalation(conf)?;
+        let cores = conf.int("spark.driver.cores")?.unwrap_or(1);
+        let memory = DriverMemory::new(conf)?;
+        Ok(Box::new(move || {
+            let request = cpu(conf, "spark.kubernetes.driver.request.cores")?;
+            let policies = ["Always", "Never", "IfNotPresent"];
+            Ok(Box::new(Self {
+                cpu_request: request.unwrap_or_else(|| Quantity(cores.to_string())),
+                cpu_limit: cpu(conf, "spark.kubernetes.driver.limit.cores")?,
+                custom_resources: custom_resources::limits(conf)?,
+                ports: DriverPorts::of_container(conf)?,
+                pull_policy: conf
+                    .one_of("spark.kubernetes.container.image.pullPolicy", &policies)?
+                    .unwrap_or("IfNotPresent")
+                    .to_owned(),
+                labels: conf.labels()?,
+                conf,
+                image,
+                memory,
+                allow_privilege_escalation,
+            }))
+        }))
     }
 
     /// `SPARK_USER`: as whom the driver acts. In 4.3 a proxy user began to win over the submitter's variable.

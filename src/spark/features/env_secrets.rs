@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector};
 
-use super::{FeatureStep, is_excluded};
+use super::FeatureStep;
 use crate::spark::{
     Refusal,
     driver::{DriverConf, SparkPod},
@@ -18,10 +18,6 @@ pub(super) struct EnvSecrets {
 
 impl EnvSecrets {
     pub(super) fn new(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
-        // Spark reads these keys only when the step is at work.
-        if is_excluded(conf, "EnvSecretsFeatureStep") {
-            return Ok(Self { variables: Vec::new() });
-        }
         let references = conf.with_prefix(PREFIX);
         let variables = references.into_iter().map(|(name, reference)| variable(name, &reference));
         Ok(Self { variables: variables.collect::<Result<_, _>>()? })

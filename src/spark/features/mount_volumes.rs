@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use super::{FeatureStep, is_excluded, object_meta, quantity};
+use super::{FeatureStep, Made, object_meta, quantity};
 use crate::spark::{
     Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
@@ -27,19 +27,17 @@ pub(super) struct MountVolumes<'a> {
 }
 
 impl<'a> MountVolumes<'a> {
-    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Made<'a>, Refusal> {
         let access_mode = access_mode(conf)?;
-        let mut step = Self { conf, mounted: Vec::new(), claims: Vec::new() };
-        // Spark reads these keys only when the step is at work.
-        if is_excluded(conf, "MountVolumesFeatureStep") {
-            return Ok(step);
-        }
-        let specs = volumes::parse(conf, conf.version, DRIVER_PREFIX)?;
-        refuse_duplicates(&specs)?;
-        for (index, spec) in specs.into_iter().enumerate() {
-            step.add(index, spec, access_mode)?;
-        }
-        Ok(step)
+        Ok(Box::new(move || {
+            let mut step = Self { conf, mounted: Vec::new(), claims: Vec::new() };
+            let specs = volumes::parse(conf, conf.version, DRIVER_PREFIX)?;
+            refuse_duplicates(&specs)?;
+            for (index, spec) in specs.into_iter().enumerate() {
+                step.add(index, spec, access_mode)?;
+            }
+            Ok(Box::new(step))
+        }))
     }
 
     fn add(&mut self, index: usize, spec: VolumeSpec, access_mode: &str) -> Result<(), Refusal> {

@@ -1,24 +1,21 @@
 //! Steps that a request adds by class name (`spark.kubernetes.driver.pod.featureSteps`). To Spark they are any code on
 //! its class path; here only those are possible that Spark brings along itself.
 
-use super::{PACKAGE, Step, is_excluded, volcano::Volcano};
+use super::{Made, PACKAGE, volcano::Volcano};
 use crate::spark::{Refusal, SparkVersion, driver::DriverConf};
 
 const KEY: &str = "spark.kubernetes.driver.pod.featureSteps";
 const VOLCANO: &str = "VolcanoFeatureStep";
 
-/// The steps that come after Spark's own, in the order of their names.
+/// The steps that come after Spark's own, in the order of their names, with their classes.
 ///
 /// # Errors
 /// A [`Refusal`] for a class that isn't there, excluded or not.
-pub(super) fn user_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>, Refusal> {
-    let mut steps: Vec<Step<'a>> = Vec::new();
+pub(super) fn user_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<(&'static str, Made<'a>)>, Refusal> {
+    let mut steps: Vec<(&str, Made<'a>)> = Vec::new();
     for class in conf.list(KEY) {
         refuse_unknown(&class, conf.version)?;
-        // Only at work does the step read its templates.
-        if !is_excluded(conf, VOLCANO) {
-            steps.push(Box::new(Volcano::new(conf)?));
-        }
+        steps.push((VOLCANO, Box::new(|| Ok(Box::new(Volcano::new(conf)?)))));
     }
     Ok(steps)
 }
