@@ -51,6 +51,22 @@ pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
     Ok(document)
 }
 
+/// Reads one document of a file.
+///
+/// # Errors
+/// As [`parse`], and for what isn't UTF-8.
+pub(crate) fn parse_bytes(content: &[u8]) -> Result<Value, YamlError> {
+    parse(std::str::from_utf8(content).map_err(YamlError::NotText)?)
+}
+
+/// A value that was read elsewhere, if its text wouldn't be too large.
+pub(crate) fn bounded(value: &Value) -> Result<Value, YamlError> {
+    match value.to_string().len() {
+        bytes if bytes > MAX_BYTES => Err(YamlError::TooLarge { bytes }),
+        _ => Ok(value.clone()),
+    }
+}
+
 fn options() -> Options {
     let mut options = Options::default();
     options.set_emit_comments(false);

@@ -25,6 +25,8 @@ pub(crate) enum YamlError {
     Tag { tag: String, line: usize },
     #[error("it ends in the middle of a value")]
     Unfinished,
+    #[error("it is not UTF-8 text: {0}")]
+    NotText(std::str::Utf8Error),
     #[error("it is not YAML: line {}, column {}: {}", .0.marker().line(), .0.marker().col() + 1, .0.kind())]
     Syntax(ScanError),
     #[error("it begins with {{ and so is read as JSON, but is not: {0}")]
