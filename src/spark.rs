@@ -47,7 +47,6 @@ mod request;
 pub mod rest;
 mod submit;
 mod submitter;
-mod unsupported;
 mod version;
 mod volumes;
 mod yaml;

@@ -15,6 +15,8 @@ mod mount_volumes;
 pub(crate) mod mounted;
 mod network_policy;
 mod pod_template_config_map;
+mod user_steps;
+mod volcano;
 
 use k8s_openapi::{
     api::core::v1::EnvVar,
@@ -56,6 +58,9 @@ struct Entry {
     since: SparkVersion,
     new: for<'a> fn(&'a DriverConf<'a>) -> Result<Step<'a>, Refusal>,
 }
+
+/// Where Spark keeps its steps: how properties name them.
+const PACKAGE: &str = "org.apache.spark.deploy.k8s.features.";
 
 /// Spark's order of the driver's steps (`KubernetesDriverBuilder`).
 const DRIVER_STEPS: [Entry; 12] = [
@@ -132,6 +137,7 @@ pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>
             steps.push(step);
         }
     }
+    steps.extend(user_steps::user_steps(conf)?);
     Ok(steps)
 }
 
@@ -141,7 +147,7 @@ fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
         && conf
             .list("spark.kubernetes.driver.pod.excludedFeatureSteps")
             .iter()
-            .any(|excluded| excluded.strip_prefix("org.apache.spark.deploy.k8s.features.") == Some(class))
+            .any(|excluded| excluded.strip_prefix(PACKAGE) == Some(class))
 }
 
 /// Metadata of an object of this driver.

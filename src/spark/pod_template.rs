@@ -74,7 +74,7 @@ fn pod(mut template: Value) -> Result<Pod, String> {
         Some(kind) if kind == "Pod" => {}
         Some(kind) => return Err(format!("Its kind is {kind}, and must be Pod.")),
     }
-    let pod = Pod::deserialize(Reader::new(&template)).map_err(|fault| format!("{fault}."))?;
+    let pod = read::<Pod>(&template).map_err(|fault| format!("{fault}."))?;
     match &pod.spec {
         None => Err("It has no `spec`.".to_owned()),
         Some(spec) if spec.containers.is_empty() => {
@@ -82,6 +82,14 @@ fn pod(mut template: Value) -> Result<Pod, String> {
         }
         Some(_) => Ok(pod),
     }
+}
+
+/// Reads a value as one of Kubernetes' types, with the conversions that Spark's reader makes.
+///
+/// # Errors
+/// The path of a field that doesn't fit, and why.
+pub(super) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
+    T::deserialize(Reader::new(value)).map_err(|fault| fault.to_string())
 }
 
 /// Takes the driver's container out of the pod: the one so named, if there is exactly one, or else the first.

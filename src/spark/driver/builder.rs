@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec, Volume, VolumeMount};
 
 use super::{DriverConf, DriverObjects, config_map::MainConfigMap};
-use crate::spark::{Refusal, features, pod_template, unsupported};
+use crate::spark::{Refusal, features, pod_template};
 
 /// A driver pod in the making. The driver's container is kept apart until every step has seen it.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,6 @@ impl SparkPod {
 
 /// Runs all steps that the configuration leaves in, in Spark's order, then adds the main `ConfigMap`.
 pub(super) fn build(conf: &DriverConf<'_>) -> Result<DriverObjects, Refusal> {
-    unsupported::refuse(conf)?;
     let mut pod = pod_template::load(conf)?;
     let steps = features::driver_steps(conf)?;
     let mut properties = conf.app.conf.clone();

@@ -105,10 +105,7 @@ fn files_of_the_client_are_refused_with_a_way_out() {
 
 #[test]
 fn fields_that_nothing_reads_yet_are_refused() {
-    let template = Some(serde_json::json!({}));
     let cases = [
-        ("driverPodTemplate", CreateSubmissionRequest { driver_pod_template: template.clone(), ..request(&[]) }),
-        ("executorPodTemplate", CreateSubmissionRequest { executor_pod_template: template, ..request(&[]) }),
         (
             "mainClass",
             CreateSubmissionRequest { main_class: "org.apache.spark.deploy.SparkSubmit".into(), ..request(&[]) },

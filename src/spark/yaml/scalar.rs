@@ -36,7 +36,7 @@ fn plain(text: &str) -> Value {
     }
 }
 
-/// A number as JSON writes it, so serde_json is the grammar. Whole numbers that don't fit stay texts.
+/// A number as JSON writes it, so `serde_json` is the grammar. Whole numbers that don't fit stay texts.
 fn number(text: &str) -> Option<Number> {
     let number: Number = text.parse().ok()?;
     let whole = !text.contains(['.', 'e', 'E']);
