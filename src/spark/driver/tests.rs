@@ -46,39 +46,6 @@ fn properties_file(driver: &DriverObjects) -> &str {
 }
 
 #[test]
-fn a_step_that_is_missing_is_refused_by_name_and_key() {
-    let cases = [
-        ("spark.kubernetes.driver.secrets.s", "MountSecretsFeatureStep"),
-        ("spark.kubernetes.driver.secretKeyRef.E", "EnvSecretsFeatureStep"),
-        ("spark.kubernetes.driver.volumes.emptyDir.v.mount.path", "MountVolumesFeatureStep"),
-        ("spark.kubernetes.hadoop.configMapName", "HadoopConfDriverFeatureStep"),
-        ("spark.kubernetes.kerberos.krb5.configMapName", "KerberosConfDriverFeatureStep"),
-        ("spark.kerberos.keytab", "KerberosConfDriverFeatureStep"),
-        ("spark.kubernetes.executor.podTemplateFile", "PodTemplateConfigMapStep"),
-        ("spark.kubernetes.driver.podTemplateFile", "Pod templates"),
-        ("spark.kubernetes.driver.pod.featureSteps", "x"),
-        ("spark.kubernetes.authenticate.driver.caCertFile", "file of the submitter"),
-    ];
-    for (key, words) in cases {
-        let refusal = refusal(&[(key, "x")]);
-        assert_eq!(refusal.field, format!("sparkProperties[\"{key}\"]"));
-        assert!(refusal.reason.contains(words), "{refusal}");
-    }
-}
-
-#[test]
-fn an_excluded_step_is_not_missing() {
-    let excluded = "org.apache.spark.deploy.k8s.features.MountSecretsFeatureStep";
-    let request = request(&[
-        ("spark.kubernetes.driver.secrets.s", "/s"),
-        ("spark.kubernetes.driver.pod.excludedFeatureSteps", excluded),
-    ]);
-    assert!(build(&request, SparkVersion::V4_1).is_ok());
-    // 4.0 doesn't know exclusions.
-    assert!(build(&request, SparkVersion::V4_0).is_err());
-}
-
-#[test]
 fn keys_of_the_driver_process_pass_through() {
     let passing = [
         ("spark.kubernetes.executor.volumes.emptyDir.v.mount.path", "/v"),
