@@ -47,7 +47,7 @@ fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
     };
     match read {
         Ok(template) => Ok(Some((field, template))),
-        Err(error) => Err(Refusal::field(field, format!("{SENTENCE} {error}."))),
+        Err(error) => Err(Refusal::field(field, format!("{SENTENCE} Reading it failed: {error}."))),
     }
 }
 
@@ -72,7 +72,10 @@ fn pod(mut template: Value) -> Result<Pod, String> {
     match fields.remove("kind") {
         None | Some(Value::Null) => {}
         Some(kind) if kind == "Pod" => {}
-        Some(kind) => return Err(format!("Its kind is {kind}, and must be Pod.")),
+        Some(kind) => {
+            let kind = yaml::shortened(&kind.to_string());
+            return Err(format!("Its kind is {kind}, and must be Pod."));
+        }
     }
     let pod = read::<Pod>(&template).map_err(|fault| format!("{fault}."))?;
     match &pod.spec {

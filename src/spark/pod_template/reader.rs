@@ -40,8 +40,7 @@ impl<'a> Reader<'a> {
             Value::Object(_) => "a map",
             Value::Array(_) => "a list",
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                let text = yaml::text(self.value).unwrap_or_default();
-                let shown: String = text.chars().take(40).collect();
+                let shown = yaml::shortened(&yaml::text(self.value).unwrap_or_default());
                 return Err(Fault::new(format!("{kind} is wanted here, not `{shown}`")));
             }
         };
@@ -141,7 +140,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, Fault> {
         let Value::Object(entries) = self.value else { return self.wanted("a map") };
         match entries.keys().find(|key| !fields.contains(&key.as_str())) {
-            Some(key) => Err(Fault::new("Kubernetes knows no such field").within(format!(".{key}"))),
+            Some(key) => Err(Fault::new("Kubernetes knows no such field").within(format!(".{}", yaml::shortened(key)))),
             None => self.deserialize_map(visitor),
         }
     }
@@ -217,6 +216,6 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let (name, value) = self.value.take().ok_or_else(|| Fault::new("a value without its key"))?;
-        seed.deserialize(Reader { value, name }).map_err(|fault| fault.within(format!(".{name}")))
+        seed.deserialize(Reader { value, name }).map_err(|fault| fault.within(format!(".{}", yaml::shortened(name))))
     }
 }

@@ -68,9 +68,13 @@ fn a_refused_template_says_where_and_why() {
     assert_eq!(reason("kind: Deployment\nspec: {}"), "Its kind is \"Deployment\", and must be Pod.");
     assert_eq!(reason("metadata: {name: a}"), "It has no `spec`.");
     assert!(reason("spec: {tolerations: []}").starts_with("It has no container."));
+    assert!(reason(format!("{}: b", "long".repeat(200))).len() < 200);
     assert!(reason("- a").contains("is a map"));
     assert!(reason("").contains("is a map"));
-    assert_eq!(reason("spec: {containers: [{}]}\n---\nspec: {}"), "line 3: a second document begins; give one only.");
+    assert_eq!(
+        reason("spec: {containers: [{}]}\n---\nspec: {}"),
+        "Reading it failed: line 3: a second document begins; give one only."
+    );
     assert!(reason("spec:\n\tcontainers: []").contains("line 2"));
 }
 

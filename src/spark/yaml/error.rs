@@ -32,3 +32,12 @@ pub(crate) enum YamlError {
     #[error("it begins with {{ and so is read as JSON, but is not: {0}")]
     Json(serde_json::Error),
 }
+
+/// What fits into a message of a name or a value that somebody sent.
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
