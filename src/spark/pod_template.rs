@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Refusal,
+    Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
     yaml,
 };
@@ -30,7 +30,7 @@ const SENTENCE: &str = "Could not load pod from template file.";
 /// would drop them) or without any container.
 pub(super) fn load(conf: &DriverConf<'_>) -> Result<SparkPod, Refusal> {
     let Some((field, template)) = template(conf)? else { return Ok(SparkPod::default()) };
-    let pod = pod(template).map_err(|reason| Refusal::field(field, format!("{SENTENCE} {reason}")))?;
+    let pod = pod(template, conf.version).map_err(|reason| Refusal::field(field, format!("{SENTENCE} {reason}")))?;
     Ok(select_container(pod, conf.get("spark.kubernetes.driver.podTemplateContainerName")))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn file<'a>(
 }
 
 /// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
-fn pod(mut template: Value) -> Result<Pod, String> {
+fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
     let Some(fields) = template.as_object_mut() else {
         return Err("A template is a map with a `spec`, as for `kubectl create -f`.".to_owned());
     };
@@ -77,7 +77,7 @@ fn pod(mut template: Value) -> Result<Pod, String> {
             return Err(format!("Its kind is {kind}, and must be Pod."));
         }
     }
-    let pod = read::<Pod>(&template).map_err(|fault| format!("{fault}."))?;
+    let pod = Pod::deserialize(Reader::new(&template).of(version)).map_err(|fault| format!("{fault}."))?;
     match &pod.spec {
         None => Err("It has no `spec`.".to_owned()),
         Some(spec) if spec.containers.is_empty() => {
