@@ -3,12 +3,15 @@
 mod fault;
 mod reader;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{Container, Pod},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Refusal,
+    Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
     yaml,
 };
@@ -27,42 +30,41 @@ const SENTENCE: &str = "Could not load pod from template file.";
 /// would drop them) or without any container.
 pub(super) fn load(conf: &DriverConf<'_>) -> Result<SparkPod, Refusal> {
     let Some((field, template)) = template(conf)? else { return Ok(SparkPod::default()) };
-    let pod = pod(template).map_err(|reason| Refusal::field(field, format!("{SENTENCE} {reason}")))?;
+    let pod = pod(template, conf.version).map_err(|reason| Refusal::field(field, format!("{SENTENCE} {reason}")))?;
     Ok(select_container(pod, conf.get("spark.kubernetes.driver.podTemplateContainerName")))
 }
 
 /// The template's values, with the field of the request that gave them.
 fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
-    let (field, text) = match &conf.app.driver_pod_template {
-        Some(Value::String(text)) => (FIELD.to_owned(), text.as_str()),
-        Some(template) => return Ok(Some((FIELD.to_owned(), template.clone()))),
+    let (field, read) = match &conf.app.driver_pod_template {
+        Some(Value::String(text)) => (FIELD.to_owned(), yaml::parse(text)),
+        Some(template) => (FIELD.to_owned(), yaml::bounded(template)),
         None => match file(conf, KEY, FIELD) {
-            Ok(Some(text)) => (Refusal::property_field(KEY), text),
             Ok(None) => return Ok(None),
+            Ok(Some((_, content))) => (Refusal::property_field(KEY), yaml::parse_bytes(&content.0)),
             Err(refusal) => return Err(Refusal { reason: format!("{SENTENCE} {}", refusal.reason), ..refusal }),
         },
     };
-    match yaml::parse(text) {
+    match read {
         Ok(template) => Ok(Some((field, template))),
-        Err(error) => Err(Refusal::field(field, format!("{SENTENCE} {error}"))),
+        Err(error) => Err(Refusal::field(field, format!("{SENTENCE} Reading it failed: {error}."))),
     }
 }
 
-/// The text of a template that a property names. Only the operator's files have names.
-pub(super) fn file<'a>(conf: &'a DriverConf<'_>, key: &str, field: &str) -> Result<Option<&'a str>, Refusal> {
-    let file = conf.submitter_file(key).map_err(|mut refusal| {
+/// The template that a property names, by its name. Only the operator's files have names.
+pub(super) fn file<'a>(
+    conf: &'a DriverConf<'_>,
+    key: &str,
+    field: &str,
+) -> Result<Option<(&'a str, &'a ByteString)>, Refusal> {
+    conf.submitter_file(key).map_err(|mut refusal| {
         refusal.reason += &format!(" Or send the template itself as {field}.");
         refusal
-    })?;
-    let text = |(name, file): (&str, &'a k8s_openapi::ByteString)| {
-        std::str::from_utf8(&file.0)
-            .map_err(|_| Refusal::property(key, format!("The file `{name}` is not UTF-8 text.")))
-    };
-    file.map(text).transpose()
+    })
 }
 
 /// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
-fn pod(mut template: Value) -> Result<Pod, String> {
+fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
     let Some(fields) = template.as_object_mut() else {
         return Err("A template is a map with a `spec`, as for `kubectl create -f`.".to_owned());
     };
@@ -70,9 +72,12 @@ fn pod(mut template: Value) -> Result<Pod, String> {
     match fields.remove("kind") {
         None | Some(Value::Null) => {}
         Some(kind) if kind == "Pod" => {}
-        Some(kind) => return Err(format!("Its kind is {kind}, and must be Pod.")),
+        Some(kind) => {
+            let kind = yaml::shortened(&kind.to_string());
+            return Err(format!("Its kind is {kind}, and must be Pod."));
+        }
     }
-    let pod = read::<Pod>(&template).map_err(|fault| format!("{fault}."))?;
+    let pod = Pod::deserialize(Reader::new(&template).of(version)).map_err(|fault| format!("{fault}."))?;
     match &pod.spec {
         None => Err("It has no `spec`.".to_owned()),
         Some(spec) if spec.containers.is_empty() => {

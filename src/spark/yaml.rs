@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Value};
 
-pub(crate) use error::YamlError;
+pub(crate) use error::{YamlError, shortened};
 pub(crate) use scalar::text;
 
 /// Bytes of a text: more would fit into no `ConfigMap`.
@@ -49,6 +49,22 @@ pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
         }
     }
     Ok(document)
+}
+
+/// Reads one document of a file.
+///
+/// # Errors
+/// As [`parse`], and for what isn't UTF-8.
+pub(crate) fn parse_bytes(content: &[u8]) -> Result<Value, YamlError> {
+    parse(std::str::from_utf8(content).map_err(YamlError::NotText)?)
+}
+
+/// A value that was read elsewhere, if its text wouldn't be too large.
+pub(crate) fn bounded(value: &Value) -> Result<Value, YamlError> {
+    match value.to_string().len() {
+        bytes if bytes > MAX_BYTES => Err(YamlError::TooLarge { bytes }),
+        _ => Ok(value.clone()),
+    }
 }
 
 fn options() -> Options {
@@ -160,7 +176,7 @@ impl<'a> Composer<'a> {
             depth = depth.max(item.depth);
             weight += key.weight + item.weight;
             if entries.insert(name.clone(), item.value).is_some() {
-                return Err(YamlError::Duplicate { key: name, line });
+                return Err(YamlError::Duplicate { key: shortened(&name), line });
             }
         }
     }
@@ -181,7 +197,7 @@ impl<'a> Composer<'a> {
 /// A list or map may say its own type, and no other.
 fn collection_tag(tag: Option<&Tag>, own: &str, line: usize) -> Result<(), YamlError> {
     match tag {
-        Some(tag) if tag.core_suffix() != Some(own) => Err(YamlError::Tag { tag: tag.original(), line }),
+        Some(tag) if tag.core_suffix() != Some(own) => Err(YamlError::Tag { tag: shortened(&tag.original()), line }),
         _ => Ok(()),
     }
 }

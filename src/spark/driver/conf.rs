@@ -1,6 +1,6 @@
 //! What every feature step reads (Spark's `KubernetesDriverConf`).
 
-use std::{collections::BTreeMap, ops::Deref};
+use std::{borrow::Cow, collections::BTreeMap, ops::Deref};
 
 use k8s_openapi::ByteString;
 
@@ -93,6 +93,15 @@ impl<'a> DriverConf<'a> {
                      file: a path of a request is never opened. Ask the operator of the gateway to add the file."
                 ),
             )),
+        }
+    }
+
+    /// A file of the submitter as a text. Spark refuses what isn't UTF-8 only since 4.1; before, Java put its replacement
+    /// characters there.
+    pub(crate) fn text<'b>(&self, content: &'b ByteString) -> Option<Cow<'b, str>> {
+        match self.version >= SparkVersion::V4_1 {
+            true => std::str::from_utf8(&content.0).ok().map(Cow::Borrowed),
+            false => Some(String::from_utf8_lossy(&content.0)),
         }
     }
 

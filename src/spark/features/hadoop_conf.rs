@@ -37,10 +37,9 @@ impl<'a> HadoopConf<'a> {
                 return Err(Refusal::property(KEY, reason));
             }
             (Some(files), None) => {
-                let text = |(name, content): (&String, &k8s_openapi::ByteString)| match std::str::from_utf8(&content.0)
-                {
-                    Ok(text) => Ok((name.clone(), text.to_owned())),
-                    Err(_) => Err(Refusal::field(
+                let text = |(name, content)| match conf.text(content) {
+                    Some(text) => Ok((String::clone(name), text.into_owned())),
+                    None => Err(Refusal::field(
                         "HADOOP_CONF_DIR",
                         format!(
                             "The gateway's file `{name}` is not UTF-8 text, so it fits into no ConfigMap. Ask the \

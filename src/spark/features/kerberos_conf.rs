@@ -3,7 +3,7 @@
 //! Spark also fetches tokens while it submits, if its user has logged in (`kinit`). A gateway never has, so as in Spark
 //! the driver gets none then.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use k8s_openapi::{
     ByteString,
@@ -40,7 +40,7 @@ pub(super) struct KerberosConf<'a> {
 /// Where `krb5.conf` comes from.
 enum Krb5<'a> {
     /// A file of the submitter: name and text.
-    File(&'a str, &'a str),
+    File(&'a str, Cow<'a, str>),
     /// The name of a `ConfigMap` that is there.
     Existing(&'a str),
 }
@@ -96,10 +96,8 @@ fn krb5<'a>(conf: &'a DriverConf<'_>) -> Result<Option<Krb5<'a>>, Refusal> {
                 refusal
             })?;
             let Some((name, content)) = file else { return Ok(None) };
-            match std::str::from_utf8(&content.0) {
-                Ok(text) => Ok(Some(Krb5::File(name, text))),
-                Err(_) => Err(Refusal::property(KRB5_FILE, format!("The file `{name}` is not UTF-8 text."))),
-            }
+            let not_text = || Refusal::property(KRB5_FILE, format!("The file `{name}` is not UTF-8 text."));
+            Ok(Some(Krb5::File(name, conf.text(content).ok_or_else(not_text)?)))
         }
     }
 }
@@ -144,10 +142,10 @@ impl FeatureStep for KerberosConf<'_> {
 
     fn additional_resources(&self) -> Vec<Object> {
         let mut resources = Vec::new();
-        if let Some(Krb5::File(name, text)) = self.krb5 {
+        if let Some(Krb5::File(name, text)) = &self.krb5 {
             resources.push(Object::ConfigMap(ConfigMap {
                 metadata: object_meta(self.conf, &self.krb5_map()),
-                data: Some(BTreeMap::from([(name.to_owned(), text.to_owned())])),
+                data: Some(BTreeMap::from([((*name).to_owned(), text.clone().into_owned())])),
                 immutable: Some(true),
                 ..Default::default()
             }));

@@ -30,7 +30,7 @@ impl<'a> PodTemplateConfigMap<'a> {
         let (field, template) = match &conf.app.executor_pod_template {
             Some(Value::String(text)) => (FIELD.to_owned(), Some(text.clone())),
             Some(template) => (FIELD.to_owned(), Some(template.to_string())),
-            None => (Refusal::property_field(KEY), pod_template::file(conf, KEY, FIELD)?.map(str::to_owned)),
+            None => (Refusal::property_field(KEY), file(conf)?),
         };
         if let Some(text) = &template {
             check(text)
@@ -42,6 +42,12 @@ impl<'a> PodTemplateConfigMap<'a> {
     fn name(&self) -> String {
         format!("{}-driver-podspec-conf-map", self.conf.names.resource_prefix)
     }
+}
+
+fn file(conf: &DriverConf<'_>) -> Result<Option<String>, Refusal> {
+    let Some((name, content)) = pod_template::file(conf, KEY, FIELD)? else { return Ok(None) };
+    let not_text = || Refusal::property(KEY, format!("The file `{name}` is not UTF-8 text."));
+    Ok(Some(conf.text(content).ok_or_else(not_text)?.into_owned()))
 }
 
 /// Spark hands the text over unread, and its driver then fails. What no driver could read is refused at once; whether the

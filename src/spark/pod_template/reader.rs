@@ -7,7 +7,7 @@ use serde::de::{
 use serde_json::Value;
 
 use super::fault::Fault;
-use crate::spark::yaml;
+use crate::spark::{SparkVersion, yaml};
 
 /// Maps of texts, which fabric8 leaves out when they are empty. An empty object of any other name means something.
 const MAPS: [&str; 9] = [
@@ -27,11 +27,18 @@ const MAPS: [&str; 9] = [
 pub(super) struct Reader<'a> {
     value: &'a Value,
     name: &'a str,
+    /// Whether `0644` is an octal number where a file's mode is wanted. To Spark 3.5 it is a decimal one.
+    octal_modes: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(value: &'a Value) -> Self {
-        Self { value, name: "" }
+        Self { value, name: "", octal_modes: true }
+    }
+
+    /// Reads as that release does.
+    pub(super) fn of(self, version: SparkVersion) -> Self {
+        Self { octal_modes: version >= SparkVersion::V4_0, ..self }
     }
 
     fn wanted<T>(self, kind: &str) -> Result<T, Fault> {
@@ -40,8 +47,7 @@ impl<'a> Reader<'a> {
             Value::Object(_) => "a map",
             Value::Array(_) => "a list",
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                let text = yaml::text(self.value).unwrap_or_default();
-                let shown: String = text.chars().take(40).collect();
+                let shown = yaml::shortened(&yaml::text(self.value).unwrap_or_default());
                 return Err(Fault::new(format!("{kind} is wanted here, not `{shown}`")));
             }
         };
@@ -73,8 +79,7 @@ impl<'a> Reader<'a> {
     fn int(self) -> Result<i32, Fault> {
         let number = match self.value {
             Value::Number(number) => number.as_i64().and_then(|number| number.try_into().ok()),
-            // A file's mode is octal, as everywhere.
-            Value::String(text) if matches!(self.name, "mode" | "defaultMode") => octal(text),
+            Value::String(text) if self.octal_modes && matches!(self.name, "mode" | "defaultMode") => octal(text),
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
@@ -141,19 +146,19 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, Fault> {
         let Value::Object(entries) = self.value else { return self.wanted("a map") };
         match entries.keys().find(|key| !fields.contains(&key.as_str())) {
-            Some(key) => Err(Fault::new("Kubernetes knows no such field").within(format!(".{key}"))),
+            Some(key) => Err(Fault::new("Kubernetes knows no such field").within(format!(".{}", yaml::shortened(key)))),
             None => self.deserialize_map(visitor),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Object(entries) = self.value else { return self.wanted("a map") };
-        visitor.visit_map(Entries { entries: entries.iter(), value: None })
+        visitor.visit_map(Entries { entries: entries.iter(), outer: self, value: None })
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Array(items) = self.value else { return self.wanted("a list") };
-        visitor.visit_seq(Items { items: items.iter(), name: self.name, index: 0 })
+        visitor.visit_seq(Items { items: items.iter(), outer: self, index: 0 })
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -184,7 +189,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
 struct Items<'a> {
     items: std::slice::Iter<'a, Value>,
-    name: &'a str,
+    outer: Reader<'a>,
     index: usize,
 }
 
@@ -195,13 +200,14 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         let Some(value) = self.items.next() else { return Ok(None) };
         let index = self.index;
         self.index += 1;
-        let element = seed.deserialize(Reader { value, name: self.name });
+        let element = seed.deserialize(Reader { value, ..self.outer });
         element.map(Some).map_err(|fault| fault.within(format!("[{index}]")))
     }
 }
 
 struct Entries<'a> {
     entries: serde_json::map::Iter<'a>,
+    outer: Reader<'a>,
     value: Option<(&'a str, &'a Value)>,
 }
 
@@ -217,6 +223,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let (name, value) = self.value.take().ok_or_else(|| Fault::new("a value without its key"))?;
-        seed.deserialize(Reader { value, name }).map_err(|fault| fault.within(format!(".{name}")))
+        seed.deserialize(Reader { value, name, ..self.outer })
+            .map_err(|fault| fault.within(format!(".{}", yaml::shortened(name))))
     }
 }

@@ -25,8 +25,19 @@ pub(crate) enum YamlError {
     Tag { tag: String, line: usize },
     #[error("it ends in the middle of a value")]
     Unfinished,
+    #[error("it is not UTF-8 text: {0}")]
+    NotText(std::str::Utf8Error),
     #[error("it is not YAML: line {}, column {}: {}", .0.marker().line(), .0.marker().col() + 1, .0.kind())]
     Syntax(ScanError),
     #[error("it begins with {{ and so is read as JSON, but is not: {0}")]
     Json(serde_json::Error),
+}
+
+/// What fits into a message of a name or a value that somebody sent.
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }

@@ -3,7 +3,7 @@
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
 
-use super::YamlError;
+use super::{YamlError, shortened};
 use crate::spark::conf::double_text;
 
 /// The value of a scalar. Only an unquoted one can be anything but a text.
@@ -23,7 +23,7 @@ pub(super) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>, line: u
         Some("float") => resolved.is_number(),
         _ => false,
     };
-    if fits { Ok(resolved) } else { Err(YamlError::Tag { tag: tag.original(), line }) }
+    if fits { Ok(resolved) } else { Err(YamlError::Tag { tag: shortened(&tag.original()), line }) }
 }
 
 fn plain(text: &str) -> Value {
