@@ -41,14 +41,16 @@ mod driver;
 mod features;
 pub mod keys;
 mod names;
+mod pod_template;
 mod properties;
 mod refusal;
 mod request;
 pub mod rest;
 mod submit;
 mod submitter;
-mod unsupported;
 mod version;
+mod volumes;
+mod yaml;
 
 pub use defaults::parse_properties;
 pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, build_driver};

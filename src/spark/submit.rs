@@ -11,6 +11,7 @@ mod validate;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
 pub use command_line::expand_command_line;
@@ -30,6 +31,9 @@ pub(crate) struct Application {
     pub(crate) submitter_env: SubmitterEnv,
     /// Variables of the driver container, by name.
     pub(crate) driver_env: BTreeMap<String, String>,
+    /// Pod templates that came with the request itself: YAML or JSON text, or an object.
+    pub(crate) driver_pod_template: Option<Value>,
+    pub(crate) executor_pod_template: Option<Value>,
 }
 
 /// Resolves a request as `spark-submit --deploy-mode cluster` would resolve its command line.
@@ -43,14 +47,15 @@ pub(crate) fn prepare(
 ) -> Result<Application, Refusal> {
     validate::no_nul(request)?;
     let request = &*expand_command_line(request, version)?;
-    validate::templates(request)?;
     let name = app_name(request)?;
     let mut conf = resolve_properties(request, version)?;
+    validate::no_heap_option(&conf)?;
     validate::not_remote(&conf)?;
     validate::sizes(&conf, version)?;
     validate::namespace(&conf)?;
     validate::runs_in_cluster("mainClass", &request.main_class, version)?;
     validate::packages(&conf)?;
+    validate::submission_client(&conf)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
     let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());
@@ -59,6 +64,10 @@ pub(crate) fn prepare(
     resource.complete_jars(&mut conf)?;
     uris::resolve_all(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
+    if request.driver_pod_template.is_some() {
+        // The request's own template wins, and the driver is not told of another.
+        conf.remove("spark.kubernetes.driver.podTemplateFile");
+    }
     conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
     let (submitter_env, driver_env) = environment::split(request, &conf);
     Ok(Application {
@@ -70,6 +79,8 @@ pub(crate) fn prepare(
         proxy_user,
         submitter_env,
         driver_env,
+        driver_pod_template: request.driver_pod_template.clone(),
+        executor_pod_template: request.executor_pod_template.clone(),
     })
 }
 
@@ -101,12 +112,12 @@ fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) 
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
-    // `--keytab` and `--principal` fall back to what they were called on YARN.
-    for (key, old) in
-        [("spark.kerberos.keytab", "spark.yarn.keytab"), ("spark.kerberos.principal", "spark.yarn.principal")]
+    // Names of older days, which spark-submit takes for its own options (`SparkSubmitArguments`).
+    for (old, new) in
+        [("spark.yarn.principal", "spark.kerberos.principal"), ("spark.yarn.keytab", "spark.kerberos.keytab")]
     {
         if let Some(value) = conf.get(old).map(str::to_owned) {
-            conf.set_if_missing(key, || value);
+            conf.set_if_missing(new, || value);
         }
     }
     Ok(conf)
