@@ -142,7 +142,7 @@ pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>
 }
 
 /// Whether `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names the step.
-pub(crate) fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
+fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
     conf.version >= SparkVersion::V4_1
         && conf
             .list("spark.kubernetes.driver.pod.excludedFeatureSteps")
