@@ -1,10 +1,12 @@
 //! `SparkConf`: properties by key, read the way Spark reads its typed entries.
 
+mod fault;
 mod value;
 
 use std::collections::BTreeMap;
 
 use super::{Refusal, SparkVersion};
+use fault::Fault;
 pub(crate) use value::{bytes, double_text};
 use value::{double, mib};
 
@@ -78,7 +80,7 @@ impl SparkConf {
     pub(crate) fn long(&self, key: &str, passes: fn(i64) -> bool, rule: &str) -> Result<Option<i64>, Refusal> {
         let number: Option<i64> = self.typed(key, "long", |text| text.parse().ok())?;
         match number {
-            Some(wrong) if !passes(wrong) => Err(self.invalid(key, &wrong.to_string(), rule)),
+            Some(wrong) if !passes(wrong) => Err(self.fault(key, &wrong.to_string()).against_rule(rule)),
             number => Ok(number),
         }
     }
@@ -94,50 +96,55 @@ impl SparkConf {
     pub(crate) fn factor(&self, key: &str, passes: fn(f64) -> bool, rule: &str) -> Result<Option<f64>, Refusal> {
         let factor: Option<f64> = self.typed(key, "double", double)?;
         match factor {
-            Some(wrong) if !passes(wrong) => Err(self.invalid(key, &double_text(wrong), rule)),
+            Some(wrong) if !passes(wrong) => Err(self.fault(key, &double_text(wrong)).against_rule(rule)),
             factor => Ok(factor),
         }
     }
 
     /// A size in MiB; a number without a unit is MiB already.
     pub(crate) fn mib(&self, key: &str) -> Result<Option<i64>, Refusal> {
-        self.typed(key, "bytes in MiB", |text| mib(text, self.version))
+        let parse = |text| mib(text, self.version).ok_or_else(|| self.fault(key, text).not_a_size());
+        self.get(key).map(parse).transpose()
     }
 
     /// One of a fixed set of words, exactly as written.
     pub(crate) fn one_of(&self, key: &str, words: &[&str]) -> Result<Option<&str>, Refusal> {
         match self.get(key) {
-            Some(word) if !words.contains(&word) => {
-                let words = words.join(", ");
-                Err(match self.has_error_classes() {
-                    true => self.invalid(key, word, &format!("It should be one of '{words}'.")),
-                    false => {
-                        Refusal::property(key, format!("The value of {key} should be one of {words}, but was {word}"))
-                    }
-                })
-            }
+            Some(word) if !words.contains(&word) => Err(self.fault(key, word).not_an_option(words)),
             word => Ok(word),
         }
     }
 
     fn typed<T>(&self, key: &str, kind: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Refusal> {
-        let refused = |text: &str| match self.has_error_classes() {
-            true => self.invalid(key, text, &format!("It should be a/an '{kind}' value.")),
-            false => Refusal::property(key, format!("{key} should be {kind}, but was {text}")),
-        };
-        self.get(key).map(|text| parse(text.trim()).ok_or_else(|| refused(text))).transpose()
+        let parse = |text: &str| parse(text.trim()).ok_or_else(|| self.fault(key, text).type_mismatch(kind));
+        self.get(key).map(parse).transpose()
     }
 
-    /// Spark's error class `INVALID_CONF_VALUE`, or what was said before there was one.
-    fn invalid(&self, key: &str, value: &str, rule: &str) -> Refusal {
-        let reason = match self.has_error_classes() {
-            true => format!("The value '{value}' in the config \"{key}\" is invalid. {rule}"),
-            false => format!("'{value}' in {key} is invalid. {rule}"),
-        };
-        Refusal::property(key, reason)
+    fn fault<'a>(&self, key: &'a str, value: &'a str) -> Fault<'a> {
+        Fault { key, value, version: self.version }
     }
+}
 
-    fn has_error_classes(&self) -> bool {
-        self.version >= SparkVersion::V4_1
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_is_told_in_the_words_of_the_release() {
+        let conf = |version| {
+            let properties = [("spark.b", "maybe"), ("spark.m", "1.5g"), ("spark.w", "x")];
+            SparkConf::new(properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into(), version)
+        };
+        let (before, since) = (conf(SparkVersion::V4_0), conf(SparkVersion::V4_1));
+        assert_eq!(before.boolean("spark.b").unwrap_err().reason, "spark.b should be boolean, but was maybe");
+        let reason = since.boolean("spark.b").unwrap_err().reason;
+        assert_eq!(
+            reason,
+            "The value 'maybe' in the config \"spark.b\" is invalid. It should be a/an 'boolean' value."
+        );
+        let reason = before.mib("spark.m").unwrap_err().reason;
+        assert!(reason.ends_with("\nFractional values are not supported. Input was: 1.5"), "{reason}");
+        let reason = before.one_of("spark.w", &["A", "B"]).unwrap_err().reason;
+        assert_eq!(reason, "The value of spark.w should be one of A, B, but was x");
     }
 }

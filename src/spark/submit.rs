@@ -49,11 +49,13 @@ pub(crate) fn prepare(
     let request = &*expand_command_line(request, version)?;
     let name = app_name(request)?;
     let mut conf = resolve_properties(request, version)?;
+    validate::no_heap_option(&conf)?;
     validate::not_remote(&conf)?;
     validate::sizes(&conf, version)?;
     validate::namespace(&conf)?;
     validate::runs_in_cluster("mainClass", &request.main_class, version)?;
     validate::packages(&conf)?;
+    validate::submission_client(&conf)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
     let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());

@@ -53,6 +53,29 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn a_named_template_and_configuration_arrive_in_the_pod(pool: PgPool) {
+    let world = World::new(pool.clone()).await;
+    let template = "spec:\n  containers:\n  - {name: a, workingDir: /work}\n";
+    let defaults = "spark.kubernetes.driver.podTemplateFile driver.yaml\n";
+    let files = [
+        ("defaults/data.conf", defaults),
+        ("files/driver.yaml", template),
+        ("spark-conf/log4j2.properties", "rootLogger.level=warn"),
+        ("hadoop-conf/core-site.xml", "<configuration/>"),
+    ];
+    let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files));
+    world.submit(&[("spark.sparkgate.defaults", "data")]).await;
+    world.gateway.work().await.unwrap();
+
+    let container = &world.driver().await.spec.unwrap().containers[0];
+    assert_eq!((container.name.as_str(), container.working_dir.as_deref()), ("a", Some("/work")));
+    let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
+    let text = |key: &str| maps.iter().find_map(|map| map.data.as_ref()?.get(key)).cloned();
+    assert_eq!(text("log4j2.properties").as_deref(), Some("rootLogger.level=warn"));
+    assert_eq!(text("core-site.xml").as_deref(), Some("<configuration/>"));
+}
+
+#[sqlx::test]
 async fn defaults_that_are_not_there_are_refused(pool: PgPool) {
     let world = World::new(pool).await;
     let refusal = world.refusal(&[("spark.sparkgate.defaults", "gpu")]).await;

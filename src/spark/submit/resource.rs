@@ -20,7 +20,10 @@ pub(crate) enum MainAppResource {
 /// The resource as the request gives it.
 pub(super) fn given(request: &CreateSubmissionRequest) -> Result<&str, Refusal> {
     match request.app_resource.as_str() {
-        "" => Err(Refusal::field(FIELD, "Must specify a primary resource (JAR or Python or R file)")),
+        "" => Err(Refusal::field(
+            FIELD,
+            "Missing application resource. Must specify a primary resource (JAR or Python or R file)",
+        )),
         resource => Ok(resource),
     }
 }

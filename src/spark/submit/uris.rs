@@ -49,9 +49,19 @@ pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
 
 const NOT_A_URI: &str = " (To Spark it is not a URI: write a space as %20.)";
 
+/// Schemes that Spark knows by heart, in this spelling only.
+const KNOWN: [&str; 5] = ["local", "file", "http", "https", "ftp"];
+
+fn is_shouted(scheme: &str, known: &str) -> bool {
+    scheme != known && scheme.eq_ignore_ascii_case(known)
+}
+
 /// As [`remote`], for an entry of a list. There Spark looks for a local file of that name, by its first folder's name,
 /// and stumbles over the colon in it.
 fn entry_is_remote(field: &str, entry: &str) -> Result<(), Refusal> {
+    if let Some(odd) = scheme(entry).filter(|scheme| KNOWN.iter().any(|known| is_shouted(scheme, known))) {
+        return Err(Refusal::field(field, format!("No FileSystem for scheme \"{odd}\": write it in small letters.")));
+    }
     let folder = entry.split('/').next().unwrap_or(entry);
     match folder.strip_suffix(':') {
         Some(scheme_like) if !is_legal(entry) => {
@@ -124,6 +134,7 @@ mod tests {
             ("local:///a%zz.jar", "Expected scheme-specific part at index 6: local:"),
             ("local:///a#b#c", "Expected scheme-specific part at index 6: local:"),
             ("https://", "Expected scheme-specific part at index 6: https:"),
+            ("Local:///a.jar", "No FileSystem for scheme \"Local\""),
             (" local:///a.jar", "Illegal character in scheme name at index 0:  local:"),
         ] {
             let refusal = entry_is_remote("f", bad).unwrap_err();

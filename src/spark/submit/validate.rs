@@ -80,6 +80,42 @@ pub(super) fn packages(conf: &SparkConf) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// What the launcher says to a heap among the options of the driver's JVM. (The one in the driver's container would.)
+pub(super) fn no_heap_option(conf: &SparkConf) -> Result<(), Refusal> {
+    for key in ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"] {
+        if let Some(options) = conf.get(key).filter(|options| options.contains("Xmx")) {
+            let reason = format!(
+                "Not allowed to specify max heap(Xmx) memory settings through java options (was {options}). Use the \
+                 corresponding --driver-memory or spark.driver.memory configuration instead."
+            );
+            return Err(Refusal::property(key, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Values that spark-submit reads for itself: without effect here, but no request of `spark-submit` passes with them.
+pub(super) fn submission_client(conf: &SparkConf) -> Result<(), Refusal> {
+    conf.boolean("spark.submit.proxyUser.allowCustomClasspathInClusterMode")?;
+    conf.int("spark.kubernetes.submission.connectionTimeout")?;
+    conf.int("spark.kubernetes.submission.requestTimeout")?;
+    conf.boolean("spark.kubernetes.trust.certificates")?;
+    let is_boolean = |text: &str| text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
+    // Read without a typed entry, hence the other words.
+    let input = |text: &str| format!("For input string: \"{text}\"");
+    for service in ["hadoopfs", "hbase"] {
+        let key = format!("spark.security.credentials.{service}.enabled");
+        if let Some(text) = conf.get(&key).filter(|text| !is_boolean(text)) {
+            return Err(Refusal::property(&key, input(text)));
+        }
+    }
+    let key = "spark.kubernetes.setSubmitTimeInDriver";
+    match conf.get(key).filter(|text| !is_boolean(text)) {
+        Some(text) => Err(Refusal::property(key, format!("Illegal value for config key {key}: {}", input(text)))),
+        None => Ok(()),
+    }
+}
+
 /// Spark Connect's client has no cluster of its own.
 pub(super) fn not_remote(conf: &SparkConf) -> Result<(), Refusal> {
     match conf.contains("spark.remote") {
