@@ -58,11 +58,11 @@ pub(crate) fn prepare(
     validate::submission_client(&conf)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
-    let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());
+    let proxy_user = request.proxy_user.clone();
     validate::identity(&conf, proxy_user.as_deref())?;
 
-    resource.complete_jars(&mut conf)?;
     uris::resolve_all(&mut conf)?;
+    resource.complete_jars(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
     if request.driver_pod_template.is_some() {
         // The request's own template wins, and the driver is not told of another.

@@ -29,8 +29,9 @@ impl SparkPod {
         self.container.env.get_or_insert_default().push(variable);
     }
 
-    /// The pod with the driver's container as its last one.
-    fn assemble(mut self) -> Pod {
+    /// The pod in its namespace, with the driver's container as its last one.
+    fn assemble(mut self, namespace: &str) -> Pod {
+        self.pod.metadata.namespace = Some(namespace.to_owned());
         let container = std::mem::take(&mut self.container);
         self.spec().containers.push(container);
         self.pod
@@ -56,5 +57,6 @@ pub(super) fn build(conf: &DriverConf<'_>) -> Result<DriverObjects, Refusal> {
     let config_map = MainConfigMap::new(conf, &properties)?;
     config_map.mount(&mut pod);
     resources.push(config_map.into_object());
-    Ok(DriverObjects { namespace: conf.namespace().to_owned(), pre_resources, pod: pod.assemble(), resources })
+    let namespace = conf.namespace().to_owned();
+    Ok(DriverObjects { pod: pod.assemble(&namespace), namespace, pre_resources, resources })
 }

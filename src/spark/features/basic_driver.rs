@@ -12,7 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use super::{FeatureStep, Made, driver_ports::DriverPorts, env, object_meta, quantity};
+use super::{FeatureStep, Made, driver_ports::DriverPorts, env, quantity};
 use crate::spark::{
     Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
@@ -103,9 +103,7 @@ impl<'a> BasicDriver<'a> {
 
     fn configure_metadata(&self, pod: &mut SparkPod) {
         let metadata = &mut pod.pod.metadata;
-        let own = object_meta(self.conf, &self.conf.names.driver_pod);
-        metadata.name = own.name;
-        metadata.namespace = own.namespace;
+        metadata.name = Some(self.conf.names.driver_pod.clone());
         metadata.labels.get_or_insert_default().extend(self.labels.clone());
         extend(&mut metadata.annotations, self.conf.annotations());
     }

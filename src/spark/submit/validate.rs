@@ -165,5 +165,8 @@ pub(super) fn identity(conf: &SparkConf, proxy_user: Option<&str>) -> Result<(),
     if proxy_user.is_some() && conf.contains("spark.kerberos.principal") {
         return Err(Refusal::field("proxyUser", "Only one of --proxy-user or --principal can be provided."));
     }
+    if proxy_user == Some("") {
+        return Err(Refusal::field("proxyUser", "Null user: name one, or leave the field out."));
+    }
     Ok(())
 }
