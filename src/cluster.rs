@@ -7,6 +7,7 @@ mod error;
 pub mod labels;
 mod observe;
 mod pods;
+mod pre_resource;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};

@@ -8,7 +8,7 @@
 //! ```
 //! use chrono::DateTime;
 //! use sparkgate::spark::{
-//!     CreateSubmissionRequest, DriverNames, NameEntropy, SparkVersion, SubmitContext, build_driver,
+//!     CreateSubmissionRequest, DriverNames, NameEntropy, SparkVersion, SubmitContext, SubmitterFiles, build_driver,
 //! };
 //! use uuid::Uuid;
 //!
@@ -21,7 +21,13 @@
 //! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
 //! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
 //! let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
-//! let context = SubmitContext { version: SparkVersion::V4_3, names, submitted_at, user: "spark".to_owned() };
+//! let context = SubmitContext {
+//!     version: SparkVersion::V4_3,
+//!     names,
+//!     submitted_at,
+//!     user: "spark".to_owned(),
+//!     submitter: SubmitterFiles::default(),
+//! };
 //!
 //! let driver = build_driver(&request, &context)?;
 //! assert_eq!(driver.pod.metadata.name.as_deref(), Some("pi-py-0000009b7ca98f2e-driver"));
@@ -39,12 +45,14 @@ mod refusal;
 mod request;
 pub mod rest;
 mod submit;
+mod submitter;
 mod unsupported;
 mod version;
 
 pub use defaults::parse_properties;
-pub use driver::{DriverObjects, Object, SubmitContext, build_driver};
+pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, build_driver};
 pub use names::{DriverNames, NameEntropy};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
+pub use submitter::SubmitterFiles;
 pub use version::{SparkVersion, UnknownSparkVersion};

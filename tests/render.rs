@@ -48,7 +48,8 @@ fn request(json: &Value) -> CreateSubmissionRequest {
 fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<Vec<Value>, Refusal> {
     let names = DriverNames::for_request(request, SUBMITTED_AT_MS, &ENTROPY)?;
     let submitted_at: DateTime<Utc> = DateTime::from_timestamp_millis(SUBMITTED_AT_MS).unwrap();
-    let context = SubmitContext { version, names, submitted_at, user: "submitter".to_owned() };
+    let context =
+        SubmitContext { version, names, submitted_at, user: "submitter".to_owned(), submitter: Default::default() };
     let mut list = render::list(&build_driver(request, &context)?).unwrap();
     Ok(list["items"].as_array_mut().unwrap().drain(..).map(comparable).collect())
 }

@@ -28,6 +28,7 @@ fn new(pod: &str) -> NewSubmission {
             config_map: "c".to_owned(),
             local_dir: Uuid::nil(),
         },
+        submitter: Default::default(),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::spark::{
-    DriverNames, DriverObjects, NameEntropy, Object, Refusal, SparkVersion, SubmitContext, build_driver,
+    DriverNames, DriverObjects, NameEntropy, Object, Refusal, SparkVersion, SubmitContext, SubmitterFiles, build_driver,
 };
 
 /// Why nothing was rendered.
@@ -41,7 +41,7 @@ pub fn render(input: &str, version: SparkVersion) -> Result<Value, RenderError> 
     let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
     let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
     let user = std::env::var("USER").unwrap_or_else(|_| "spark".to_owned());
-    let context = SubmitContext { version, names, submitted_at, user };
+    let context = SubmitContext { version, names, submitted_at, user, submitter: SubmitterFiles::default() };
     Ok(list(&build_driver(&request, &context)?)?)
 }
 
@@ -59,16 +59,23 @@ pub fn run(mut input: impl Read, mut output: impl Write, version: SparkVersion) 
 
 /// The objects of a driver as a Kubernetes `List`, in the order of creation.
 pub fn list(driver: &DriverObjects) -> Result<Value, serde_json::Error> {
-    let mut items = vec![typed(&driver.pod)?];
-    for object in &driver.resources {
-        items.push(match object {
-            Object::Service(service) => typed(service)?,
-            Object::NetworkPolicy(policy) => typed(policy)?,
-            Object::Secret(secret) => typed(secret)?,
-            Object::ConfigMap(map) => typed(map)?,
-        });
+    let mut items = driver.pre_resources.iter().map(object).collect::<Result<Vec<_>, _>>()?;
+    items.push(typed(&driver.pod)?);
+    for other in &driver.resources {
+        items.push(object(other)?);
     }
     Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
+}
+
+fn object(object: &Object) -> Result<Value, serde_json::Error> {
+    match object {
+        Object::Service(service) => typed(service),
+        Object::NetworkPolicy(policy) => typed(policy),
+        Object::Secret(secret) => typed(secret),
+        Object::ConfigMap(map) => typed(map),
+        Object::PersistentVolumeClaim(claim) => typed(claim),
+        Object::PodGroup(group) => typed(group),
+    }
 }
 
 /// An object's JSON; its type writes `apiVersion` and `kind` too.

@@ -14,7 +14,7 @@ use super::{Cluster, Error, error::call, labels};
 use crate::{spark::Object, submission::SubmissionId};
 
 /// Admission webhooks have ten seconds by default.
-const TIMEOUT: Duration = Duration::from_secs(12);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(12);
 
 impl Cluster {
     /// Creates the driver pod with our labels; answers its uid.
@@ -49,19 +49,14 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_owned(&self, namespace: &str, object: &Object, pod: &str, uid: &str) -> Result<(), Error> {
-        let owner = OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Pod".to_owned(),
-            name: pod.to_owned(),
-            uid: uid.to_owned(),
-            controller: Some(true),
-            block_owner_deletion: None,
-        };
+        let owner = owner_reference(pod, uid);
         match object {
             Object::Service(service) => self.create(namespace, service.clone(), owner).await,
             Object::NetworkPolicy(policy) => self.create(namespace, policy.clone(), owner).await,
             Object::Secret(secret) => self.create(namespace, secret.clone(), owner).await,
             Object::ConfigMap(map) => self.create(namespace, map.clone(), owner).await,
+            Object::PersistentVolumeClaim(claim) => self.create(namespace, claim.clone(), owner).await,
+            Object::PodGroup(group) => self.create(namespace, group.clone(), owner).await,
         }
     }
 
@@ -96,6 +91,18 @@ impl Cluster {
             }
             Err(other) => Err(other),
         }
+    }
+}
+
+/// The driver pod as the one owner.
+pub(super) fn owner_reference(pod: &str, uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Pod".to_owned(),
+        name: pod.to_owned(),
+        uid: uid.to_owned(),
+        controller: Some(true),
+        block_owner_deletion: None,
     }
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Error, Gateway, limits};
 use crate::{
-    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, build_driver},
+    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, SubmitterFiles, build_driver},
     store::NewSubmission,
     submission::SubmissionId,
 };
@@ -22,7 +22,13 @@ impl Gateway {
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = DriverNames::for_request(&request, now.timestamp_millis(), &entropy)?;
         let version = self.spark.version;
-        let context = SubmitContext { version, names: names.clone(), submitted_at: now, user: self.spark.user.clone() };
+        let context = SubmitContext {
+            version,
+            names: names.clone(),
+            submitted_at: now,
+            user: self.spark.user.clone(),
+            submitter: SubmitterFiles::default(),
+        };
         let driver = build_driver(&request, &context)?;
         limits::check(&request, &names, &driver, &self.cluster)?;
         let new = NewSubmission {
@@ -31,6 +37,7 @@ impl Gateway {
             spark_user: context.user,
             namespace: driver.namespace,
             names,
+            submitter: context.submitter,
         };
         let id = self.store.accept(&new).await.map_err(|error| match error.in_doubt() {
             true => Error::InDoubt(error),

@@ -57,6 +57,9 @@ impl Gateway {
             }
             // No pod of ours, and while we hold the claim nobody makes one.
             Ok(Found::Nothing | Found::Foreign) => {
+                if let Err(error) = self.forget_pre_resources(claimed).await {
+                    return Ok(Backoff::failed(claimed, &error));
+                }
                 let end = Progress::Ended(Outcome::killed_on_request());
                 self.store.advance(&claimed.id, claimed.attempt, &end, &Placement::default()).await?;
                 Ok(Backoff::None)

@@ -54,21 +54,58 @@ impl Gateway {
         let driver = built(claimed).map_err(|refusal| refused("Refused", refusal.to_string()))?;
         let uid = match &claimed.pod_uid {
             Some(uid) => self.find_made(claimed, uid).await?,
-            None => self.make_pod(claimed, &driver).await?,
+            None => self.make_first(claimed, &driver).await?,
         };
         if !self.store.record_pod(id, *attempt, &uid).await.map_err(|error| Stopped::Store(error.into()))? {
             let action = format!("creating the driver pod {namespace}/{}", names.driver_pod);
             let message = "another worker made one meanwhile".to_owned();
             return Err(Stopped::ForNow(cluster::Error::Conflict { action, message }));
         }
+        // From here on a refusal takes the pod along.
+        let with_pod = |error| match stopped(error) {
+            Stopped::ForGood { outcome, .. } => Stopped::ForGood { outcome, pod: Some(uid.clone()) },
+            other => other,
+        };
+        for object in &driver.pre_resources {
+            self.cluster.give_to_pod(namespace, object, &names.driver_pod, &uid).await.map_err(with_pod)?;
+        }
         for object in &driver.resources {
-            let created = self.cluster.create_owned(namespace, object, &names.driver_pod, &uid).await;
-            created.map_err(|error| match stopped(error) {
-                Stopped::ForGood { outcome, .. } => Stopped::ForGood { outcome, pod: Some(uid.clone()) },
-                other => other,
-            })?;
+            self.cluster.create_owned(namespace, object, &names.driver_pod, &uid).await.map_err(with_pod)?;
         }
         Ok(uid)
+    }
+
+    /// Creates what the pod needs to be scheduled, then the pod. If one of them is refused, none stays.
+    async fn make_first(&self, claimed: &Claimed, driver: &DriverObjects) -> Result<String, Stopped> {
+        let made = async {
+            for object in &driver.pre_resources {
+                let created = self.cluster.create_before_pod(&claimed.namespace, object, &claimed.id).await;
+                created.map_err(stopped)?;
+            }
+            self.make_pod(claimed, driver).await
+        };
+        let made = made.await;
+        if let Err(Stopped::ForGood { .. }) = &made {
+            self.delete_pre_resources(claimed, driver).await.map_err(Stopped::ForNow)?;
+        }
+        made
+    }
+
+    /// Deletes what was made for a pod that there will never be.
+    async fn delete_pre_resources(&self, claimed: &Claimed, driver: &DriverObjects) -> Result<(), cluster::Error> {
+        for object in &driver.pre_resources {
+            self.cluster.delete_before_pod(&claimed.namespace, object, &claimed.id).await?;
+        }
+        Ok(())
+    }
+
+    /// The same for a claimed row that is killed before it had a pod.
+    pub(super) async fn forget_pre_resources(&self, claimed: &Claimed) -> Result<(), cluster::Error> {
+        match built(claimed) {
+            Ok(driver) => self.delete_pre_resources(claimed, &driver).await,
+            // What can't be built was never made.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Creates the pod. One of that name that carries our id is the one an earlier try made.
@@ -113,6 +150,7 @@ fn built(claimed: &Claimed) -> Result<DriverObjects, Refusal> {
         names: claimed.names.clone(),
         submitted_at: claimed.created_at,
         user: claimed.spark_user.clone(),
+        submitter: claimed.submitter.clone(),
     };
     build_driver(&request, &context)
 }

@@ -3,16 +3,18 @@
 mod builder;
 mod conf;
 mod config_map;
+mod pod_group;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Pod, Secret, Service},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
     networking::v1::NetworkPolicy,
 };
 
-use super::{CreateSubmissionRequest, DriverNames, Refusal, SparkVersion, submit};
+use super::{CreateSubmissionRequest, DriverNames, Refusal, SparkVersion, SubmitterFiles, submit};
 pub(crate) use builder::SparkPod;
 pub(crate) use conf::DriverConf;
+pub use pod_group::PodGroup;
 
 /// What a submission depends on besides the request itself.
 #[derive(Debug, Clone)]
@@ -23,12 +25,16 @@ pub struct SubmitContext {
     pub submitted_at: DateTime<Utc>,
     /// `SPARK_USER` of the pod where neither the request nor a proxy user names one.
     pub user: String,
+    /// Files that lie at the submitter, as far as this submission can name them.
+    pub submitter: SubmitterFiles,
 }
 
-/// The driver of one attempt. The pod is created first; the others, in this order, are then owned by it.
+/// The driver of one attempt. What the pod can't be scheduled without is created before it, all else after it; the pod
+/// then owns them all.
 #[derive(Debug, Clone)]
 pub struct DriverObjects {
     pub namespace: String,
+    pub pre_resources: Vec<Object>,
     pub pod: Pod,
     /// What the feature steps made, in their order; the main `ConfigMap` comes last.
     pub resources: Vec<Object>,
@@ -42,6 +48,8 @@ pub enum Object {
     NetworkPolicy(NetworkPolicy),
     Secret(Secret),
     ConfigMap(ConfigMap),
+    PersistentVolumeClaim(PersistentVolumeClaim),
+    PodGroup(PodGroup),
 }
 
 /// Builds the objects that `spark-submit --master k8s:// --deploy-mode cluster` would create.

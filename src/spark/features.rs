@@ -6,8 +6,14 @@ mod driver_command;
 mod driver_kubernetes_credentials;
 mod driver_ports;
 mod driver_service;
+mod env_secrets;
+mod hadoop_conf;
+mod kerberos_conf;
 mod local_dirs;
+mod mount_secrets;
+mod mount_volumes;
 mod network_policy;
+mod pod_template_config_map;
 
 use k8s_openapi::{api::core::v1::EnvVar, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
@@ -23,6 +29,11 @@ pub(crate) trait FeatureStep {
 
     /// Properties for the driver's file, over those of the configuration and of earlier steps.
     fn additional_properties(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Objects that have to exist before the pod.
+    fn additional_pre_resources(&self) -> Vec<Object> {
         Vec::new()
     }
 
@@ -42,7 +53,7 @@ struct Entry {
 }
 
 /// Spark's order of the driver's steps (`KubernetesDriverBuilder`).
-const DRIVER_STEPS: [Entry; 6] = [
+const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "BasicDriverFeatureStep",
         since: SparkVersion::V3_5,
@@ -64,9 +75,39 @@ const DRIVER_STEPS: [Entry; 6] = [
         new: |conf| Ok(Box::new(network_policy::NetworkPolicyStep::new(conf))),
     },
     Entry {
+        class: "MountSecretsFeatureStep",
+        since: SparkVersion::V3_5,
+        new: |conf| Ok(Box::new(mount_secrets::MountSecrets::new(conf)?)),
+    },
+    Entry {
+        class: "EnvSecretsFeatureStep",
+        since: SparkVersion::V3_5,
+        new: |conf| Ok(Box::new(env_secrets::EnvSecrets::new(conf)?)),
+    },
+    Entry {
+        class: "MountVolumesFeatureStep",
+        since: SparkVersion::V3_5,
+        new: |conf| Ok(Box::new(mount_volumes::MountVolumes::new(conf)?)),
+    },
+    Entry {
         class: "DriverCommandFeatureStep",
         since: SparkVersion::V3_5,
         new: |conf| Ok(Box::new(driver_command::DriverCommand::new(conf))),
+    },
+    Entry {
+        class: "HadoopConfDriverFeatureStep",
+        since: SparkVersion::V3_5,
+        new: |conf| Ok(Box::new(hadoop_conf::HadoopConf::new(conf)?)),
+    },
+    Entry {
+        class: "KerberosConfDriverFeatureStep",
+        since: SparkVersion::V3_5,
+        new: |conf| Ok(Box::new(kerberos_conf::KerberosConf::new(conf)?)),
+    },
+    Entry {
+        class: "PodTemplateConfigMapStep",
+        since: SparkVersion::V3_5,
+        new: |conf| Ok(Box::new(pod_template_config_map::PodTemplateConfigMap::new(conf)?)),
     },
     Entry {
         class: "LocalDirsFeatureStep",

@@ -11,7 +11,7 @@ use super::{
     row::{parse, parse_json},
 };
 use crate::{
-    spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
+    spark::{CreateSubmissionRequest, DriverNames, SparkVersion, SubmitterFiles},
     submission::{State, SubmissionId},
 };
 
@@ -34,6 +34,7 @@ pub struct Claimed {
     pub spark_user: String,
     pub namespace: String,
     pub names: DriverNames,
+    pub submitter: SubmitterFiles,
     /// The driver pod that an earlier try made; from then on no other is ever made for this attempt.
     pub pod_uid: Option<String>,
     pub created_at: DateTime<Utc>,
@@ -51,6 +52,7 @@ struct Row {
     spark_user: String,
     namespace: String,
     names: String,
+    submitter_files: String,
     pod_uid: Option<String>,
     created_at: DateTime<Utc>,
     failed_tries: i32,
@@ -70,6 +72,7 @@ impl TryFrom<Row> for Claimed {
             spark_user: row.spark_user,
             namespace: row.namespace,
             names: parse_json(&row.id, &row.names)?,
+            submitter: parse_json(&row.id, &row.submitter_files)?,
             pod_uid: row.pod_uid,
             created_at: row.created_at,
             failed_tries: row.failed_tries,
@@ -104,7 +107,7 @@ impl Store {
                 SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
             )
             SELECT id, attempt, state, request::text AS request, spark_version, spark_user, namespace,
-                   names::text AS names, pod_uid, created_at, failed_tries
+                   names::text AS names, submitter_files::text AS submitter_files, pod_uid, created_at, failed_tries
             FROM claimed ORDER BY number
             "#,
             )

@@ -1,10 +1,13 @@
 //! From a committed row to objects in the cluster, or to the API server's own words.
 
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Pod, ResourceQuota, Service},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Service},
     networking::v1::NetworkPolicy,
 };
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{
+    ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
 use serde_json::json;
 use sparkgate::submission::DriverState;
 use sqlx::PgPool;
@@ -174,4 +177,22 @@ async fn a_namespace_that_is_not_ours_is_refused_and_one_that_is_not_there_is_an
     let status = nowhere.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("namespaces \"nowhere\" not found"));
+}
+
+#[sqlx::test]
+async fn a_claim_on_demand_belongs_to_the_driver(pool: PgPool) {
+    let world = World::new(pool).await;
+    let volume = "spark.kubernetes.driver.volumes.persistentVolumeClaim.data";
+    let key = |suffix: &str| format!("{volume}.{suffix}");
+    let keys = [key("mount.path"), key("options.claimName"), key("options.storageClass"), key("options.sizeLimit")];
+    let values = ["/data", "OnDemand", "fast", "10Gi"];
+    let properties: Vec<_> = keys.iter().map(String::as_str).zip(values).collect();
+    world.submit(&properties).await;
+    world.gateway.work().await.unwrap();
+    let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0].owner_references()[0].uid, world.driver().await.uid().unwrap());
+    let volumes = world.driver().await.spec.unwrap().volumes.unwrap();
+    let named = volumes.iter().find_map(|volume| volume.persistent_volume_claim.as_ref()).unwrap();
+    assert_eq!(named.claim_name, claims[0].name_any());
 }

@@ -10,4 +10,5 @@ mod faults;
 mod kill;
 mod launch;
 mod outcome;
+mod pod_group;
 mod world;

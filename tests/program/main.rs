@@ -11,6 +11,7 @@ mod kube_apiserver;
 
 mod crash;
 mod dev;
+mod executors;
 mod http;
 mod process;
 mod render;

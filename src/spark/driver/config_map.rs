@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapVolumeSource, EnvVar, KeyToPath, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapVolumeSource, KeyToPath, Volume, VolumeMount};
 
 use super::{DriverConf, Object, SparkPod};
-use crate::spark::{conf::SparkConf, features::object_meta, properties};
+use crate::spark::{
+    conf::SparkConf,
+    features::{env, object_meta},
+    properties,
+};
 
 const VOLUME: &str = "spark-conf-volume-driver";
 const MOUNT_PATH: &str = "/opt/spark/conf";
@@ -30,15 +34,17 @@ impl MainConfigMap {
     }
 
     pub(super) fn mount(&self, pod: &mut SparkPod) {
-        let file = KeyToPath { key: PROPERTIES_FILE.to_owned(), path: PROPERTIES_FILE.to_owned(), mode: Some(0o644) };
+        let file = KeyToPath {
+            key: PROPERTIES_FILE.to_owned(),
+            path: PROPERTIES_FILE.to_owned(),
+            mode: Some(0o644),
+            ..Default::default()
+        };
         let source = ConfigMapVolumeSource { name: self.name.clone(), items: Some(vec![file]), ..Default::default() };
         let volume = Volume { name: VOLUME.to_owned(), config_map: Some(source), ..Default::default() };
-        pod.spec().volumes.get_or_insert_default().push(volume);
         let mount = VolumeMount { name: VOLUME.to_owned(), mount_path: MOUNT_PATH.to_owned(), ..Default::default() };
-        pod.container.volume_mounts.get_or_insert_default().push(mount);
-        let variable =
-            EnvVar { name: "SPARK_CONF_DIR".to_owned(), value: Some(MOUNT_PATH.to_owned()), value_from: None };
-        pod.container.env.get_or_insert_default().push(variable);
+        pod.mount(volume, mount);
+        pod.add_env(env("SPARK_CONF_DIR", MOUNT_PATH));
     }
 
     pub(super) fn into_object(self) -> Object {

@@ -24,7 +24,10 @@ fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<Dri
     let id = Uuid::nil();
     let names = DriverNames::for_request(request, 0, &NameEntropy::from_uuids(id, id, id, id))?;
     let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
-    build_driver(request, &SubmitContext { version, names, submitted_at, user: "gateway".to_owned() })
+    build_driver(
+        request,
+        &SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() },
+    )
 }
 
 fn refusal(properties: &[(&str, &str)]) -> Refusal {
@@ -136,6 +139,8 @@ fn every_object_carries_the_namespace() {
         Object::NetworkPolicy(policy) => policy.metadata.namespace.as_deref(),
         Object::Secret(secret) => secret.metadata.namespace.as_deref(),
         Object::ConfigMap(map) => map.metadata.namespace.as_deref(),
+        Object::PersistentVolumeClaim(claim) => claim.metadata.namespace.as_deref(),
+        Object::PodGroup(group) => group.metadata.namespace.as_deref(),
     });
     assert_eq!(namespaces.collect::<Vec<_>>(), [Some("jobs"); 4]);
 }

@@ -58,9 +58,8 @@ impl FeatureStep for DriverKubernetesCredentials<'_> {
         }
         let source = SecretVolumeSource { secret_name: Some(self.secret_name()), ..Default::default() };
         let volume = Volume { name: VOLUME.to_owned(), secret: Some(source), ..Default::default() };
-        pod.spec().volumes.get_or_insert_default().push(volume);
         let mount = VolumeMount { name: VOLUME.to_owned(), mount_path: MOUNT_PATH.to_owned(), ..Default::default() };
-        pod.container.volume_mounts.get_or_insert_default().push(mount);
+        pod.mount(volume, mount);
     }
 
     fn additional_properties(&self) -> Vec<(String, String)> {

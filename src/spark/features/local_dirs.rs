@@ -31,11 +31,10 @@ impl LocalDirs {
         for (index, directory) in self.directories.iter().enumerate() {
             let name = format!("{VOLUME_PREFIX}{}", index + 1);
             let medium = self.in_memory.then(|| "Memory".to_owned());
-            let source = EmptyDirVolumeSource { medium, size_limit: None };
+            let source = EmptyDirVolumeSource { medium, ..Default::default() };
             let volume = Volume { name: name.clone(), empty_dir: Some(source), ..Default::default() };
-            pod.spec().volumes.get_or_insert_default().push(volume);
             let mount = VolumeMount { name, mount_path: directory.clone(), ..Default::default() };
-            pod.container.volume_mounts.get_or_insert_default().push(mount);
+            pod.mount(volume, mount);
         }
         self.directories.join(",")
     }
@@ -47,6 +46,6 @@ impl FeatureStep for LocalDirs {
         let given = mounts.filter(|mount| mount.name.starts_with(VOLUME_PREFIX));
         let given: Vec<String> = given.map(|mount| mount.mount_path.clone()).collect();
         let directories = if given.is_empty() { self.mount_own(pod) } else { given.join(",") };
-        pod.container.env.get_or_insert_default().push(env("SPARK_LOCAL_DIRS", &directories));
+        pod.add_env(env("SPARK_LOCAL_DIRS", &directories));
     }
 }

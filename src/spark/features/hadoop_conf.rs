@@ -1,0 +1,23 @@
+//! `HadoopConfDriverFeatureStep`
+
+use super::FeatureStep;
+use crate::spark::{
+    Refusal,
+    driver::{DriverConf, SparkPod},
+};
+
+pub(super) struct HadoopConf<'a> {
+    conf: &'a DriverConf<'a>,
+}
+
+impl<'a> HadoopConf<'a> {
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
+        Ok(Self { conf })
+    }
+}
+
+impl FeatureStep for HadoopConf<'_> {
+    fn configure_pod(&self, _pod: &mut SparkPod) {
+        let _ = self.conf;
+    }
+}

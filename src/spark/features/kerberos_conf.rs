@@ -1,0 +1,23 @@
+//! `KerberosConfDriverFeatureStep`
+
+use super::FeatureStep;
+use crate::spark::{
+    Refusal,
+    driver::{DriverConf, SparkPod},
+};
+
+pub(super) struct KerberosConf<'a> {
+    conf: &'a DriverConf<'a>,
+}
+
+impl<'a> KerberosConf<'a> {
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
+        Ok(Self { conf })
+    }
+}
+
+impl FeatureStep for KerberosConf<'_> {
+    fn configure_pod(&self, _pod: &mut SparkPod) {
+        let _ = self.conf;
+    }
+}

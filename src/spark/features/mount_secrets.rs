@@ -1,0 +1,23 @@
+//! `MountSecretsFeatureStep`
+
+use super::FeatureStep;
+use crate::spark::{
+    Refusal,
+    driver::{DriverConf, SparkPod},
+};
+
+pub(super) struct MountSecrets<'a> {
+    conf: &'a DriverConf<'a>,
+}
+
+impl<'a> MountSecrets<'a> {
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
+        Ok(Self { conf })
+    }
+}
+
+impl FeatureStep for MountSecrets<'_> {
+    fn configure_pod(&self, _pod: &mut SparkPod) {
+        let _ = self.conf;
+    }
+}

@@ -1,0 +1,23 @@
+//! `PodTemplateConfigMapStep`
+
+use super::FeatureStep;
+use crate::spark::{
+    Refusal,
+    driver::{DriverConf, SparkPod},
+};
+
+pub(super) struct PodTemplateConfigMap<'a> {
+    conf: &'a DriverConf<'a>,
+}
+
+impl<'a> PodTemplateConfigMap<'a> {
+    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
+        Ok(Self { conf })
+    }
+}
+
+impl FeatureStep for PodTemplateConfigMap<'_> {
+    fn configure_pod(&self, _pod: &mut SparkPod) {
+        let _ = self.conf;
+    }
+}

@@ -1,0 +1,28 @@
+//! What lies on the submitter's disk. A gateway has no disk of its clients to look at: the operator says which files it
+//! has, and they are kept with the submission, so that every try to launch it sees the same ones.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde::{Deserialize, Serialize};
+
+/// Files of the submitter by their names, without any folder.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubmitterFiles {
+    /// `SPARK_CONF_DIR`: what the driver is to find beside its `spark.properties`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub spark_conf_dir: BTreeMap<String, ByteString>,
+    /// `HADOOP_CONF_DIR`, if the submitter has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hadoop_conf_dir: Option<BTreeMap<String, ByteString>>,
+    /// Files that a property can name: pod templates, `krb5.conf`, keytabs, certificates.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub named: BTreeMap<String, ByteString>,
+}
+
+impl SubmitterFiles {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,94 @@
+//! Volcano's PodGroup, which has to be there before the pod that it schedules.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+    runtime::{conditions, wait::await_condition},
+};
+use serde_json::json;
+use sparkgate::{spark::PodGroup, submission::DriverState};
+use sqlx::PgPool;
+
+use crate::world::World;
+
+const VOLCANO: [(&str, &str); 3] = [
+    ("spark.kubernetes.driver.pod.featureSteps", "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep"),
+    ("spark.kubernetes.scheduler.name", "volcano"),
+    ("spark.kubernetes.scheduler.volcano.podGroupTemplateJson", r#"{"spec": {"queue": "research", "minMember": 1}}"#),
+];
+
+/// A world whose cluster knows Volcano's resource.
+async fn with_volcano(pool: PgPool) -> World {
+    let world = World::new(pool).await;
+    let name = "podgroups.scheduling.volcano.sh";
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {"group": "scheduling.volcano.sh", "scope": "Namespaced",
+            "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup"},
+            "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    definitions.patch(name, &PatchParams::apply("tests").force(), &Patch::Apply(definition)).await.unwrap();
+    await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
+    world
+}
+
+async fn groups(world: &World) -> Vec<PodGroup> {
+    world.api::<PodGroup>().list(&ListParams::default()).await.unwrap().items
+}
+
+#[sqlx::test]
+async fn a_group_comes_before_its_pod_and_belongs_to_it(pool: PgPool) {
+    let world = with_volcano(pool).await;
+    let id = world.submit(&VOLCANO).await;
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
+
+    let pod = world.driver().await;
+    let group = groups(&world).await.remove(0);
+    assert_eq!(pod.annotations()["scheduling.k8s.io/group-name"], group.name_any());
+    assert_eq!(group.spec["queue"], "research");
+    assert_eq!(group.owner_references()[0].uid, pod.uid().unwrap());
+}
+
+#[sqlx::test]
+async fn a_group_goes_when_its_pod_is_refused(pool: PgPool) {
+    let world = with_volcano(pool).await;
+    let refused = [&VOLCANO[..], &[("spark.kubernetes.driver.label.a", "no label's value")]].concat();
+    let id = world.submit(&refused).await;
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Error);
+    assert_eq!(groups(&world).await.len(), 0);
+}
+
+#[sqlx::test]
+async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
+    let world = with_volcano(pool).await;
+    let id = world.submit(&VOLCANO).await;
+    world.gateway.work().await.unwrap();
+    // As if the launcher had died between the two, and a kill came.
+    world.remove_driver().await;
+    let orphan = json!({"metadata": {"ownerReferences": null}});
+    let name = groups(&world).await[0].name_any();
+    world.api::<PodGroup>().patch(&name, &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
+    let back = "UPDATE submissions SET state = 'LAUNCHING', claimed_until = NULL, pod_uid = NULL";
+    sqlx::query(back).execute(&world.pool).await.unwrap();
+
+    assert!(world.gateway.kill(&id).await.unwrap());
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
+    assert_eq!(groups(&world).await.len(), 0);
+}
+
+#[sqlx::test]
+async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
+    let world = World::new(pool).await;
+    let namespace = [("spark.kubernetes.namespace", "nowhere-at-all")];
+    let world = World::on(world.pool.clone(), world.client.clone(), "nowhere-at-all".to_owned());
+    let id = world.submit(&[&VOLCANO[..], &namespace].concat()).await;
+    world.gateway.work().await.unwrap();
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    assert!(status.message.unwrap().contains("creating the PodGroup"));
+}
