@@ -162,6 +162,7 @@ public final class Oracle {
     /** Files by path; `base64:` begins the text of one that isn't UTF-8. */
     private static void write(JsonNode files) throws IOException {
         Files.createDirectories(HERE.resolve("conf"));
+        Files.createDirectories(HERE.resolve("hadoop"));
         for (Map.Entry<String, JsonNode> file : files.properties()) {
             Path path = HERE.resolve(file.getKey());
             Files.createDirectories(path.getParent());

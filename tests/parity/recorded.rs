@@ -1,0 +1,152 @@
+//! Spark's recorded answers: text that shows what a case changes.
+//!
+//! ```text
+//! = case
+//! @ 3.5.9 4.0.5        the releases that answer alike
+//! path<TAB>json        a leaf that is new or other than expected
+//! -path                a leaf that isn't there
+//! ! sentence           or else: the refusal
+//! ```
+//!
+//! Expected are the leaves of the minimal driver of that release, and each property of the request as it is. The
+//! minimal driver itself is told in full, in `minimal.txt`.
+
+use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
+
+use crate::{
+    answer::{Answer, Leaves},
+    case::Case,
+};
+
+/// Answers by case and release.
+pub(crate) type Answers = BTreeMap<String, BTreeMap<String, Answer>>;
+
+pub(crate) fn path(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/parity/recorded").join(file)
+}
+
+/// The minimal drivers by release.
+pub(crate) struct Baseline(BTreeMap<String, Answer>);
+
+impl Baseline {
+    pub(crate) fn read() -> Self {
+        let text = fs::read_to_string(path("minimal.txt")).unwrap_or_default();
+        Self(parse(&text, |_, _| Leaves::new()).remove("minimal").unwrap_or_default())
+    }
+
+    pub(crate) fn new(answers: BTreeMap<String, Answer>) -> Self {
+        Self(answers)
+    }
+
+    pub(crate) fn answers(&self) -> BTreeMap<String, Answer> {
+        self.0.clone()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let answers = [("minimal".to_owned(), self.0.clone())].into();
+        write(&answers, |_, _| Leaves::new())
+    }
+
+    /// The leaves that a case would have if it had nothing but properties to pass on.
+    fn expected(&self, case: Option<&Case>, version: &str) -> Leaves {
+        let Some(Answer::Objects(minimal)) = self.0.get(version) else { return Leaves::new() };
+        let mut leaves = minimal.clone();
+        for (key, value) in case.iter().flat_map(|case| &case.request.spark_properties) {
+            if key.starts_with("spark.") && key != "spark.master" {
+                let key = serde_json::Value::from(escaped(key, true)).to_string();
+                let path = format!("Config.data[spark.properties][{}]", &key[1..key.len() - 1]);
+                leaves.insert(path, serde_json::Value::from(escaped(value, false)).to_string());
+            }
+        }
+        leaves
+    }
+}
+
+/// How Java writes a property, nearly enough: what it is expected to be, not what it is compared with.
+fn escaped(text: &str, key: bool) -> String {
+    let mut out = String::new();
+    for (at, c) in text.chars().enumerate() {
+        match c {
+            ' ' if key || at == 0 => out.push_str("\\ "),
+            '=' | ':' | '#' | '!' | '\\' => out.extend(['\\', c]),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Reads a file of answers for these cases.
+pub(crate) fn read(file: &str, cases: &[Case], baseline: &Baseline) -> Answers {
+    let by_name: BTreeMap<&str, &Case> = cases.iter().map(|case| (case.name.as_str(), case)).collect();
+    let text = fs::read_to_string(path(file)).unwrap_or_default();
+    parse(&text, |name, version| baseline.expected(by_name.get(name).copied(), version))
+}
+
+pub(crate) fn render(answers: &Answers, cases: &[Case], baseline: &Baseline) -> String {
+    let by_name: BTreeMap<&str, &Case> = cases.iter().map(|case| (case.name.as_str(), case)).collect();
+    write(answers, |name, version| baseline.expected(by_name.get(name).copied(), version))
+}
+
+fn write(answers: &Answers, expected: impl Fn(&str, &str) -> Leaves) -> String {
+    let mut text = String::new();
+    for (name, answers) in answers {
+        let _ = writeln!(text, "= {name}");
+        let mut alike: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+        for (version, answer) in answers {
+            alike.entry(lines(answer, &expected(name, version))).or_default().push(version);
+        }
+        let mut alike: Vec<_> = alike.into_iter().collect();
+        alike.sort_by_key(|(_, versions)| versions[0]);
+        for (lines, versions) in alike {
+            let _ = writeln!(text, "@ {}", versions.join(" "));
+            for line in lines {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+    }
+    text
+}
+
+fn lines(answer: &Answer, expected: &Leaves) -> Vec<String> {
+    match answer {
+        Answer::Refused(sentence) => vec![format!("! {sentence}").trim_end().to_owned()],
+        Answer::Objects(leaves) => {
+            let gone = expected.keys().filter(|path| !leaves.contains_key(*path)).map(|path| format!("-{path}"));
+            let new = leaves.iter().filter(|(path, value)| expected.get(*path) != Some(*value));
+            gone.chain(new.map(|(path, value)| format!("{path}\t{value}"))).collect()
+        }
+    }
+}
+
+fn parse(text: &str, expected: impl Fn(&str, &str) -> Leaves) -> Answers {
+    let mut answers = Answers::new();
+    let (mut name, mut versions) = (String::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(case) = line.strip_prefix("= ") {
+            name = case.to_owned();
+        } else if let Some(alike) = line.strip_prefix("@ ") {
+            versions = alike.split(' ').map(str::to_owned).collect();
+            for version in &versions {
+                let objects = Answer::Objects(expected(&name, version));
+                answers.entry(name.clone()).or_default().insert(version.clone(), objects);
+            }
+        } else if !line.starts_with("# ") {
+            for version in &versions {
+                apply(line, answers.get_mut(&name).and_then(|case| case.get_mut(version)).unwrap());
+            }
+        }
+    }
+    answers
+}
+
+fn apply(line: &str, answer: &mut Answer) {
+    if let Some(sentence) = line.strip_prefix('!') {
+        *answer = Answer::Refused(sentence.trim_start().to_owned());
+    } else if let Answer::Objects(leaves) = answer {
+        match (line.strip_prefix('-'), line.split_once('\t')) {
+            (Some(gone), _) => drop(leaves.remove(gone)),
+            (None, Some((path, value))) => drop(leaves.insert(path.to_owned(), value.to_owned())),
+            (None, None) => panic!("a recorded line is neither a leaf nor a refusal: {line}"),
+        }
+    }
+}
