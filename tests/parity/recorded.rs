@@ -15,30 +15,60 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 
 use crate::{
     answer::{Answer, Leaves},
-    case::Case,
+    case::{self, Case},
+    generate,
 };
 
+pub(crate) type ByVersion = BTreeMap<String, Answer>;
 /// Answers by case and release.
-pub(crate) type Answers = BTreeMap<String, BTreeMap<String, Answer>>;
+pub(crate) type Answers = BTreeMap<String, ByVersion>;
+
+/// All cases and what was recorded for them, by the file of the answers.
+pub(crate) struct Suite {
+    pub(crate) groups: BTreeMap<String, Vec<Case>>,
+    pub(crate) answers: BTreeMap<String, Answers>,
+}
+
+impl Suite {
+    pub(crate) fn read() -> Self {
+        let groups = groups();
+        let baseline = Baseline::read();
+        let answers = groups.iter().map(|(group, cases)| (group.clone(), read(&format!("{group}.txt"), cases, &baseline)));
+        Self { answers: answers.collect(), groups }
+    }
+
+    /// Each case with its answers.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = (&Case, Option<&ByVersion>)> {
+        let of = |group: &String, case: &Case| self.answers[group].get(&case.name);
+        self.groups.iter().flat_map(move |(group, cases)| cases.iter().map(move |case| (case, of(group, case))))
+    }
+}
+
+/// Hand-written and generated cases by the file of their answers.
+pub(crate) fn groups() -> BTreeMap<String, Vec<Case>> {
+    let mut groups = case::hand_written();
+    groups.insert("generated".into(), generate::cases(generate::SEED, generate::RECORDED));
+    groups
+}
 
 pub(crate) fn path(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/parity/recorded").join(file)
 }
 
 /// The minimal drivers by release.
-pub(crate) struct Baseline(BTreeMap<String, Answer>);
+pub(crate) struct Baseline(ByVersion);
 
 impl Baseline {
     pub(crate) fn read() -> Self {
         let text = fs::read_to_string(path("minimal.txt")).unwrap_or_default();
-        Self(parse(&text, |_, _| Leaves::new()).remove("minimal").unwrap_or_default())
+        Self::new(parse(&text, |_, _| Leaves::new()).remove("minimal").unwrap_or_default())
     }
 
-    pub(crate) fn new(answers: BTreeMap<String, Answer>) -> Self {
+    pub(crate) fn new(answers: ByVersion) -> Self {
         Self(answers)
     }
 
-    pub(crate) fn answers(&self) -> BTreeMap<String, Answer> {
+    pub(crate) fn answers(&self) -> ByVersion {
         self.0.clone()
     }
 

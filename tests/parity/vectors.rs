@@ -12,7 +12,6 @@ pub(crate) const RULES: &[(&str, &[&str], &[&str])] = &[
     ("prefix", NAMES, NAME_PARTS),
     ("label", NAMES, NAME_PARTS),
     ("mebibytes", SIZES, SIZE_PARTS),
-    ("bytes", SIZES, SIZE_PARTS),
     ("double", DOUBLES, DOUBLE_PARTS),
 ];
 

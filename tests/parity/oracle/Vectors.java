@@ -41,8 +41,6 @@ final class Vectors {
                     return KubernetesConf.getResourceNamePrefix(input);
                 case "label":
                     return KubernetesConf.getAppNameLabel(input);
-                case "bytes":
-                    return String.valueOf(JavaUtils.byteStringAsBytes(input));
                 case "mebibytes":
                     return String.valueOf(JavaUtils.byteStringAsMb(input));
                 case "double":
