@@ -71,7 +71,11 @@ fn comparable(mut object: Value) -> Value {
 fn properties(text: &str) -> Value {
     let mut lines = Map::new();
     for (index, line) in text.split('\n').enumerate() {
-        let (key, value) = if index < 2 || line.is_empty() { (format!("line {index}"), line) } else { split(line) };
+        let (key, value) = match line {
+            comment if index < 2 => (format!("line {index}"), comment),
+            "" => ("end".to_owned(), ""),
+            line => split(line),
+        };
         if let Some(twice) = lines.insert(key.clone(), value.into()) {
             lines.insert(format!("{key} (again)"), twice);
         }

@@ -24,11 +24,11 @@ pub(crate) const ENTROPY: NameEntropy = NameEntropy {
 };
 pub(crate) const USER: &str = "submitter";
 
-/// The answer for one release; a refusal is told as `field: reason`.
+/// The answer for one release.
 pub(crate) fn answer(case: &Case, version: &str) -> Answer {
     match objects(case, version) {
         Ok(objects) => Answer::objects(objects, case),
-        Err(refusal) => Answer::Refused(refusal.to_string()),
+        Err(refusal) => Answer::Refused(refusal.reason),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     compare::{Report, differences},
     deliberate::Deliberate,
     recorded::{Answers, Baseline, Suite},
-    recorder::Spark,
+    recorder::{Keep, Spark},
 };
 
 /// Records again what the real spark-submits answer to all cases, unless an option says otherwise.
@@ -64,10 +64,11 @@ fn main() -> Result<()> {
         Options { generate: Some(count), seed, .. } => compare_new(&versions, &generate::cases(*seed, *count)),
         Options { case: Some(part), reuse, .. } => {
             let some: Vec<&Case> = all.into_iter().filter(|case| case.name.contains(part.as_str())).collect();
-            println!("{}", report(&some, &recorder::ask(&versions, &some, *reuse)?));
+            let keep = if *reuse { Keep::All } else { Keep::Nothing };
+            println!("{}", report(&some, &recorder::ask(&versions, &some, keep)?));
             Ok(())
         }
-        _ => record(&groups, &versions, options.reuse),
+        _ => record(&groups, &versions, if options.reuse { Keep::All } else { Keep::Fresh }),
     }
 }
 
@@ -83,10 +84,10 @@ fn report(cases: &[&Case], answers: &Answers) -> Report {
     report
 }
 
-fn record(groups: &BTreeMap<String, Vec<Case>>, versions: &[String], reuse: bool) -> Result<()> {
+fn record(groups: &BTreeMap<String, Vec<Case>>, versions: &[String], keep: Keep) -> Result<()> {
     let minimal = Case::minimal();
     let cases: Vec<&Case> = groups.values().flatten().chain([&minimal]).collect();
-    let mut answers = recorder::ask(versions, &cases, reuse)?;
+    let mut answers = recorder::ask(versions, &cases, keep)?;
     // Releases that weren't asked keep what they have said.
     let old = Baseline::read();
     let mut minimals = old.answers();
@@ -138,7 +139,7 @@ fn lines(value: &serde_json::Value) -> Result<String> {
 fn compare_new(versions: &[String], cases: &[Case]) -> Result<()> {
     let mut differing = 0;
     for version in versions {
-        let mut spark = Spark::start(version, false)?;
+        let mut spark = Spark::start(version)?;
         for case in cases {
             let sparks = spark.answer(case)?;
             if differences(&ours::answer(case, version), &sparks).is_empty() {

@@ -28,13 +28,13 @@ use store::Store;
 /// The spark-submit of one release.
 pub(crate) struct Spark {
     oracle: Oracle,
-    store: Store,
+    /// What has been asked before; nothing is kept without it.
+    store: Option<Store>,
 }
 
 impl Spark {
-    /// With `reuse`, a run that was made before with the same input isn't made again.
-    pub(crate) fn start(version: &str, reuse: bool) -> Result<Self> {
-        Ok(Self { oracle: Oracle::start(version)?, store: Store::open(version, reuse)? })
+    pub(crate) fn start(version: &str) -> Result<Self> {
+        Ok(Self { oracle: Oracle::start(version)?, store: None })
     }
 
     pub(crate) fn version(&self) -> &str {
@@ -43,20 +43,30 @@ impl Spark {
 
     pub(crate) fn answer(&mut self, case: &Case) -> Result<Answer> {
         let command = Command::of(case);
-        let raw = match self.store.get(&command) {
+        let known = self.store.as_ref().and_then(|store| store.get(&command));
+        let raw = match known {
             Some(raw) => raw,
-            None => {
-                let raw = self.oracle.submit(&command).with_context(|| case.name.clone())?;
-                self.store.put(&command, &raw)?;
-                raw
-            }
+            None => self.oracle.submit(&command).with_context(|| case.name.clone())?,
         };
+        if let Some(store) = &mut self.store {
+            store.put(&command, &raw)?;
+        }
         Ok(normalise::answer(case, &raw))
     }
 }
 
-/// All answers to all cases, two releases at a time.
-pub(crate) fn ask(versions: &[String], cases: &[&Case], reuse: bool) -> Result<Answers> {
+/// Which of Spark's answers outlast the run of the recorder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Keep {
+    Nothing,
+    /// This run's, instead of earlier ones.
+    Fresh,
+    /// Earlier ones too: a case whose input is the same isn't run again.
+    All,
+}
+
+/// All answers to all cases, a release for each processor at a time.
+pub(crate) fn ask(versions: &[String], cases: &[&Case], keep: Keep) -> Result<Answers> {
     let todo: Mutex<VecDeque<&String>> = Mutex::new(versions.iter().collect());
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(versions.len());
     let one = || -> Result<Vec<(String, BTreeMap<String, Answer>)>> {
@@ -64,7 +74,7 @@ pub(crate) fn ask(versions: &[String], cases: &[&Case], reuse: bool) -> Result<A
         loop {
             let next = todo.lock().unwrap().pop_front();
             let Some(version) = next else { return Ok(all) };
-            all.push((version.clone(), ask_one(version, cases, reuse)?));
+            all.push((version.clone(), ask_one(version, cases, keep)?));
         }
     };
     let mut answers = Answers::new();
@@ -82,9 +92,14 @@ pub(crate) fn ask(versions: &[String], cases: &[&Case], reuse: bool) -> Result<A
     Ok(answers)
 }
 
-fn ask_one(version: &str, cases: &[&Case], reuse: bool) -> Result<BTreeMap<String, Answer>> {
+fn ask_one(version: &str, cases: &[&Case], keep: Keep) -> Result<BTreeMap<String, Answer>> {
     let started = Instant::now();
-    let mut spark = Spark::start(version, reuse)?;
+    let mut spark = Spark::start(version)?;
+    spark.store = match keep {
+        Keep::Nothing => None,
+        Keep::Fresh => Some(Store::open(version, false)?),
+        Keep::All => Some(Store::open(version, true)?),
+    };
     let mut answers = BTreeMap::new();
     for case in cases.iter().filter(|case| case.is_for(version)) {
         match spark.answer(case) {

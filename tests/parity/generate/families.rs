@@ -126,12 +126,12 @@ fn resource(random: &mut Random) -> Properties {
 }
 
 const TEMPLATES: [&str; 7] = [
-    "apiVersion: v1\nkind: Pod\nmetadata:\n  name: ignored\n  labels: {team: template, spark-role: x}\n  annotations: {note: t}\nspec:\n  priorityClassName: high\n  tolerations:\n  - {key: dedicated, operator: Equal, value: spark, effect: NoSchedule}\n",
+    "apiVersion: v1\nkind: Pod\nmetadata:\n  name: ignored\n  labels: {team: template, spark-role: x}\n  annotations: {note: t}\nspec:\n  priorityClassName: high\n  tolerations:\n  - {key: dedicated, operator: Equal, value: spark, effect: NoSchedule}\n  containers:\n  - name: main\n",
     "spec:\n  nodeSelector: {disk: ssd}\n  restartPolicy: Always\n  serviceAccountName: from-template\n  schedulerName: from-template\n  containers:\n  - name: main\n    image: ignored\n    env:\n    - {name: TEAM, value: template}\n    resources:\n      requests: {cpu: 100m, memory: 1Mi, ephemeral-storage: 1Gi}\n      limits: {cpu: \"3\", memory: 2Mi}\n  - name: side-car\n    image: busybox\n",
     "spec:\n  containers:\n  - name: side-car\n    image: busybox\n    command: [sleep, inf]\n  - name: main\n    args: [first]\n    ports:\n    - {name: extra, containerPort: 9000}\n    volumeMounts:\n    - {name: spark-local-dir-7, mountPath: /fast}\n  volumes:\n  - name: spark-local-dir-7\n    emptyDir: {sizeLimit: 5Gi}\n",
     "spec:\n  imagePullSecrets:\n  - name: template-registry\n  initContainers:\n  - name: fetch\n    image: curl\n  securityContext: {runAsUser: 185, fsGroup: 185}\n  containers:\n  - name: main\n    securityContext:\n      allowPrivilegeEscalation: true\n      capabilities: {drop: [ALL]}\n    livenessProbe:\n      httpGet: {path: /, port: 4040}\n",
     "{\"kind\": \"Pod\", \"apiVersion\": \"v1\", \"spec\": {\"containers\": [{\"name\": \"json\", \"imagePullPolicy\": \"Never\"}]}}\n",
-    "kind: Pod\nspec:\n  affinity:\n    nodeAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        nodeSelectorTerms:\n        - matchExpressions:\n          - {key: zone, operator: In, values: [a, b]}\n  hostAliases:\n  - {ip: 10.0.0.1, hostnames: [db]}\n  terminationGracePeriodSeconds: 60\n",
+    "kind: Pod\nspec:\n  affinity:\n    nodeAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        nodeSelectorTerms:\n        - matchExpressions:\n          - {key: zone, operator: In, values: [a, b]}\n  hostAliases:\n  - {ip: 10.0.0.1, hostnames: [db]}\n  terminationGracePeriodSeconds: 60\n  containers:\n  - {}\n",
     "{}\n",
 ];
 

@@ -91,7 +91,7 @@ public final class Oracle {
         ByteArrayOutputStream said = new ByteArrayOutputStream();
         try {
             write(request.path("files"));
-            request.path("env").fields().forEachRemaining(v -> variables().put(v.getKey(), v.getValue().asText()));
+            request.path("env").properties().forEach(v -> variables().put(v.getKey(), v.getValue().asText()));
             forgetHadoop();
             // bin/spark-submit puts these two directories first on the class path.
             URL[] classPath = {HERE.resolve("conf").toUri().toURL(), HERE.resolve("hadoop").toUri().toURL()};

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn check(versions: &[String], cases: &[&Case], count: usize) -> Result<()> {
     let mut report = Report::default();
     for version in versions {
-        let mut spark = Spark::start(version, false)?;
+        let mut spark = Spark::start(version)?;
         let for_it: Vec<&&Case> = cases.iter().filter(|case| case.is_for(version)).collect();
         let step = (for_it.len() / count.max(1)).max(1);
         for case in for_it.iter().step_by(step).take(count) {

@@ -39,9 +39,18 @@ pub(crate) fn answer(case: &Case, raw: &Raw) -> Answer {
     Answer::objects(objects, case)
 }
 
-/// The message of an exception without what decorates it. Java's own words for a `null` are of no use to anybody.
+/// Exceptions of Java's whose messages are no sentences about the request.
+const NOT_SPARKS: [&str; 4] = [
+    "java.lang.NullPointerException",
+    "java.lang.NumberFormatException",
+    "java.lang.NoSuchMethodException",
+    "org.apache.spark.SparkUserAppException",
+];
+
+/// The message of an exception without what decorates it.
 fn sentence(error: &Value, here: &str) -> String {
-    if error["class"] == "java.lang.NullPointerException" || error["class"].as_str().unwrap_or("").ends_with("AppException") {
+    let class = error["class"].as_str().unwrap_or_default();
+    if NOT_SPARKS.contains(&class) || error["message"].as_str().is_some_and(|text| text.starts_with("java.")) {
         return String::new();
     }
     let message = error["message"].as_str().unwrap_or_default().replace(&format!("{here}/"), "");

@@ -37,7 +37,11 @@ impl Store {
     }
 
     pub(super) fn put(&mut self, command: &Command, raw: &Raw) -> Result<()> {
-        writeln!(self.file, "{}", json!([key(command), raw]))?;
+        let key = key(command);
+        if !self.known.contains_key(&key) {
+            writeln!(self.file, "{}", json!([key, raw]))?;
+            self.known.insert(key, raw.clone());
+        }
         Ok(())
     }
 }
