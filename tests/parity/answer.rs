@@ -36,7 +36,11 @@ impl Answer {
                 0 => kind,
                 more => format!("{kind}#{}", more + 1),
             };
-            collect(&comparable(object), &id, &mut leaves);
+            let mut object = comparable(object);
+            for (id, part) in take_out(&mut object) {
+                collect(&part, id, &mut leaves);
+            }
+            collect(&object, &id, &mut leaves);
             order.push(id);
         }
         leaves.insert("order".into(), Value::from(order.join(" ")).to_string());
@@ -93,6 +97,20 @@ fn split(line: &str) -> (String, &str) {
         escaped = c == '\\' && !escaped;
     }
     (line.to_owned(), "")
+}
+
+/// The driver's container, which is the pod's last, and the properties have short paths of their own.
+fn take_out(object: &mut Value) -> Vec<(&'static str, Value)> {
+    let mut parts = Vec::new();
+    if let Some(properties) = object.pointer_mut("/data/spark.properties") {
+        parts.push(("Properties", properties.take()));
+    }
+    if object["kind"] == "Pod"
+        && let Some(containers) = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut)
+    {
+        parts.extend(containers.pop().map(|driver| ("Driver", driver)));
+    }
+    parts
 }
 
 /// Scalars, lists of scalars and whatever is empty, by path. Items that have names of their own go by these, and their

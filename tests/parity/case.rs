@@ -108,7 +108,10 @@ impl Case {
 
 /// The hand-written cases by group (the name of their file).
 pub(crate) fn hand_written() -> BTreeMap<String, Vec<Case>> {
-    written().into_iter().map(|(group, cases)| (group, cases.iter().map(|(name, case)| case.case(name)).collect())).collect()
+    written()
+        .into_iter()
+        .map(|(group, cases)| (group, cases.iter().map(|(name, case)| case.case(name)).collect()))
+        .collect()
 }
 
 fn written() -> BTreeMap<String, BTreeMap<String, Written>> {

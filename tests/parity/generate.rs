@@ -93,7 +93,8 @@ fn application(random: &mut Random) -> serde_json::Map<String, Value> {
 
 fn surroundings(random: &mut Random, request: &mut serde_json::Map<String, Value>, submitter: &mut Submitter) {
     if random.percent(20) {
-        let pool = ["SPARK_USER", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_DIRS", "TEAM", "SPARK_LOCAL_IP"];
+        let pool =
+            ["SPARK_USER", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_DIRS", "TEAM", "SPARK_LOCAL_IP"];
         let values = ["python3", "/scratch/a,/scratch/b", "etl", "/data"];
         let variables: serde_json::Map<String, Value> =
             (0..1 + random.below(2)).map(|_| (random.pick(&pool).to_owned(), random.pick(&values).into())).collect();

@@ -69,7 +69,11 @@ fn the_minimal_driver_is_the_same() {
     let mut report = Report::default();
     for version in VERSIONS {
         let case = Case::minimal();
-        report.add("minimal", version, differences(&ours::answer(&case, version), &Baseline::read().answers()[version]));
+        report.add(
+            "minimal",
+            version,
+            differences(&ours::answer(&case, version), &Baseline::read().answers()[version]),
+        );
     }
     assert!(report.is_empty(), "{report}");
 }
@@ -114,7 +118,10 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
                 deliberate::matches(pattern, &case.name)
                     && sparks.is_some_and(|sparks| !differences(&ours::answer(case, version), sparks).is_empty())
             };
-            assert!(suite.cases().any(differs), "{pattern} no longer differs from Spark {version}: take it off the list");
+            assert!(
+                suite.cases().any(differs),
+                "{pattern} no longer differs from Spark {version}: take it off the list"
+            );
         }
     }
 }

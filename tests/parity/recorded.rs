@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! = case
-//! @ 3.5.9 4.0.5        the releases that answer alike
+//! @ 3.5.9 4.0.5        the lines up to the next `@` are about these releases
+//! ~ prefix             what the names of the objects begin with, below `{names}`
 //! path<TAB>json        a leaf that is new or other than expected
 //! -path                a leaf that isn't there
 //! ! sentence           or else: the refusal
@@ -19,6 +20,9 @@ use crate::{
     generate,
 };
 
+/// Stands for what the names of a driver's objects begin with.
+const NAMES: &str = "{names}";
+
 pub(crate) type ByVersion = BTreeMap<String, Answer>;
 /// Answers by case and release.
 pub(crate) type Answers = BTreeMap<String, ByVersion>;
@@ -33,7 +37,8 @@ impl Suite {
     pub(crate) fn read() -> Self {
         let groups = groups();
         let baseline = Baseline::read();
-        let answers = groups.iter().map(|(group, cases)| (group.clone(), read(&format!("{group}.txt"), cases, &baseline)));
+        let answers =
+            groups.iter().map(|(group, cases)| (group.clone(), read(&format!("{group}.txt"), cases, &baseline)));
         Self { answers: answers.collect(), groups }
     }
 
@@ -84,7 +89,7 @@ impl Baseline {
         for (key, value) in case.iter().flat_map(|case| &case.request.spark_properties) {
             if key.starts_with("spark.") && key != "spark.master" {
                 let key = serde_json::Value::from(escaped(key, true)).to_string();
-                let path = format!("Config.data[spark.properties][{}]", &key[1..key.len() - 1]);
+                let path = format!("Properties[{}]", &key[1..key.len() - 1]);
                 leaves.insert(path, serde_json::Value::from(escaped(value, false)).to_string());
             }
         }
@@ -121,13 +126,20 @@ fn write(answers: &Answers, expected: impl Fn(&str, &str) -> Leaves) -> String {
     let mut text = String::new();
     for (name, answers) in answers {
         let _ = writeln!(text, "= {name}");
-        let mut alike: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+        // Each line once, with all releases that have it. What all have comes first, even if it is nothing.
+        let all: Vec<&str> = answers.keys().map(String::as_str).collect();
+        let mut by_line: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (version, answer) in answers {
-            alike.entry(lines(answer, &expected(name, version))).or_default().push(version);
+            for line in lines(answer, &expected(name, version)) {
+                by_line.entry(line).or_default().push(version);
+            }
         }
-        let mut alike: Vec<_> = alike.into_iter().collect();
-        alike.sort_by_key(|(_, versions)| versions[0]);
-        for (lines, versions) in alike {
+        let mut by_versions: BTreeMap<(bool, Vec<&str>), Vec<String>> = BTreeMap::new();
+        by_versions.insert((false, all.clone()), Vec::new());
+        for (line, versions) in by_line {
+            by_versions.entry((versions != all, versions)).or_default().push(line);
+        }
+        for ((_, versions), lines) in by_versions {
             let _ = writeln!(text, "@ {}", versions.join(" "));
             for line in lines {
                 let _ = writeln!(text, "{line}");
@@ -138,18 +150,34 @@ fn write(answers: &Answers, expected: impl Fn(&str, &str) -> Leaves) -> String {
 }
 
 fn lines(answer: &Answer, expected: &Leaves) -> Vec<String> {
-    match answer {
-        Answer::Refused(sentence) => vec![format!("! {sentence}").trim_end().to_owned()],
-        Answer::Objects(leaves) => {
-            let gone = expected.keys().filter(|path| !leaves.contains_key(*path)).map(|path| format!("-{path}"));
-            let new = leaves.iter().filter(|(path, value)| expected.get(*path) != Some(*value));
-            gone.chain(new.map(|(path, value)| format!("{path}\t{value}"))).collect()
-        }
-    }
+    let leaves = match answer {
+        Answer::Refused(sentence) => return vec![format!("! {sentence}").trim_end().to_owned()],
+        Answer::Objects(leaves) => leaves,
+    };
+    let (names, expected_names) = (names(leaves), names(expected));
+    let leaves = replace(leaves, &names, NAMES);
+    let expected = replace(expected, &expected_names, NAMES);
+    let own = (names != expected_names).then(|| format!("~ {names}"));
+    let gone = expected.keys().filter(|path| !leaves.contains_key(*path)).map(|path| format!("-{path}"));
+    let new = leaves.iter().filter(|(path, value)| expected.get(*path) != Some(*value));
+    own.into_iter().chain(gone).chain(new.map(|(path, value)| format!("{path}\t{value}"))).collect()
+}
+
+/// What the names of a driver's objects begin with, as far as it shows.
+fn names(leaves: &Leaves) -> String {
+    let name = leaves.get("NetworkPolicy.metadata.name").or_else(|| leaves.get("Pod.metadata.name"));
+    let name = name.map(|json| json.trim_matches('"')).unwrap_or_default();
+    let prefix = name.strip_suffix("-policy").or_else(|| name.strip_suffix("-driver")).unwrap_or_default();
+    if prefix.len() > 16 { prefix.to_owned() } else { NAMES.to_owned() }
+}
+
+fn replace(leaves: &Leaves, from: &str, to: &str) -> Leaves {
+    leaves.iter().map(|(path, value)| (path.replace(from, to), value.replace(from, to))).collect()
 }
 
 fn parse(text: &str, expected: impl Fn(&str, &str) -> Leaves) -> Answers {
     let mut answers = Answers::new();
+    let mut names: BTreeMap<(String, String), String> = BTreeMap::new();
     let (mut name, mut versions) = (String::new(), Vec::new());
     for line in text.lines() {
         if let Some(case) = line.strip_prefix("= ") {
@@ -157,13 +185,27 @@ fn parse(text: &str, expected: impl Fn(&str, &str) -> Leaves) -> Answers {
         } else if let Some(alike) = line.strip_prefix("@ ") {
             versions = alike.split(' ').map(str::to_owned).collect();
             for version in &versions {
-                let objects = Answer::Objects(expected(&name, version));
-                answers.entry(name.clone()).or_default().insert(version.clone(), objects);
+                answers.entry(name.clone()).or_default().entry(version.clone()).or_insert_with(|| {
+                    let expected = expected(&name, version);
+                    let own = self::names(&expected);
+                    let objects = Answer::Objects(replace(&expected, &own, NAMES));
+                    names.insert((name.clone(), version.clone()), own);
+                    objects
+                });
             }
-        } else if !line.starts_with("# ") {
+        } else {
             for version in &versions {
-                apply(line, answers.get_mut(&name).and_then(|case| case.get_mut(version)).unwrap());
+                if let Some(own) = line.strip_prefix("~ ") {
+                    names.insert((name.clone(), version.clone()), own.to_owned());
+                } else {
+                    apply(line, answers.get_mut(&name).and_then(|case| case.get_mut(version)).unwrap());
+                }
             }
+        }
+    }
+    for ((case, version), own) in names {
+        if let Some(Answer::Objects(leaves)) = answers.get_mut(&case).and_then(|case| case.get_mut(&version)) {
+            *leaves = replace(leaves, NAMES, &own);
         }
     }
     answers

@@ -8,7 +8,8 @@ use serde_json::Value;
 pub(super) fn variables(container: &mut Value) {
     let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) else { return };
     let first = variables.iter().position(|variable| variable["name"] == "SPARK_APPLICATION_ID");
-    let bound = |variable: &Value| variable["name"] == "SPARK_DRIVER_BIND_ADDRESS" && variable.get("valueFrom").is_some();
+    let bound =
+        |variable: &Value| variable["name"] == "SPARK_DRIVER_BIND_ADDRESS" && variable.get("valueFrom").is_some();
     if let (Some(first), Some(last)) = (first, variables.iter().rposition(bound))
         && first < last
     {

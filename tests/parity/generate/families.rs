@@ -30,7 +30,8 @@ fn volume(random: &mut Random) -> Properties {
     let name = random.pick(&["data", "scratch", "spark-local-dir-1", "cache-2"]);
     let mut fields: Vec<(&str, &str)> = Vec::new();
     if !random.percent(3) {
-        fields.push(("mount.path", random.pick(&["/data", "/mnt/scratch", "/tmp/a", "/var/cache/x", "/opt/spark/work"])));
+        fields
+            .push(("mount.path", random.pick(&["/data", "/mnt/scratch", "/tmp/a", "/var/cache/x", "/opt/spark/work"])));
     }
     for (chance, key, values) in [
         (35, "mount.readOnly", &["true", "false", "TRUE"][..]),
@@ -139,8 +140,10 @@ fn template(random: &mut Random, submitter: &mut Submitter) -> Properties {
     submitter.files.insert("driver.yaml".into(), random.pick(&TEMPLATES).to_owned());
     let mut properties = one("spark.kubernetes.driver.podTemplateFile", "driver.yaml");
     if random.percent(40) {
-        properties
-            .extend(one("spark.kubernetes.driver.podTemplateContainerName", random.pick(&["main", "absent", "side-car"])));
+        properties.extend(one(
+            "spark.kubernetes.driver.podTemplateContainerName",
+            random.pick(&["main", "absent", "side-car"]),
+        ));
     }
     properties
 }
@@ -178,7 +181,8 @@ fn kerberos(random: &mut Random, submitter: &mut Submitter) -> Properties {
         }
         2 => {
             submitter.files.insert("spark.keytab".into(), "base64:BQIAAAA/".to_owned());
-            let mut properties = one("spark.kerberos.keytab", random.pick(&["spark.keytab", "local:///etc/spark.keytab"]));
+            let mut properties =
+                one("spark.kerberos.keytab", random.pick(&["spark.keytab", "local:///etc/spark.keytab"]));
             properties.extend(one("spark.kerberos.principal", "spark@EXAMPLE.COM"));
             properties
         }

@@ -3,7 +3,19 @@
 type Pool = &'static [(&'static str, &'static [&'static str])];
 
 pub(super) const KEYS: Pool = &[
-    ("spark.app.name", &["job", "My App.Name_1", "9lives", "ÜBER", "a-very-long-application-name-that-leaves-no-room-for-a-service", "--", "日本", "x"]),
+    (
+        "spark.app.name",
+        &[
+            "job",
+            "My App.Name_1",
+            "9lives",
+            "ÜBER",
+            "a-very-long-application-name-that-leaves-no-room-for-a-service",
+            "--",
+            "日本",
+            "x",
+        ],
+    ),
     ("spark.archives", &["https://files.example/env.tar.gz#env", "local:///opt/a.zip"]),
     ("spark.blockManager.port", &["7100", "0"]),
     ("spark.connect.grpc.binding.port", &["15003"]),
@@ -37,7 +49,10 @@ pub(super) const KEYS: Pool = &[
     ("spark.kubernetes.authenticate.executor.serviceAccountName", &["executor-sa"]),
     ("spark.kubernetes.authenticate.oauthToken", &["client-mode-token"]),
     ("spark.kubernetes.configMap.maxSize", &["1048576", "100"]),
-    ("spark.kubernetes.container.image", &["spark:other", "registry.example/spark:{{SPARK_VERSION}}", "spark@sha256:00"]),
+    (
+        "spark.kubernetes.container.image",
+        &["spark:other", "registry.example/spark:{{SPARK_VERSION}}", "spark@sha256:00"],
+    ),
     ("spark.kubernetes.container.image.pullPolicy", &["Always", "Never", "IfNotPresent"]),
     ("spark.kubernetes.container.image.pullSecrets", &["one", "one,two", " one , two ", ""]),
     ("spark.kubernetes.driver.annotateExitException", &["true"]),
@@ -45,11 +60,14 @@ pub(super) const KEYS: Pool = &[
     ("spark.kubernetes.driver.limit.cores", &["2", "500m", "1.5"]),
     ("spark.kubernetes.driver.master", &["https://api.example", "local[2]"]),
     ("spark.kubernetes.driver.ownPersistentVolumeClaim", &["false"]),
-    ("spark.kubernetes.driver.pod.excludedFeatureSteps", &[
-        "org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep",
-        "org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep,org.example.Unknown",
-        "org.apache.spark.deploy.k8s.features.DriverServiceFeatureStep",
-    ]),
+    (
+        "spark.kubernetes.driver.pod.excludedFeatureSteps",
+        &[
+            "org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep",
+            "org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep,org.example.Unknown",
+            "org.apache.spark.deploy.k8s.features.DriverServiceFeatureStep",
+        ],
+    ),
     ("spark.kubernetes.driver.pod.name", &["my-driver", "driver.example"]),
     ("spark.kubernetes.driver.request.cores", &["1", "250m", "0.1"]),
     ("spark.kubernetes.driver.resourceNamePrefix", &["ignored"]),

@@ -41,7 +41,7 @@ import org.apache.spark.deploy.SparkSubmit;
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final int DEADLINE_SECONDS = 30;
+    private static final int DEADLINE_SECONDS = 60;
     private static final Path HERE = Path.of("").toAbsolutePath();
     private static final ArrayNode CALLS = JSON.createArrayNode();
 

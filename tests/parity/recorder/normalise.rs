@@ -74,7 +74,8 @@ fn object(call: &Value, before_pod: bool) -> Value {
         metadata.remove("uid");
         metadata.insert("namespace".into(), namespace.into());
         let owners = metadata.remove("ownerReferences");
-        let owned = owners.as_ref().is_some_and(|owners| owners[0]["uid"] == "uid-1" && owners[0]["controller"] == true);
+        let owned =
+            owners.as_ref().is_some_and(|owners| owners[0]["uid"] == "uid-1" && owners[0]["controller"] == true);
         assert!(owned != before_pod, "{path}: only what comes after the pod belongs to it, not {owners:?}");
     }
     object

@@ -160,7 +160,8 @@ fn compile(jars: &Path, classes: &Path) -> Result<()> {
         return Ok(());
     }
     fs::create_dir_all(classes)?;
-    let compiler = Command::new("javac").arg("-nowarn").arg("-cp").arg(jars).arg("-d").arg(classes).args(sources).status();
+    let compiler =
+        Command::new("javac").arg("-nowarn").arg("-cp").arg(jars).arg("-d").arg(classes).args(sources).status();
     let status = compiler.context("javac can't be started: the recorder needs a whole JDK 17")?;
     ensure!(status.success(), "javac failed");
     Ok(())

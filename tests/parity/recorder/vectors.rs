@@ -11,11 +11,12 @@ use crate::{
     vectors::{RULES, Vectors},
 };
 
-/// Asks all releases for their keys, and the newest for the rules, which are the same in all.
+/// Asks all releases for their keys and rules. Where an older release answers otherwise than the newest, `rule version`
+/// has these answers.
 pub(crate) fn record(versions: &[&str]) -> Result<(Value, Vectors)> {
     let mut keys: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     let mut vectors = Vectors::new();
-    for version in versions {
+    for version in versions.iter().rev() {
         let mut oracle = Oracle::start(version)?;
         for (key, entry) in oracle.ask(&json!({ "op": "keys" }))?.as_object().into_iter().flatten() {
             if key.starts_with("spark.kubernetes.") {
@@ -28,10 +29,16 @@ pub(crate) fn record(versions: &[&str]) -> Result<(Value, Vectors)> {
             let answers: Vec<Option<String>> = serde_json::from_value(answers)?;
             let answers = answers.into_iter().map(|answer| answer.map(|answer| fixed(rule, &answer)));
             let pairs: BTreeMap<String, Option<String>> = inputs.into_iter().zip(answers).collect();
-            let known = vectors.entry((*rule).to_owned()).or_insert_with(|| pairs.clone());
-            anyhow::ensure!(*known == pairs, "{rule} isn't the same in all releases");
+            match vectors.get(*rule) {
+                None => drop(vectors.insert((*rule).to_owned(), pairs)),
+                Some(newest) => {
+                    let other = pairs.into_iter().filter(|(input, answer)| newest.get(input) != Some(answer));
+                    vectors.insert(format!("{rule} {version}"), other.collect());
+                }
+            }
         }
     }
+    vectors.retain(|_, answers| !answers.is_empty());
     let keys: BTreeMap<String, Vec<Value>> = keys.into_iter().map(|(key, defaults)| (key, alike(defaults))).collect();
     Ok((json!(keys), vectors))
 }
