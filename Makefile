@@ -1,6 +1,6 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test parity check deny openapi fmt
+.PHONY: help demo dev test parity check deny openapi properties fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ deny: ## duplicate crates, licences and sources of the dependencies
 openapi: ## write the API description to openapi/
 	cargo run --quiet -- openapi > openapi/sparkgate.json.new
 	mv openapi/sparkgate.json.new openapi/sparkgate.json
+
+properties: ## write docs/properties.md from the table in src/spark/keys
+	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
 
 fmt: ## format the code
 	cargo fmt

@@ -10,6 +10,7 @@ mod limits;
 mod observe;
 mod settings;
 mod status;
+mod submitter;
 mod work;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use error::{Error, chain};
 pub use health::{Readiness, WatchHealth};
 pub use settings::SparkSettings;
 pub use status::{Status, Worker};
+pub use submitter::{Submitter, SubmitterError};
 pub use work::Work;
 
 /// The gateway's use cases on one database and one cluster. Cheap to clone.

@@ -17,6 +17,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sparkgate::{
     app::render,
+    service::SparkSettings,
     spark::{CreateSubmissionRequest, DriverNames, NameEntropy, Refusal, SparkVersion, SubmitContext, build_driver},
 };
 use uuid::Uuid;
@@ -133,12 +134,17 @@ fn what_spark_refuses_is_refused_in_its_words() {
     }
 }
 
+fn settings() -> SparkSettings {
+    let nothing = Default::default();
+    SparkSettings { version: SparkVersion::V4_3, defaults: nothing, submitter: Default::default(), user: "me".into() }
+}
+
 #[test]
 fn the_command_writes_a_list_in_the_order_of_creation() {
     let request = r#"{"appResource": "local:///app.py", "sparkProperties": {
         "spark.kubernetes.container.image": "spark:test", "spark.driver.cores": 2}}"#;
     let mut output = Vec::new();
-    render::run(request.as_bytes(), &mut output, SparkVersion::V4_3).unwrap();
+    render::run(request.as_bytes(), &mut output, &settings()).unwrap();
     let list: Value = serde_json::from_slice(&output).unwrap();
     let kinds: Vec<&str> =
         list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();
@@ -148,7 +154,9 @@ fn the_command_writes_a_list_in_the_order_of_creation() {
 
 #[test]
 fn the_command_says_what_is_wrong_with_a_request() {
-    let error = |request: &str| render::render(request, SparkVersion::V4_3).unwrap_err().to_string();
+    let error = |request: &str| render::render(request.as_bytes(), &settings()).unwrap_err().to_string();
     assert_eq!(error("{}"), "appResource: Must specify a primary resource (JAR or Python or R file)");
     assert_eq!(error("["), "the request on standard input can't be read");
+    let supervise = r#"{"sparkProperties": {"spark.driver.supervise": "maybe"}}"#;
+    assert_eq!(error(supervise), "the request on standard input can't be read", "as over HTTP");
 }

@@ -5,10 +5,10 @@ use clap::{Parser, Subcommand};
 
 use super::{
     dev, render, sandbox, serve,
-    settings::{Database, Dev, Logs, Sandbox, Serve},
+    settings::{Database, Dev, Logs, Sandbox, Serve, Spark},
     telemetry,
 };
-use crate::{spark::SparkVersion, store::Store};
+use crate::store::Store;
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
@@ -27,11 +27,7 @@ enum Command {
     /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
     Dev(Dev),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
-    Render {
-        /// The Spark release to render for.
-        #[arg(long, default_value = "4.3.0", env = "SPARKGATE_SPARK_VERSION")]
-        spark_version: SparkVersion,
-    },
+    Render(Spark),
     /// Apply the database migrations that are missing.
     Migrate(Database),
     /// Print the `OpenAPI` document of the HTTP interface.
@@ -55,7 +51,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             tracing::info!("the database is up to date");
             Ok(())
         }),
-        Command::Render { spark_version } => Ok(render::run(std::io::stdin(), std::io::stdout(), spark_version)?),
+        Command::Render(spark) => Ok(render::run(std::io::stdin(), std::io::stdout(), &spark.settings()?)?),
         Command::Openapi => {
             println!("{}", crate::api::openapi().to_pretty_json()?);
             Ok(())

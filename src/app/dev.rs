@@ -20,7 +20,10 @@ use super::{
     serve::{self, Signals},
     settings::{Database, Dev, Http, Kubernetes, Serve, Spark},
 };
-use crate::sandbox::{node, postgres::PrivatePostgres};
+use crate::{
+    sandbox::{node, postgres::PrivatePostgres},
+    service::Submitter,
+};
 
 /// Runs the database, the sandbox and the gateway until SIGINT or SIGTERM.
 ///
@@ -30,6 +33,7 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
     // Before anything is started, what may be wrong is looked at, and from here a signal waits for its turn.
     settings.check()?;
     let defaults = defaults(&settings)?;
+    settings.submitter_dir.as_deref().map(Submitter::read).transpose()?;
     let has_spark = node::Spark::find(settings.spark_home.as_deref()).await?.is_some();
     let dir = settings.dir.clone().map_or_else(default_dir, Ok)?;
     let dir = std::path::absolute(&dir).with_context(|| format!("resolving {}", dir.display()))?;
@@ -66,7 +70,12 @@ async fn beside(
         http: Http { listen: settings.listen, trusted_network: false, max_request_body: 100 << 20 },
         database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },
-        spark: Spark { spark_version: settings.spark_version, spark_defaults: Some(defaults), spark_user: None },
+        spark: Spark {
+            spark_version: settings.spark_version,
+            spark_defaults: Some(defaults),
+            submitter_dir: settings.submitter_dir.clone(),
+            spark_user: None,
+        },
     };
     let ended = async {
         tokio::select! {

@@ -1,7 +1,5 @@
 //! `sparkgate render`: what would be created for a request, without creating it. No database, no cluster.
 
-mod input;
-
 use std::io::{Read, Write};
 
 use chrono::Utc;
@@ -10,8 +8,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::spark::{
-    DriverNames, DriverObjects, NameEntropy, Object, Refusal, SparkVersion, SubmitContext, SubmitterFiles, build_driver,
+use crate::{
+    service::SparkSettings,
+    spark::{
+        DriverNames, DriverObjects, NameEntropy, Object, Refusal, SubmitContext, build_driver,
+        rest::{RequestError, parse_partial},
+    },
 };
 
 /// Why nothing was rendered.
@@ -19,7 +21,9 @@ use crate::spark::{
 pub enum RenderError {
     /// The input isn't a request.
     #[error("the request on standard input can't be read")]
-    Input(#[from] serde_json::Error),
+    Input(#[from] RequestError),
+    #[error("an object can't be written as JSON")]
+    Output(#[from] serde_json::Error),
     /// The request is refused, as it would be over HTTP.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -30,18 +34,18 @@ pub enum RenderError {
 /// Renders one request (Spark's `CreateSubmissionRequest` as JSON) into a Kubernetes `List` in the order of creation:
 /// the driver pod, what its feature steps add, the main `ConfigMap`.
 ///
-/// Names are drawn anew each time. `SPARK_USER` is the user that runs the command, unless the request names one.
+/// Names are drawn anew each time.
 ///
 /// # Errors
 /// [`RenderError::Input`] and [`RenderError::Refused`].
-pub fn render(input: &str, version: SparkVersion) -> Result<Value, RenderError> {
-    let request = input::parse(input)?;
+pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderError> {
+    let (request, submitter) = settings.resolve(&parse_partial(input, settings.version)?)?;
     let submitted_at = Utc::now();
     let id = Uuid::new_v4;
     let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
     let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
-    let user = std::env::var("USER").unwrap_or_else(|_| "spark".to_owned());
-    let context = SubmitContext { version, names, submitted_at, user, submitter: SubmitterFiles::default() };
+    let context =
+        SubmitContext { version: settings.version, names, submitted_at, user: settings.user.clone(), submitter };
     Ok(list(&build_driver(&request, &context)?)?)
 }
 
@@ -49,10 +53,10 @@ pub fn render(input: &str, version: SparkVersion) -> Result<Value, RenderError> 
 ///
 /// # Errors
 /// Those of [`render`], and failures of the two streams.
-pub fn run(mut input: impl Read, mut output: impl Write, version: SparkVersion) -> Result<(), RenderError> {
-    let mut text = String::new();
-    input.read_to_string(&mut text)?;
-    let list = render(&text, version)?;
+pub fn run(mut input: impl Read, mut output: impl Write, settings: &SparkSettings) -> Result<(), RenderError> {
+    let mut body = Vec::new();
+    input.read_to_end(&mut body)?;
+    let list = render(&body, settings)?;
     writeln!(output, "{list:#}")?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{Error, Gateway, limits};
 use crate::{
-    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, SubmitterFiles, build_driver},
+    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, build_driver, keys},
     store::NewSubmission,
     submission::SubmissionId,
 };
@@ -17,7 +17,7 @@ impl Gateway {
     /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. [`Error::InDoubt`] where the
     /// database went away during the write: it may be kept.
     pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
-        let request = self.spark.with_defaults(request);
+        let (request, submitter) = self.spark.resolve(&request)?;
         let now = Utc::now();
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = DriverNames::for_request(&request, now.timestamp_millis(), &entropy)?;
@@ -27,7 +27,7 @@ impl Gateway {
             names: names.clone(),
             submitted_at: now,
             user: self.spark.user.clone(),
-            submitter: SubmitterFiles::default(),
+            submitter,
         };
         let driver = build_driver(&request, &context)?;
         limits::check(&request, &names, &driver, &self.cluster)?;
@@ -45,6 +45,10 @@ impl Gateway {
         })?;
         let pod = format_args!("{}/{}", new.namespace, new.names.driver_pod);
         tracing::info!(submission = %id, %pod, "accepted");
+        let unknown: Vec<&String> = new.request.spark_properties.keys().filter(|key| !keys::is_known(key)).collect();
+        if !unknown.is_empty() {
+            tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+        }
         self.wake.notify_one();
         Ok(id)
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::spark::{CreateSubmissionRequest, SparkVersion};
+use super::Submitter;
+use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
 
 /// The Spark side of the configuration.
 #[derive(Debug, Clone)]
@@ -10,18 +11,25 @@ pub struct SparkSettings {
     pub version: SparkVersion,
     /// Properties for requests that don't set them, as a `spark-defaults.conf` at the submitter would give.
     pub defaults: BTreeMap<String, String>,
+    /// What the operator gives for requests to choose from.
+    pub submitter: Submitter,
     /// `SPARK_USER` of drivers for which nothing names a user: the account the gateway runs as.
     pub user: String,
 }
 
 impl SparkSettings {
-    /// The request with the defaults filled in; what the request sets wins.
-    pub(super) fn with_defaults(&self, mut request: CreateSubmissionRequest) -> CreateSubmissionRequest {
-        for (key, value) in &self.defaults {
-            if !request.spark_properties.contains_key(key) {
-                request.spark_properties.insert(key.clone(), value.clone());
-            }
-        }
-        request
+    /// The request as it will be launched, with the files that it uses: a command line is understood, the defaults are
+    /// filled in, and what the request sets wins.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a command line, or of defaults that aren't there.
+    pub fn resolve(
+        &self,
+        request: &CreateSubmissionRequest,
+    ) -> Result<(CreateSubmissionRequest, SubmitterFiles), Refusal> {
+        let mut request = expand_command_line(request, self.version)?.into_owned();
+        request.spark_properties = self.submitter.complete(request.spark_properties, &self.defaults)?;
+        let files = self.submitter.files_for(&request);
+        Ok((request, files))
     }
 }

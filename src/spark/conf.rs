@@ -4,21 +4,24 @@ mod value;
 
 use std::collections::BTreeMap;
 
-use super::Refusal;
+use super::{Refusal, SparkVersion};
 pub(crate) use value::{bytes, double_text};
 use value::{double, mib};
 
-/// All properties of one application. Keys begin with `spark.`; values are Spark's texts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SparkConf(BTreeMap<String, String>);
+/// All properties of one application. Keys begin with `spark.`; values are Spark's texts, read as that release reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SparkConf {
+    properties: BTreeMap<String, String>,
+    version: SparkVersion,
+}
 
 impl SparkConf {
-    pub(crate) fn new(properties: BTreeMap<String, String>) -> Self {
-        Self(properties)
+    pub(crate) fn new(properties: BTreeMap<String, String>, version: SparkVersion) -> Self {
+        Self { properties, version }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
+        self.properties.get(key).map(String::as_str)
     }
 
     /// The value of the first key that is set: how Spark reads an entry with fallbacks.
@@ -27,23 +30,23 @@ impl SparkConf {
     }
 
     pub(crate) fn contains(&self, key: &str) -> bool {
-        self.0.contains_key(key)
+        self.properties.contains_key(key)
     }
 
     pub(crate) fn set(&mut self, key: &str, value: impl Into<String>) {
-        self.0.insert(key.to_owned(), value.into());
+        self.properties.insert(key.to_owned(), value.into());
     }
 
     pub(crate) fn set_if_missing(&mut self, key: &str, value: impl FnOnce() -> String) {
-        self.0.entry(key.to_owned()).or_insert_with(value);
+        self.properties.entry(key.to_owned()).or_insert_with(value);
     }
 
     pub(crate) fn remove(&mut self, key: &str) {
-        self.0.remove(key);
+        self.properties.remove(key);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.properties.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// The family `<prefix>*`, by what follows the prefix.
@@ -71,6 +74,15 @@ impl SparkConf {
         self.typed(key, "int", |text| text.parse().ok())
     }
 
+    /// A 64-bit integer that passes the entry's own rule.
+    pub(crate) fn long(&self, key: &str, passes: fn(i64) -> bool, rule: &str) -> Result<Option<i64>, Refusal> {
+        let number: Option<i64> = self.typed(key, "long", |text| text.parse().ok())?;
+        match number {
+            Some(wrong) if !passes(wrong) => Err(invalid(key, &wrong.to_string(), rule)),
+            number => Ok(number),
+        }
+    }
+
     /// A port, which Spark reads without its typed entry (`SparkConf.getInt`), hence the other words.
     pub(crate) fn port(&self, key: &str) -> Result<Option<i32>, Refusal> {
         let illegal = |text: &str| format!("Illegal value for config key {key}: For input string: \"{text}\"");
@@ -89,7 +101,7 @@ impl SparkConf {
 
     /// A size in MiB; a number without a unit is MiB already.
     pub(crate) fn mib(&self, key: &str) -> Result<Option<i64>, Refusal> {
-        self.typed(key, "bytes in MiB", mib)
+        self.typed(key, "bytes in MiB", |text| mib(text, self.version))
     }
 
     /// One of a fixed set of words, exactly as written.

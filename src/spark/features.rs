@@ -12,14 +12,21 @@ mod kerberos_conf;
 mod local_dirs;
 mod mount_secrets;
 mod mount_volumes;
+pub(crate) mod mounted;
 mod network_policy;
 mod pod_template_config_map;
+mod user_steps;
+mod volcano;
 
-use k8s_openapi::{api::core::v1::EnvVar, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::{
+    api::core::v1::EnvVar,
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
 
 use super::{
     Refusal, SparkVersion,
     driver::{DriverConf, Object, SparkPod},
+    volumes,
 };
 
 /// Spark's `KubernetesFeatureConfigStep`. A step reads and checks the configuration when it is made; what it then does
@@ -52,6 +59,9 @@ struct Entry {
     new: for<'a> fn(&'a DriverConf<'a>) -> Result<Step<'a>, Refusal>,
 }
 
+/// Where Spark keeps its steps: how properties name them.
+const PACKAGE: &str = "org.apache.spark.deploy.k8s.features.";
+
 /// Spark's order of the driver's steps (`KubernetesDriverBuilder`).
 const DRIVER_STEPS: [Entry; 12] = [
     Entry {
@@ -77,7 +87,7 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "MountSecretsFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| Ok(Box::new(mount_secrets::MountSecrets::new(conf)?)),
+        new: |conf| Ok(Box::new(mount_secrets::MountSecrets::new(conf))),
     },
     Entry {
         class: "EnvSecretsFeatureStep",
@@ -116,8 +126,10 @@ const DRIVER_STEPS: [Entry; 12] = [
     },
 ];
 
-/// The steps of one driver. As in Spark, a step is made, and so checks its configuration, even when it is excluded.
+/// The steps of one driver. As in Spark, a step is made even when it is excluded, and refuses then what Spark's would
+/// refuse.
 pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>, Refusal> {
+    volumes::check_executors(conf, conf.version)?;
     let mut steps = Vec::new();
     for entry in DRIVER_STEPS.iter().filter(|entry| entry.since <= conf.version) {
         let step = (entry.new)(conf)?;
@@ -125,16 +137,17 @@ pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>
             steps.push(step);
         }
     }
+    steps.extend(user_steps::user_steps(conf)?);
     Ok(steps)
 }
 
 /// Whether `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names the step.
-pub(crate) fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
+fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
     conf.version >= SparkVersion::V4_1
         && conf
             .list("spark.kubernetes.driver.pod.excludedFeatureSteps")
             .iter()
-            .any(|excluded| excluded.strip_prefix("org.apache.spark.deploy.k8s.features.") == Some(class))
+            .any(|excluded| excluded.strip_prefix(PACKAGE) == Some(class))
 }
 
 /// Metadata of an object of this driver.
@@ -145,4 +158,12 @@ pub(crate) fn object_meta(conf: &DriverConf<'_>, name: &str) -> ObjectMeta {
 /// A plain variable.
 pub(crate) fn env(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value.to_owned()), value_from: None }
+}
+
+/// A quantity, of which Spark's client asks only that there is one; the API server checks the rest.
+pub(crate) fn quantity(key: &str, text: &str) -> Result<Quantity, Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::property(key, "Invalid quantity string format passed. Leave the property out instead."));
+    }
+    Ok(Quantity(text.to_owned()))
 }

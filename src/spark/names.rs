@@ -5,7 +5,7 @@ mod sanitize;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{CreateSubmissionRequest, Refusal, submit};
+use super::{CreateSubmissionRequest, Refusal, SparkVersion, submit};
 pub(crate) use sanitize::app_name_label;
 
 /// Kubernetes' limit for the name of a Service (RFC 1123 label).
@@ -86,7 +86,9 @@ impl DriverNames {
     /// # Errors
     /// A [`Refusal`] where the request names neither an application nor a resource to name it after.
     pub fn for_request(request: &CreateSubmissionRequest, now_ms: i64, entropy: &NameEntropy) -> Result<Self, Refusal> {
-        let app_name = submit::app_name(request)?;
+        // Names depend on no release. Whether this one knows all options of a command line shows when the driver is built.
+        let request = submit::expand_command_line(request, SparkVersion::V4_3)?;
+        let app_name = submit::app_name(&request)?;
         let pod_name = request.spark_properties.get("spark.kubernetes.driver.pod.name");
         Ok(Self::generate(&app_name, pod_name.map(String::as_str), now_ms, entropy))
     }

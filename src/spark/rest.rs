@@ -22,7 +22,7 @@ pub use reply::{
     ClearResponse, CreateSubmissionResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse,
     ReadyzResponse, SubmissionStatusResponse,
 };
-pub use request::parse_create;
+pub use request::{parse_create, parse_partial};
 
 /// `RestSubmissionServer.PROTOCOL_VERSION`, the only version there is.
 pub const PROTOCOL_VERSION: &str = "v1";

@@ -1,6 +1,7 @@
 //! What `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): from a request to
 //! an application with a complete configuration.
 
+mod command_line;
 mod environment;
 mod master;
 mod resource;
@@ -10,8 +11,10 @@ mod validate;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
+pub use command_line::expand_command_line;
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;
 
@@ -28,6 +31,9 @@ pub(crate) struct Application {
     pub(crate) submitter_env: SubmitterEnv,
     /// Variables of the driver container, by name.
     pub(crate) driver_env: BTreeMap<String, String>,
+    /// Pod templates that came with the request itself: YAML or JSON text, or an object.
+    pub(crate) driver_pod_template: Option<Value>,
+    pub(crate) executor_pod_template: Option<Value>,
 }
 
 /// Resolves a request as `spark-submit --deploy-mode cluster` would resolve its command line.
@@ -40,20 +46,26 @@ pub(crate) fn prepare(
     submitted_at: DateTime<Utc>,
 ) -> Result<Application, Refusal> {
     validate::no_nul(request)?;
-    validate::templates(request)?;
+    let request = &*expand_command_line(request, version)?;
     let name = app_name(request)?;
-    let mut conf = resolve_properties(request)?;
-    validate::sizes(&conf)?;
+    let mut conf = resolve_properties(request, version)?;
+    validate::not_remote(&conf)?;
+    validate::sizes(&conf, version)?;
     validate::namespace(&conf)?;
-    validate::runs_in_cluster(&request.main_class, version)?;
+    validate::runs_in_cluster("mainClass", &request.main_class, version)?;
+    validate::packages(&conf)?;
     let resource = MainAppResource::of_request(request)?;
     let main_class = resource.main_class(&request.main_class)?;
     let proxy_user = request.proxy_user.clone().filter(|user| !user.is_empty());
     validate::identity(&conf, proxy_user.as_deref())?;
 
-    resource.complete_jars(&mut conf);
+    resource.complete_jars(&mut conf)?;
     uris::resolve_all(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
+    if request.driver_pod_template.is_some() {
+        // The request's own template wins, and the driver is not told of another.
+        conf.remove("spark.kubernetes.driver.podTemplateFile");
+    }
     conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
     let (submitter_env, driver_env) = environment::split(request, &conf);
     Ok(Application {
@@ -65,6 +77,8 @@ pub(crate) fn prepare(
         proxy_user,
         submitter_env,
         driver_env,
+        driver_pod_template: request.driver_pod_template.clone(),
+        executor_pod_template: request.executor_pod_template.clone(),
     })
 }
 
@@ -81,7 +95,7 @@ pub(crate) fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refu
 }
 
 /// The `spark.` properties with the keys that cluster mode decides.
-fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Refusal> {
+fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SparkConf, Refusal> {
     // Spark warns about other keys and drops them.
     let mut conf = SparkConf::new(
         request
@@ -90,10 +104,19 @@ fn resolve_properties(request: &CreateSubmissionRequest) -> Result<SparkConf, Re
             .filter(|(key, _)| key.starts_with("spark."))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
+        version,
     );
-    let master = master::kubernetes(conf.get("spark.master"))?;
+    let master = master::kubernetes(conf.get("spark.master"), version)?;
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
+    // `--keytab` and `--principal` fall back to what they were called on YARN.
+    for (key, old) in
+        [("spark.kerberos.keytab", "spark.yarn.keytab"), ("spark.kerberos.principal", "spark.yarn.principal")]
+    {
+        if let Some(value) = conf.get(old).map(str::to_owned) {
+            conf.set_if_missing(key, || value);
+        }
+    }
     Ok(conf)
 }

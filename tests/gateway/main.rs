@@ -11,4 +11,5 @@ mod kill;
 mod launch;
 mod outcome;
 mod pod_group;
+mod submitter;
 mod world;

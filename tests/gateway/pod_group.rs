@@ -1,4 +1,4 @@
-//! Volcano's PodGroup, which has to be there before the pod that it schedules.
+//! Volcano's `PodGroup`, which has to be there before the pod that it schedules.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{

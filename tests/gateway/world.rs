@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     cluster::Cluster,
-    service::{Error, Gateway, SparkSettings, Status},
+    service::{Error, Gateway, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::{DriverState, SubmissionId},
@@ -41,9 +41,14 @@ impl World {
 
     /// The same database and namespace behind another client: a restart, or a client that fails.
     pub(crate) fn on(pool: PgPool, client: Client, namespace: String) -> Self {
+        Self::submitting(pool, client, namespace, Submitter::default())
+    }
+
+    /// The same with an operator's submitter directory.
+    pub(crate) fn submitting(pool: PgPool, client: Client, namespace: String, submitter: Submitter) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
-        let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, user: "tester".to_owned() };
+        let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
         let gateway = Gateway::new(Store::new(pool.clone()), cluster.clone(), spark);
         Self { gateway, cluster, client, namespace, pool, watching: None }
     }

@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 use crate::process::sparkgate;
 
 fn render(version: &str, request: &Value) -> Output {
+    render_with(&["--spark-version", version], request)
+}
+
+fn render_with(arguments: &[&str], request: &Value) -> Output {
     let mut command = sparkgate();
-    command.args(["render", "--spark-version", version]);
+    command.arg("render").args(arguments);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
     child.wait_with_output().unwrap()
@@ -48,4 +52,26 @@ fn refuses_on_standard_error_by_name() {
     assert!(output.stdout.is_empty());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("spark.kubernetes.driver.secrets.db") && said.contains("MountSecrets"), "{said}");
+}
+
+#[test]
+fn a_directory_of_the_submitter_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("defaults")).unwrap();
+    std::fs::write(dir.path().join("defaults/small.conf"), "spark.driver.memory 512m\nspark.driver.cores 3\n").unwrap();
+    let mut request = request();
+    request["sparkProperties"]["spark.sparkgate.defaults"] = json!("small");
+    request["sparkProperties"]["spark.driver.cores"] = json!(2);
+    let path = dir.path().to_str().unwrap();
+    let output = render_with(&["--submitter-dir", path], &request);
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        list["items"][0]["spec"]["containers"][0]["resources"]["requests"],
+        json!({"cpu": "2", "memory": "896Mi"})
+    );
+
+    std::fs::write(dir.path().join("typo"), "").unwrap();
+    let output = render_with(&["--submitter-dir", path], &request);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("typo (--submitter-dir) is none of"));
 }

@@ -8,7 +8,7 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, Seen},
     sandbox::apiserver::Apiserver,
-    service::{Gateway, SparkSettings},
+    service::{Gateway, SparkSettings, Submitter},
     spark::SparkVersion,
     store::Store,
 };
@@ -26,7 +26,7 @@ pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
-    let spark = SparkSettings { version, defaults, user: "tester".to_owned() };
+    let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
     let gateway = Gateway::new(Store::new(pool), cluster, spark);
     // As after the first list of the watch.
     gateway.seen(&Seen::Listed { namespace: None, pods: HashSet::new() }).await.expect("a list");

@@ -25,6 +25,9 @@ pub(in crate::app) struct Dev {
     /// A spark-defaults.conf with properties for requests that don't set them.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
+    /// A directory with named defaults, pod templates and configuration for requests to use (docs/submitter.md).
+    #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
+    pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,

@@ -12,7 +12,7 @@ use clap::Args;
 use super::Database;
 use crate::{
     cluster::ClusterSettings,
-    service::SparkSettings,
+    service::{SparkSettings, Submitter},
     spark::{SparkVersion, parse_properties},
 };
 
@@ -87,6 +87,9 @@ pub(in crate::app) struct Spark {
     /// A spark-defaults.conf with properties for requests that don't set them.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
+    /// A directory with named defaults, pod templates and configuration for requests to use (docs/submitter.md).
+    #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
+    pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// `SPARK_USER` of drivers for which nothing names a user [default: the account this runs as].
     #[arg(long, env = "SPARKGATE_SPARK_USER")]
     pub(in crate::app) spark_user: Option<String>,
@@ -102,8 +105,9 @@ impl Spark {
                 parse_properties(&text)
             }
         };
+        let submitter = self.submitter_dir.as_deref().map(Submitter::read).transpose()?.unwrap_or_default();
         let user = self.spark_user.clone().unwrap_or_else(account);
-        Ok(SparkSettings { version: self.spark_version, defaults, user })
+        Ok(SparkSettings { version: self.spark_version, defaults, submitter, user })
     }
 }
 

@@ -1,24 +1,27 @@
 //! Texts of sizes and numbers, as Java reads and writes them.
 
+use crate::spark::SparkVersion;
+
 const KIB: i64 = 1024;
 const MIB: i64 = KIB * KIB;
 
 /// Bytes of a text such as `512m` (`JavaUtils.byteStringAsBytes`): whole numbers only, a missing unit means bytes.
-pub(crate) fn bytes(text: &str) -> Option<i64> {
-    scaled(text, 1)
+pub(crate) fn bytes(text: &str, version: SparkVersion) -> Option<i64> {
+    scaled(text, 1, version)
 }
 
 /// MiB of a text such as `2g`, rounded down; a missing unit means MiB. As in Spark's entries, a sign may lead.
-pub(crate) fn mib(text: &str) -> Option<i64> {
+pub(crate) fn mib(text: &str, version: SparkVersion) -> Option<i64> {
     match text.strip_prefix('-') {
-        Some(size) => Some(-(scaled(size, MIB)? / MIB)),
-        None => Some(scaled(text, MIB)? / MIB),
+        Some(size) => Some(-(scaled(size, MIB, version)? / MIB)),
+        None => Some(scaled(text, MIB, version)? / MIB),
     }
 }
 
 /// `None` for a fraction, an unknown unit, and what `Long` can't hold.
-fn scaled(text: &str, default_unit: i64) -> Option<i64> {
-    let lower = text.trim().to_lowercase();
+fn scaled(text: &str, default_unit: i64, version: SparkVersion) -> Option<i64> {
+    let lower = text.to_lowercase();
+    let lower = lower.trim_matches(|c| c <= ' ');
     let split = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
     let (digits, suffix) = lower.split_at(split);
     let unit = match suffix {
@@ -29,6 +32,12 @@ fn scaled(text: &str, default_unit: i64) -> Option<i64> {
         "g" | "gb" => MIB * KIB,
         "t" | "tb" => MIB * MIB,
         "p" | "pb" => MIB * MIB * KIB,
+        _ if version < SparkVersion::V4_2 => return None,
+        "ki" | "kib" => KIB,
+        "mi" | "mib" => MIB,
+        "gi" | "gib" => MIB * KIB,
+        "ti" | "tib" => MIB * MIB,
+        "pi" | "pib" => MIB * MIB * KIB,
         _ => return None,
     };
     digits.parse::<i64>().ok()?.checked_mul(unit)
@@ -62,15 +71,24 @@ mod tests {
 
     #[test]
     fn sizes_are_whole_numbers_with_javas_units() {
+        let mib = |text| mib(text, SparkVersion::V4_1);
         assert_eq!(mib("1g"), Some(1024));
         assert_eq!(mib("1000"), Some(1000));
         assert_eq!(mib("1048577k"), Some(1024));
         assert_eq!(mib("-5"), Some(-5));
         assert_eq!(mib(" 2GB "), Some(2048));
-        assert_eq!(bytes("1000"), Some(1000));
-        for wrong in ["1.5g", "", "g", "1x", "one", "9999999p"] {
+        assert_eq!(bytes("1000", SparkVersion::V4_1), Some(1000));
+        assert_eq!(bytes("9223372036854775807", SparkVersion::V4_1), Some(i64::MAX));
+        for wrong in ["1.5g", "", "g", "1x", "one", "9999999p", "1gib", "1 g"] {
             assert_eq!(mib(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn binary_units_have_a_second_name_since_4_2() {
+        let mib = |text| mib(text, SparkVersion::V4_2);
+        assert_eq!(["2gib", "2Gi", "2048mi", "2g"].map(mib), [Some(2048); 4]);
+        assert_eq!(["1ib", "1i", "1bi", "1bib", "1gbi", "1gii"].map(mib), [None; 6]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec, Volume, VolumeMount};
 
 use super::{DriverConf, DriverObjects, config_map::MainConfigMap};
-use crate::spark::{Refusal, features, unsupported};
+use crate::spark::{Refusal, features, pod_template};
 
 /// A driver pod in the making. The driver's container is kept apart until every step has seen it.
 #[derive(Debug, Clone, Default)]
@@ -39,9 +39,8 @@ impl SparkPod {
 
 /// Runs all steps that the configuration leaves in, in Spark's order, then adds the main `ConfigMap`.
 pub(super) fn build(conf: &DriverConf<'_>) -> Result<DriverObjects, Refusal> {
-    unsupported::refuse(conf)?;
+    let mut pod = pod_template::load(conf)?;
     let steps = features::driver_steps(conf)?;
-    let mut pod = SparkPod::default();
     let mut properties = conf.app.conf.clone();
     let mut pre_resources = Vec::new();
     let mut resources = Vec::new();
@@ -53,7 +52,7 @@ pub(super) fn build(conf: &DriverConf<'_>) -> Result<DriverObjects, Refusal> {
         pre_resources.extend(step.additional_pre_resources());
         resources.extend(step.additional_resources());
     }
-    let config_map = MainConfigMap::new(conf, &properties);
+    let config_map = MainConfigMap::new(conf, &properties)?;
     config_map.mount(&mut pod);
     resources.push(config_map.into_object());
     Ok(DriverObjects { namespace: conf.namespace().to_owned(), pre_resources, pod: pod.assemble(), resources })

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, ops::Deref};
 
+use k8s_openapi::ByteString;
+
 use crate::spark::{
     DriverNames, Refusal, SparkVersion, SubmitContext, conf::SparkConf, names::app_name_label, submit::Application,
 };
@@ -71,6 +73,27 @@ impl<'a> DriverConf<'a> {
     /// The label by which a driver finds, and at its end deletes, what belongs to its application.
     pub(crate) fn app_selector(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("spark-app-selector".to_owned(), self.names.app_id.clone())])
+    }
+
+    /// The submitter's file that a property names, with its name.
+    ///
+    /// To `spark-submit` the value is a path of its own disk. Here it is the bare name of a file that the operator gave
+    /// the gateway: whoever sends a request must not choose what the gateway reads.
+    ///
+    /// # Errors
+    /// A value that is not among those names.
+    pub(crate) fn submitter_file(&self, key: &str) -> Result<Option<(&str, &'a ByteString)>, Refusal> {
+        let Some(name) = self.get(key) else { return Ok(None) };
+        match self.context.submitter.named.get(name) {
+            Some(content) => Ok(Some((name, content))),
+            None => Err(Refusal::property(
+                key,
+                format!(
+                    "`{name}` is not among the files that this gateway was given. The value is the bare name of such a \
+                     file: a path of a request is never opened. Ask the operator of the gateway to add the file."
+                ),
+            )),
+        }
     }
 
     /// `Utils.substituteAppNExecIds` with the driver's empty executor id.

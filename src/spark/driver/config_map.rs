@@ -1,13 +1,17 @@
-//! The main `ConfigMap`: the properties file of the driver, and where it is mounted.
+//! The main `ConfigMap`: the properties file of the driver and the files of the submitter's `SPARK_CONF_DIR`, and where
+//! they are mounted.
+
+mod conf_dir;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, ConfigMapVolumeSource, KeyToPath, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{ConfigMap, KeyToPath};
 
 use super::{DriverConf, Object, SparkPod};
 use crate::spark::{
+    Refusal,
     conf::SparkConf,
-    features::{env, object_meta},
+    features::{env, mounted, object_meta},
     properties,
 };
 
@@ -17,33 +21,33 @@ const PROPERTIES_FILE: &str = "spark.properties";
 
 pub(super) struct MainConfigMap {
     name: String,
+    /// The mounted entries, sorted, as they are in Spark.
+    items: Vec<KeyToPath>,
     object: ConfigMap,
 }
 
 impl MainConfigMap {
-    pub(super) fn new(conf: &DriverConf<'_>, properties: &SparkConf) -> Self {
+    /// `properties` are those of the configuration and of all steps.
+    ///
+    /// # Errors
+    /// A [`Refusal`] for a limit of its size that isn't one.
+    pub(super) fn new(conf: &DriverConf<'_>, properties: &SparkConf) -> Result<Self, Refusal> {
         let name = conf.names.config_map.clone();
         let text = properties::file(&name, conf.context.submitted_at, properties.iter());
-        let data = BTreeMap::from([
-            (PROPERTIES_FILE.to_owned(), text),
-            // Not a file: a note that Spark leaves in the map, and doesn't mount.
-            ("spark.kubernetes.namespace".to_owned(), conf.namespace().to_owned()),
-        ]);
+        let mut data: BTreeMap<String, String> = conf_dir::files(conf)?;
+        data.insert(PROPERTIES_FILE.to_owned(), text);
+        let item = |key: &String| KeyToPath { mode: Some(0o644), ..mounted::item(key, key) };
+        let items = data.keys().map(item).collect();
+        // Not a file: a note that Spark leaves in the map, and doesn't mount.
+        data.insert("spark.kubernetes.namespace".to_owned(), conf.namespace().to_owned());
         let metadata = object_meta(conf, &name);
-        Self { name, object: ConfigMap { metadata, data: Some(data), immutable: Some(true), ..Default::default() } }
+        let object = ConfigMap { metadata, data: Some(data), immutable: Some(true), ..Default::default() };
+        Ok(Self { name, items, object })
     }
 
     pub(super) fn mount(&self, pod: &mut SparkPod) {
-        let file = KeyToPath {
-            key: PROPERTIES_FILE.to_owned(),
-            path: PROPERTIES_FILE.to_owned(),
-            mode: Some(0o644),
-            ..Default::default()
-        };
-        let source = ConfigMapVolumeSource { name: self.name.clone(), items: Some(vec![file]), ..Default::default() };
-        let volume = Volume { name: VOLUME.to_owned(), config_map: Some(source), ..Default::default() };
-        let mount = VolumeMount { name: VOLUME.to_owned(), mount_path: MOUNT_PATH.to_owned(), ..Default::default() };
-        pod.mount(volume, mount);
+        let volume = mounted::config_map(VOLUME, self.name.clone(), Some(self.items.clone()));
+        pod.mount(volume, mounted::mount(VOLUME, MOUNT_PATH));
         pod.add_env(env("SPARK_CONF_DIR", MOUNT_PATH));
     }
 

@@ -7,6 +7,8 @@ use uuid::Uuid;
 use super::*;
 use crate::spark::NameEntropy;
 
+mod steps;
+
 const IMAGE: (&str, &str) = ("spark.kubernetes.container.image", "spark:test");
 
 fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
@@ -20,14 +22,15 @@ fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
     }
 }
 
-fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<DriverObjects, Refusal> {
+fn context(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SubmitContext, Refusal> {
     let id = Uuid::nil();
     let names = DriverNames::for_request(request, 0, &NameEntropy::from_uuids(id, id, id, id))?;
     let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
-    build_driver(
-        request,
-        &SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() },
-    )
+    Ok(SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() })
+}
+
+fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<DriverObjects, Refusal> {
+    build_driver(request, &context(request, version)?)
 }
 
 fn refusal(properties: &[(&str, &str)]) -> Refusal {
@@ -43,39 +46,6 @@ fn properties_file(driver: &DriverObjects) -> &str {
         Some(Object::ConfigMap(map)) => &map.data.as_ref().unwrap()["spark.properties"],
         other => panic!("the main ConfigMap comes last, not {other:?}"),
     }
-}
-
-#[test]
-fn a_step_that_is_missing_is_refused_by_name_and_key() {
-    let cases = [
-        ("spark.kubernetes.driver.secrets.s", "MountSecretsFeatureStep"),
-        ("spark.kubernetes.driver.secretKeyRef.E", "EnvSecretsFeatureStep"),
-        ("spark.kubernetes.driver.volumes.emptyDir.v.mount.path", "MountVolumesFeatureStep"),
-        ("spark.kubernetes.hadoop.configMapName", "HadoopConfDriverFeatureStep"),
-        ("spark.kubernetes.kerberos.krb5.configMapName", "KerberosConfDriverFeatureStep"),
-        ("spark.kerberos.keytab", "KerberosConfDriverFeatureStep"),
-        ("spark.kubernetes.executor.podTemplateFile", "PodTemplateConfigMapStep"),
-        ("spark.kubernetes.driver.podTemplateFile", "Pod templates"),
-        ("spark.kubernetes.driver.pod.featureSteps", "x"),
-        ("spark.kubernetes.authenticate.driver.caCertFile", "file of the submitter"),
-    ];
-    for (key, words) in cases {
-        let refusal = refusal(&[(key, "x")]);
-        assert_eq!(refusal.field, format!("sparkProperties[\"{key}\"]"));
-        assert!(refusal.reason.contains(words), "{refusal}");
-    }
-}
-
-#[test]
-fn an_excluded_step_is_not_missing() {
-    let excluded = "org.apache.spark.deploy.k8s.features.MountSecretsFeatureStep";
-    let request = request(&[
-        ("spark.kubernetes.driver.secrets.s", "/s"),
-        ("spark.kubernetes.driver.pod.excludedFeatureSteps", excluded),
-    ]);
-    assert!(build(&request, SparkVersion::V4_1).is_ok());
-    // 4.0 doesn't know exclusions.
-    assert!(build(&request, SparkVersion::V4_0).is_err());
 }
 
 #[test]
@@ -101,24 +71,6 @@ fn files_of_the_client_are_refused_with_a_way_out() {
     }
     let with_path = refusal(&[("spark.files", "/a.txt"), ("spark.kubernetes.file.upload.path", "s3a://b")]);
     assert!(with_path.reason.starts_with("Nothing here can upload `/a.txt`"), "{with_path}");
-}
-
-#[test]
-fn fields_that_nothing_reads_yet_are_refused() {
-    let template = Some(serde_json::json!({}));
-    let cases = [
-        ("driverPodTemplate", CreateSubmissionRequest { driver_pod_template: template.clone(), ..request(&[]) }),
-        ("executorPodTemplate", CreateSubmissionRequest { executor_pod_template: template, ..request(&[]) }),
-        (
-            "mainClass",
-            CreateSubmissionRequest { main_class: "org.apache.spark.deploy.SparkSubmit".into(), ..request(&[]) },
-        ),
-        ("appArgs[1]", CreateSubmissionRequest { app_args: vec!["a".into(), "b\0".into()], ..request(&[]) }),
-        ("sparkProperties[\"spark.x\"]", request(&[("spark.x", "\0")])),
-    ];
-    for (field, request) in cases {
-        assert_eq!(build(&request, SparkVersion::V4_3).unwrap_err().field, field);
-    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-use super::{FeatureStep, driver_ports::DriverPorts, env, object_meta};
+use super::{FeatureStep, driver_ports::DriverPorts, env, object_meta, quantity};
 use crate::spark::{
     Refusal, SparkVersion,
     driver::{DriverConf, SparkPod},
@@ -28,7 +28,9 @@ pub(super) struct BasicDriver<'a> {
     pull_policy: String,
     labels: BTreeMap<String, String>,
     ports: DriverPorts,
-    cores: i32,
+    /// As `driver.request.cores` gives it, or `spark.driver.cores`.
+    cpu_request: Quantity,
+    cpu_limit: Option<Quantity>,
     memory: DriverMemory,
     custom_resources: BTreeMap<String, Quantity>,
     /// `None` before 4.3, which began to set it.
@@ -44,7 +46,11 @@ impl<'a> BasicDriver<'a> {
             pull_policy: pull_policy.unwrap_or("IfNotPresent").to_owned(),
             labels: conf.labels()?,
             ports: DriverPorts::of_container(conf)?,
-            cores: conf.int("spark.driver.cores")?.unwrap_or(1),
+            cpu_request: match cpu(conf, "spark.kubernetes.driver.request.cores")? {
+                Some(request) => request,
+                None => Quantity(conf.int("spark.driver.cores")?.unwrap_or(1).to_string()),
+            },
+            cpu_limit: cpu(conf, "spark.kubernetes.driver.limit.cores")?,
             memory: DriverMemory::new(conf)?,
             custom_resources: custom_resources::limits(conf)?,
             allow_privilege_escalation: allow_privilege_escalation(conf)?,
@@ -76,16 +82,14 @@ impl<'a> BasicDriver<'a> {
         variables
     }
 
-    /// Requests and limits. Spark doesn't check quantities; the API server does.
     fn size(&self, resources: &mut ResourceRequirements) {
-        let cores = self.conf.get("spark.kubernetes.driver.request.cores").map(str::to_owned);
         let memory = Quantity(format!("{}Mi", self.memory.total_mib));
         let requests = resources.requests.get_or_insert_default();
-        requests.insert("cpu".to_owned(), Quantity(cores.unwrap_or_else(|| self.cores.to_string())));
+        requests.insert("cpu".to_owned(), self.cpu_request.clone());
         requests.insert("memory".to_owned(), memory.clone());
         let limits = resources.limits.get_or_insert_default();
-        if let Some(cores) = self.conf.get("spark.kubernetes.driver.limit.cores") {
-            limits.insert("cpu".to_owned(), Quantity(cores.to_owned()));
+        if let Some(cpu) = &self.cpu_limit {
+            limits.insert("cpu".to_owned(), cpu.clone());
         }
         limits.insert("memory".to_owned(), memory);
         limits.extend(self.custom_resources.clone());
@@ -155,6 +159,10 @@ impl FeatureStep for BasicDriver<'_> {
     }
 }
 
+fn cpu(conf: &DriverConf<'_>, key: &str) -> Result<Option<Quantity>, Refusal> {
+    conf.get(key).map(|text| quantity(key, text)).transpose()
+}
+
 /// The driver's image; since 4.1 with `{{SPARK_VERSION}}` filled in.
 fn image(conf: &DriverConf<'_>) -> Result<String, Refusal> {
     let image = conf
@@ -166,13 +174,20 @@ fn image(conf: &DriverConf<'_>) -> Result<String, Refusal> {
     })
 }
 
+/// The common key is read only where the driver's own isn't set. As in Spark, it is also the one that the sentence of a
+/// wrong value names.
 fn allow_privilege_escalation(conf: &DriverConf<'_>) -> Result<Option<bool>, Refusal> {
     if conf.version < SparkVersion::V4_3 {
         return Ok(None);
     }
-    let driver = conf.boolean("spark.kubernetes.driver.securityContext.allowPrivilegeEscalation")?;
-    let common = conf.boolean("spark.kubernetes.securityContext.allowPrivilegeEscalation")?;
-    Ok(Some(driver.or(common).unwrap_or(false)))
+    let common = "spark.kubernetes.securityContext.allowPrivilegeEscalation";
+    let driver = "spark.kubernetes.driver.securityContext.allowPrivilegeEscalation";
+    let own =
+        conf.boolean(driver).map_err(|refusal| Refusal { reason: refusal.reason.replace(driver, common), ..refusal });
+    Ok(Some(match own? {
+        Some(allowed) => allowed,
+        None => conf.boolean(common)?.unwrap_or(false),
+    }))
 }
 
 /// Adds entries to a map of Kubernetes, which stays absent while there are none.

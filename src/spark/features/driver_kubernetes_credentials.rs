@@ -14,31 +14,58 @@ use crate::spark::{
 };
 
 const PREFIX: &str = "spark.kubernetes.authenticate.driver";
-/// Files of the submitter that Spark would read. A path in a request is the client's, never the gateway's.
-const FILES: [&str; 3] = ["caCertFile", "clientKeyFile", "clientCertFile"];
+const TOKEN: &str = "spark.kubernetes.authenticate.driver.oauthToken";
+/// What the submission's own client would use. The gateway has a client of its own; Spark's check remains.
+const SUBMISSION_TOKEN: &str = "spark.kubernetes.authenticate.submission.oauthToken";
 const VOLUME: &str = "kubernetes-credentials";
 const MOUNT_PATH: &str = "/mnt/secrets/spark-kubernetes-credentials";
-const TOKEN_KEY: &str = "oauth-token";
 const REDACTED: &str = "<present_but_redacted>";
+
+/// A file of the submitter that becomes an entry of the driver's Secret.
+struct CredentialFile {
+    /// The end of its property.
+    property: &'static str,
+    /// Its key in the Secret, and its name in the mounted folder.
+    entry: &'static str,
+    /// What Spark calls it.
+    title: &'static str,
+}
+
+const FILES: [CredentialFile; 3] = [
+    CredentialFile { property: "caCertFile", entry: "ca-cert", title: "Driver CA cert file" },
+    CredentialFile { property: "clientKeyFile", entry: "client-key", title: "Driver client key file" },
+    CredentialFile { property: "clientCertFile", entry: "client-cert", title: "Driver client cert file" },
+];
 
 pub(super) struct DriverKubernetesCredentials<'a> {
     conf: &'a DriverConf<'a>,
-    oauth_token: Option<&'a str>,
+    /// The Secret's data. Without any, no Secret is made.
+    data: BTreeMap<String, ByteString>,
+    /// Where the driver finds them, unless the user says so.
+    mounted: Vec<(String, String)>,
 }
 
 impl<'a> DriverKubernetesCredentials<'a> {
     pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
-        for file in FILES {
-            let key = format!("{PREFIX}.{file}");
-            if conf.contains(&key) {
-                let reason = format!(
-                    "A file of the submitter can't be read from here. Mount it into the driver from a Secret and name \
-                     its place there by {PREFIX}.mounted.{file}, or use a service account."
-                );
-                return Err(Refusal::property(&key, reason));
+        refuse_two_tokens(conf)?;
+        let mut step = Self { conf, data: BTreeMap::new(), mounted: Vec::new() };
+        if let Some(token) = conf.get(TOKEN) {
+            step.add("oauthTokenFile", "oauth-token", ByteString(token.as_bytes().to_vec()));
+        }
+        for file in &FILES {
+            if let Some(content) = content(conf, file)? {
+                step.add(file.property, file.entry, content.clone());
             }
         }
-        Ok(Self { conf, oauth_token: conf.get("spark.kubernetes.authenticate.driver.oauthToken") })
+        Ok(step)
+    }
+
+    fn add(&mut self, property: &str, entry: &str, content: ByteString) {
+        self.data.insert(entry.to_owned(), content);
+        let key = format!("{PREFIX}.mounted.{property}");
+        if !self.conf.contains(&key) {
+            self.mounted.push((key, format!("{MOUNT_PATH}/{entry}")));
+        }
     }
 
     fn secret_name(&self) -> String {
@@ -48,7 +75,7 @@ impl<'a> DriverKubernetesCredentials<'a> {
 
 impl FeatureStep for DriverKubernetesCredentials<'_> {
     fn configure_pod(&self, pod: &mut SparkPod) {
-        if self.oauth_token.is_none() {
+        if self.data.is_empty() {
             // Credentials of its own take the place of a service account, so this is the other branch.
             if let Some(account) = self.conf.get("spark.kubernetes.authenticate.driver.serviceAccountName") {
                 pod.spec().service_account = Some(account.to_owned());
@@ -65,20 +92,42 @@ impl FeatureStep for DriverKubernetesCredentials<'_> {
     fn additional_properties(&self) -> Vec<(String, String)> {
         let tokens = self.conf.iter().filter(|(key, _)| key.ends_with("oauthToken"));
         let mut properties: Vec<_> = tokens.map(|(key, _)| (key.to_owned(), REDACTED.to_owned())).collect();
-        let mounted = format!("{PREFIX}.mounted.oauthTokenFile");
-        if self.oauth_token.is_some() && !self.conf.contains(&mounted) {
-            properties.push((mounted, format!("{MOUNT_PATH}/{TOKEN_KEY}")));
-        }
+        properties.extend(self.mounted.iter().cloned());
         properties
     }
 
     fn additional_resources(&self) -> Vec<Object> {
-        let secret = |token: &str| Secret {
+        if self.data.is_empty() {
+            return Vec::new();
+        }
+        vec![Object::Secret(Secret {
             metadata: object_meta(self.conf, &self.secret_name()),
-            data: Some(BTreeMap::from([(TOKEN_KEY.to_owned(), ByteString(token.as_bytes().to_vec()))])),
+            data: Some(self.data.clone()),
             immutable: Some(true),
             ..Default::default()
-        };
-        self.oauth_token.map(|token| Object::Secret(secret(token))).into_iter().collect()
+        })]
     }
+}
+
+fn content<'a>(conf: &DriverConf<'a>, file: &CredentialFile) -> Result<Option<&'a ByteString>, Refusal> {
+    let key = format!("{PREFIX}.{}", file.property);
+    let found = conf.submitter_file(&key).map_err(|mut refusal| {
+        let path = conf.get(&key).unwrap_or_default();
+        refusal.reason = format!(
+            "{} provided at {path} does not exist or is not a file. {} Or mount the file into the driver from a Secret, \
+             and name its place there by {PREFIX}.mounted.{}.",
+            file.title, refusal.reason, file.property
+        );
+        refusal
+    })?;
+    Ok(found.map(|(_, content)| content))
+}
+
+fn refuse_two_tokens(conf: &DriverConf<'_>) -> Result<(), Refusal> {
+    let file = format!("{SUBMISSION_TOKEN}File");
+    if !conf.contains(SUBMISSION_TOKEN) || !conf.contains(&file) {
+        return Ok(());
+    }
+    let reason = format!("Cannot specify OAuth token through both a file {file} and a value {SUBMISSION_TOKEN}.");
+    Err(Refusal::property(&file, reason))
 }

@@ -22,8 +22,11 @@ impl LocalDirs {
         let variable = conf.app.submitter_env.spark_local_dirs.as_deref();
         let configured = variable.or_else(|| conf.get("spark.local.dir")).map(str::to_owned);
         let list = configured.unwrap_or_else(|| format!("/var/data/spark-{}", conf.names.local_dir));
-        // Java's `split` drops empty strings at the end.
-        let directories = list.trim_end_matches(',').split(',').map(str::to_owned).collect();
+        // Java's `split` drops empty strings at the end, so nothing is left of commas alone.
+        let directories = match list.trim_end_matches(',') {
+            "" if !list.is_empty() => Vec::new(),
+            list => list.split(',').map(str::to_owned).collect(),
+        };
         Ok(Self { directories, in_memory: conf.boolean("spark.kubernetes.local.dirs.tmpfs")?.unwrap_or(false) })
     }
 

@@ -1,23 +1,80 @@
-//! `PodTemplateConfigMapStep`
+//! `PodTemplateConfigMapStep`: carries the executors' pod template to the driver, which is who reads it.
 
-use super::FeatureStep;
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+
+use super::{FeatureStep, mounted, object_meta};
 use crate::spark::{
     Refusal,
-    driver::{DriverConf, SparkPod},
+    driver::{DriverConf, Object, SparkPod},
+    pod_template, yaml,
 };
+
+/// The request's own field, for a template that travels inline.
+const FIELD: &str = "executorPodTemplate";
+const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
+const VOLUME: &str = "pod-template-volume";
+const MOUNT_PATH: &str = "/opt/spark/pod-template";
+const DATA_KEY: &str = "podspec-configmap-key";
+const FILE: &str = "pod-spec-template.yml";
 
 pub(super) struct PodTemplateConfigMap<'a> {
     conf: &'a DriverConf<'a>,
+    template: Option<String>,
 }
 
 impl<'a> PodTemplateConfigMap<'a> {
     pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Self, Refusal> {
-        Ok(Self { conf })
+        let (field, template) = match &conf.app.executor_pod_template {
+            Some(Value::String(text)) => (FIELD.to_owned(), Some(text.clone())),
+            Some(template) => (FIELD.to_owned(), Some(template.to_string())),
+            None => (Refusal::property_field(KEY), pod_template::file(conf, KEY, FIELD)?.map(str::to_owned)),
+        };
+        if let Some(text) = &template {
+            check(text)
+                .map_err(|reason| Refusal::field(field, format!("No driver could read this template: {reason}.")))?;
+        }
+        Ok(Self { conf, template })
+    }
+
+    fn name(&self) -> String {
+        format!("{}-driver-podspec-conf-map", self.conf.names.resource_prefix)
+    }
+}
+
+/// Spark hands the text over unread, and its driver then fails. What no driver could read is refused at once; whether the
+/// rest is a pod is for the driver to say.
+fn check(text: &str) -> Result<(), String> {
+    match yaml::parse(text) {
+        Ok(Value::Object(_)) => Ok(()),
+        Ok(Value::Null) => Err("it is empty".to_owned()),
+        Ok(_) => Err("a template is a map with a `spec`, as for `kubectl create -f`".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
 impl FeatureStep for PodTemplateConfigMap<'_> {
-    fn configure_pod(&self, _pod: &mut SparkPod) {
-        let _ = self.conf;
+    fn configure_pod(&self, pod: &mut SparkPod) {
+        if self.template.is_none() {
+            return;
+        }
+        let items = Some(vec![mounted::item(DATA_KEY, FILE)]);
+        pod.mount(mounted::config_map(VOLUME, self.name(), items), mounted::mount(VOLUME, MOUNT_PATH));
+    }
+
+    fn additional_properties(&self) -> Vec<(String, String)> {
+        self.template.iter().map(|_| (KEY.to_owned(), format!("{MOUNT_PATH}/{FILE}"))).collect()
+    }
+
+    fn additional_resources(&self) -> Vec<Object> {
+        let map = |text: &String| ConfigMap {
+            metadata: object_meta(self.conf, &self.name()),
+            data: Some(BTreeMap::from([(DATA_KEY.to_owned(), text.clone())])),
+            immutable: Some(true),
+            ..Default::default()
+        };
+        self.template.iter().map(|text| Object::ConfigMap(map(text))).collect()
     }
 }

@@ -33,17 +33,8 @@ pub fn parse_create(
     body: &[u8],
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
-    let json = std::str::from_utf8(body).map_err(|error| RequestError::Syntax(format!("Invalid UTF-8: {error}")))?;
-    if json.trim_start_matches([' ', '\t', '\r', '\n']).is_empty() {
-        return Err(RequestError::Empty);
-    }
-    check_depth(body)?;
-    let mut first_value = serde_json::Deserializer::from_str(json);
-    let value = <&RawValue>::deserialize(&mut first_value).map_err(|error| RequestError::json(&error))?;
-    if !value.get().starts_with('{') {
-        return Err(no_action(json));
-    }
-    let Entries(entries) = serde_json::from_str(value.get()).map_err(|error| RequestError::json(&error))?;
+    let json = text(body)?;
+    let entries = entries(json)?.ok_or_else(|| no_action(json))?;
     // Spark looks for the first `action`, though of every other field it takes the last.
     let action = entries.iter().find(|(key, value)| key == "action" && value.get().starts_with('"'));
     let (_, action) = action.ok_or_else(|| no_action(json))?;
@@ -54,6 +45,38 @@ pub fn parse_create(
     let (fields, unknown) = read(&entries, version)?;
     validate::as_spark_does(&fields, version)?;
     Ok((validate::finish(fields)?, unknown))
+}
+
+/// Reads a request as it is written by hand, for `sparkgate render`: what is left out is empty, and no `action` is
+/// needed. The values are checked as those of any other request.
+///
+/// # Errors
+/// A [`RequestError`].
+pub fn parse_partial(body: &[u8], version: SparkVersion) -> Result<CreateSubmissionRequest, RequestError> {
+    let not_an_object = || RequestError::invalid("The request is not a JSON object.");
+    let entries = entries(text(body)?)?.ok_or_else(not_an_object)?;
+    let (fields, _) = read(&entries, version)?;
+    validate::values(&fields, version)?;
+    validate::finish(fields)
+}
+
+fn text(body: &[u8]) -> Result<&str, RequestError> {
+    std::str::from_utf8(body).map_err(|error| RequestError::Syntax(format!("Invalid UTF-8: {error}")))
+}
+
+/// The fields of the first JSON value; `None` if that is no object.
+fn entries(json: &str) -> Result<Option<Vec<(String, &RawValue)>>, RequestError> {
+    if json.trim_start_matches([' ', '\t', '\r', '\n']).is_empty() {
+        return Err(RequestError::Empty);
+    }
+    check_depth(json.as_bytes())?;
+    let mut first_value = serde_json::Deserializer::from_str(json);
+    let value = <&RawValue>::deserialize(&mut first_value).map_err(|error| RequestError::json(&error))?;
+    if !value.get().starts_with('{') {
+        return Ok(None);
+    }
+    let Entries(entries) = serde_json::from_str(value.get()).map_err(|error| RequestError::json(&error))?;
+    Ok(Some(entries))
 }
 
 /// Spark reports as unknown what its own rendering of the message no longer holds: fields it doesn't know, a field's

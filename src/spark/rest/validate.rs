@@ -1,7 +1,7 @@
 //! `CreateSubmissionRequest.doValidate` in Spark's order and words, then what would make Spark stumble later.
 
 use super::{RequestError, coerce::Texts, request::Fields};
-use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion};
+use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
 
 mod java;
 
@@ -19,15 +19,22 @@ pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<()
     if before_4_0 {
         require("spark.app.name", properties.get("spark.app.name").is_some_and(Option::is_some))?;
     }
-    check(properties, "spark.driver.supervise", "boolean", java::is_boolean)?;
-    check(properties, "spark.driver.cores", "numeric", java::is_double)?;
-    check(properties, "spark.cores.max", "numeric", java::is_double)?;
-    check(properties, "spark.driver.memory", "memory", java::is_memory)?;
-    check(properties, "spark.executor.memory", "memory", java::is_memory)?;
+    values(fields, version)?;
     if fields.main_class.is_none() {
         return Err(RequestError::NoMainClass);
     }
     Ok(())
+}
+
+/// The properties that Spark looks into, as far as they are there.
+pub(super) fn values(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
+    let Some(properties) = &fields.spark_properties else { return Ok(()) };
+    let is_memory = |text: &str| bytes(text, version).is_some();
+    check(properties, "spark.driver.supervise", "boolean", java::is_boolean)?;
+    check(properties, "spark.driver.cores", "numeric", java::is_double)?;
+    check(properties, "spark.cores.max", "numeric", java::is_double)?;
+    check(properties, "spark.driver.memory", "memory", is_memory)?;
+    check(properties, "spark.executor.memory", "memory", is_memory)
 }
 
 fn require(name: &str, present: bool) -> Result<(), RequestError> {
@@ -37,7 +44,7 @@ fn require(name: &str, present: bool) -> Result<(), RequestError> {
     Err(RequestError::invalid(format!("'{name}' is missing in message CreateSubmissionRequest.")))
 }
 
-fn check(properties: &Texts, key: &str, kind: &str, is_good: fn(&str) -> bool) -> Result<(), RequestError> {
+fn check(properties: &Texts, key: &str, kind: &str, is_good: impl Fn(&str) -> bool) -> Result<(), RequestError> {
     match properties.get(key).map(Option::as_deref) {
         Some(value) if !value.is_some_and(is_good) => {
             let value = value.unwrap_or("null");

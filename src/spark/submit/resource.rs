@@ -6,6 +6,7 @@ use crate::spark::{CreateSubmissionRequest, Refusal, conf::SparkConf};
 const FIELD: &str = "appResource";
 /// Spark's word for an application that is part of Spark itself.
 const INTERNAL: &str = "spark-internal";
+const JARS: &str = "spark.jars";
 
 /// Spark's `MainAppResource`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +25,22 @@ pub(super) fn given(request: &CreateSubmissionRequest) -> Result<&str, Refusal> 
     }
 }
 
+/// Whether the resource is one of Spark's own words, not a URI.
+pub(super) fn is_internal(resource: &str) -> bool {
+    resource == INTERNAL || is_shell(resource)
+}
+
+fn is_shell(resource: &str) -> bool {
+    matches!(resource, "spark-shell" | "pyspark-shell" | "sparkr-shell" | "connect-shell")
+}
+
 impl MainAppResource {
     pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<Self, Refusal> {
         let resource = given(request)?;
         if resource == INTERNAL {
             return Ok(Self::Java(None));
         }
-        if let "spark-shell" | "pyspark-shell" | "sparkr-shell" | "connect-shell" = resource {
+        if is_shell(resource) {
             return Err(Refusal::field(FIELD, "Cluster deploy mode is not applicable to Spark shells."));
         }
         uris::remote(FIELD, resource)?;
@@ -50,21 +60,38 @@ impl MainAppResource {
             Self::Python(_) => Ok("org.apache.spark.deploy.PythonRunner".to_owned()),
             Self::R(_) => Ok("org.apache.spark.deploy.RRunner".to_owned()),
             // spark-submit would read the jar's manifest. The jar can't be opened from here.
-            Self::Java(_) if requested.is_empty() => Err(Refusal::field(
-                "mainClass",
-                "Main class is missing, and the jar can't be opened from here. Please specify the class to run.",
-            )),
+            Self::Java(jar) if requested.is_empty() => {
+                let error = match jar.as_deref() {
+                    None => format!("File {INTERNAL} does not exist"),
+                    Some(jar) if jar.starts_with("local:") => "No FileSystem for scheme \"local\"".to_owned(),
+                    Some(_) => "the jar can't be opened from here".to_owned(),
+                };
+                let reason =
+                    format!("Failed to get main class in JAR with error '{error}'.  Please specify one with --class.");
+                Err(Refusal::field("mainClass", reason))
+            }
             Self::Java(_) => Ok(requested.to_owned()),
         }
     }
 
     /// Completes `spark.jars`: a JVM application's own jar is the last entry, and the key is there even when it is empty.
     /// A REST client of a standalone master has put the jar in already.
-    pub(super) fn complete_jars(&self, conf: &mut SparkConf) {
-        let Self::Java(jar) = self else { return };
-        let mut jars = conf.list("spark.jars");
+    ///
+    /// # Errors
+    /// Jars beside an R application: Spark looks into each for R packages, and can't open one that isn't a local file.
+    pub(super) fn complete_jars(&self, conf: &mut SparkConf) -> Result<(), Refusal> {
+        let jar = match self {
+            Self::Java(jar) => jar,
+            Self::R(_) if !conf.list(JARS).is_empty() => {
+                let reason = "URI scheme is not \"file\": Spark takes no jars from elsewhere for an R application.";
+                return Err(Refusal::property(JARS, reason));
+            }
+            Self::Python(_) | Self::R(_) => return Ok(()),
+        };
+        let mut jars = conf.list(JARS);
         jars.extend(jar.clone().filter(|jar| !jars.contains(jar)));
-        conf.set("spark.jars", jars.join(","));
+        conf.set(JARS, jars.join(","));
+        Ok(())
     }
 
     /// The word of `spark.kubernetes.resource.type`.

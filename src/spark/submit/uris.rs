@@ -7,17 +7,26 @@ const LISTS: [&str; 4] = ["spark.jars", "spark.files", "spark.archives", "spark.
 const UPLOAD_PATH: &str = "spark.kubernetes.file.upload.path";
 
 /// Checks the four lists and writes them as Spark does: trimmed entries, no empty ones, and `spark.submit.pyFiles`
-/// always present.
+/// always present. Globs are left to the driver, which expands them again in any case.
 pub(super) fn resolve_all(conf: &mut SparkConf) -> Result<(), Refusal> {
     conf.set_if_missing("spark.submit.pyFiles", String::new);
     for key in LISTS.into_iter().filter(|key| conf.contains(key)).collect::<Vec<_>>() {
         let entries = conf.list(key);
         for entry in &entries {
-            remote(&Refusal::property_field(key), entry).map_err(|refusal| explain_upload(conf, refusal))?;
+            entry_is_remote(&Refusal::property_field(key), entry).map_err(|refusal| explain_upload(conf, refusal))?;
         }
         conf.set(key, entries.join(","));
     }
     Ok(())
+}
+
+/// The value of an option such as `--jars` (`Utils.resolveURIs`): entries are *not* trimmed, blank ones dropped.
+pub(super) fn of_option(field: &str, list: &str) -> Result<String, Refusal> {
+    let entries: Vec<&str> = list.split(',').filter(|entry| !entry.trim().is_empty()).collect();
+    for entry in &entries {
+        entry_is_remote(field, entry)?;
+    }
+    Ok(entries.join(","))
 }
 
 /// Refuses what Spark calls local and resolvable: a URI without a scheme, or with `file`. To Spark, text that isn't a
@@ -26,7 +35,7 @@ pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
     let hint = match scheme(uri) {
         Some(scheme) if scheme.eq_ignore_ascii_case("file") => "",
         Some(_) if is_legal(uri) => return Ok(()),
-        Some(_) => " (To Spark it is not a URI: write a space as %20.)",
+        Some(_) => NOT_A_URI,
         None => "",
     };
     Err(Refusal::field(
@@ -38,9 +47,46 @@ pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
     ))
 }
 
-/// Whether `java.net.URI` would take all characters.
+const NOT_A_URI: &str = " (To Spark it is not a URI: write a space as %20.)";
+
+/// As [`remote`], for an entry of a list. There Spark looks for a local file of that name, by its first folder's name,
+/// and stumbles over the colon in it.
+fn entry_is_remote(field: &str, entry: &str) -> Result<(), Refusal> {
+    let folder = entry.split('/').next().unwrap_or(entry);
+    match folder.strip_suffix(':') {
+        Some(scheme_like) if !is_legal(entry) => {
+            let cause = match scheme(folder) {
+                Some(_) => format!("Expected scheme-specific part at index {}: {folder}", folder.len()),
+                None if scheme_like.starts_with(char::is_alphabetic) => return remote(field, entry),
+                None => format!("Illegal character in scheme name at index 0: {folder}"),
+            };
+            Err(Refusal::field(field, format!("`{entry}`: java.net.URISyntaxException: {cause}{NOT_A_URI}")))
+        }
+        _ => remote(field, entry),
+    }
+}
+
+/// Whether `java.net.URI` would take it: RFC 2396 with other letters than ASCII's.
 fn is_legal(uri: &str) -> bool {
-    uri.chars().all(|c| !c.is_whitespace() && !c.is_control() && !"\"<>\\^`{|}".contains(c))
+    let (rest, fragment) = uri.split_once('#').unwrap_or((uri, ""));
+    let after_scheme = rest.split_once(':').map_or("", |(_, after)| after);
+    let before_query = after_scheme.split('?').next().unwrap_or(after_scheme);
+    // Brackets may stand around an IPv6 address.
+    let path = match before_query.strip_prefix("//") {
+        Some(authority) => authority.find('/').map_or("", |at| &authority[at..]),
+        None => before_query,
+    };
+    let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"<>\\^`{|}".contains(c);
+    uri.chars().all(plain)
+        && !fragment.contains('#')
+        && !path.contains(['[', ']'])
+        && !matches!(after_scheme, "" | "//")
+        && escapes_are_whole(uri)
+}
+
+/// Every `%` is followed by two hexadecimal digits.
+fn escapes_are_whole(uri: &str) -> bool {
+    uri.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|b| b.is_ascii_hexdigit()))
 }
 
 /// With an upload path Spark would upload, so its sentence would mislead.
@@ -57,4 +103,31 @@ fn scheme(uri: &str) -> Option<&str> {
     let mut chars = scheme.chars();
     let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
     (begins && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))).then_some(scheme)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_java_takes_for_a_uri_is_remote() {
+        for good in
+            ["local:///a.jar", "https://h/a?x=[1]#f", "s3a://b/ä%20.jar", "hdfs://[::1]:8020/a", "local:/a/*.jar"]
+        {
+            assert_eq!(entry_is_remote("f", good), Ok(()), "{good}");
+        }
+        for (bad, sentence) in [
+            ("/a.jar", "Please specify"),
+            ("file:///a.jar", "Please specify"),
+            ("a b.jar", "Please specify"),
+            ("local:///a b.jar", "Expected scheme-specific part at index 6: local:"),
+            ("local:///a%zz.jar", "Expected scheme-specific part at index 6: local:"),
+            ("local:///a#b#c", "Expected scheme-specific part at index 6: local:"),
+            ("https://", "Expected scheme-specific part at index 6: https:"),
+            (" local:///a.jar", "Illegal character in scheme name at index 0:  local:"),
+        ] {
+            let refusal = entry_is_remote("f", bad).unwrap_err();
+            assert!(refusal.reason.contains(sentence), "{bad}: {refusal}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The checks of `SparkSubmitArguments` and `SparkSubmit`, with their texts.
 
+use super::command_line;
 use crate::spark::{
     CreateSubmissionRequest, Refusal, SparkVersion,
     conf::{SparkConf, bytes},
@@ -28,20 +29,27 @@ pub(super) fn no_nul(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
+pub(super) const TOTAL_EXECUTOR_CORES: &str = "Total executor cores must be a positive number";
+
 /// Memory, cores and instances must be positive numbers.
-pub(super) fn sizes(conf: &SparkConf) -> Result<(), Refusal> {
-    let memory = |text: &str| bytes(text).is_some_and(|bytes| bytes > 0);
-    let count = |text: &str| text.parse::<i32>().is_ok_and(|count| count > 0);
+pub(super) fn sizes(conf: &SparkConf, version: SparkVersion) -> Result<(), Refusal> {
+    let memory = |text: &str| bytes(text, version).is_some_and(|bytes| bytes > 0);
     positive(conf, "spark.driver.memory", memory, "Driver memory must be a positive number")?;
     positive(conf, "spark.executor.memory", memory, "Executor memory must be a positive number")?;
-    positive(conf, "spark.driver.cores", count, "Driver cores must be a positive number")?;
-    positive(conf, "spark.executor.cores", count, "Executor cores must be a positive number")?;
+    positive(conf, "spark.driver.cores", is_count, "Driver cores must be a positive number")?;
+    positive(conf, "spark.executor.cores", is_count, "Executor cores must be a positive number")?;
+    // For standalone clusters, but looked at all the same.
+    positive(conf, "spark.cores.max", is_count, TOTAL_EXECUTOR_CORES)?;
     // Read leniently here: any other word than `true` is for the driver to refuse.
     let dynamic = conf.get("spark.dynamicAllocation.enabled").is_some_and(|word| word.eq_ignore_ascii_case("true"));
     if !dynamic {
-        positive(conf, "spark.executor.instances", count, "Number of executors must be a positive number")?;
+        positive(conf, "spark.executor.instances", is_count, "Number of executors must be a positive number")?;
     }
     Ok(())
+}
+
+pub(super) fn is_count(text: &str) -> bool {
+    text.parse::<i32>().is_ok_and(|count| count > 0)
 }
 
 fn positive(conf: &SparkConf, key: &str, passes: impl Fn(&str) -> bool, otherwise: &str) -> Result<(), Refusal> {
@@ -51,10 +59,41 @@ fn positive(conf: &SparkConf, key: &str, passes: impl Fn(&str) -> bool, otherwis
     }
 }
 
-/// Classes that spark-submit doesn't run in cluster mode, and the one whose arguments would be a command line.
-pub(super) fn runs_in_cluster(main_class: &str, version: SparkVersion) -> Result<(), Refusal> {
+/// Coordinates that can't be resolved by anybody (`MavenUtils.extractMavenCoordinates`). Spark resolves them at the
+/// submitter too; here only the driver does.
+pub(super) fn packages(conf: &SparkConf) -> Result<(), Refusal> {
+    let key = "spark.jars.packages";
+    let Some(packages) = conf.get(key).filter(|packages| !packages.trim().is_empty()) else { return Ok(()) };
+    for package in packages.split(',') {
+        let parts: Vec<&str> = package.trim_end_matches([':', '/']).split([':', '/']).collect();
+        if parts.len() != 3 {
+            let form = "Provided Maven Coordinates must be in the form 'groupId:artifactId:version'.";
+            return Err(Refusal::property(key, format!("{form} The coordinate provided is: {package}")));
+        }
+        for (name, part) in ["groupId", "artifactId", "version"].into_iter().zip(parts) {
+            if part.trim().is_empty() {
+                let reason = format!("The {name} cannot be null or be whitespace. The {name} provided is: {part}");
+                return Err(Refusal::property(key, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Spark Connect's client has no cluster of its own.
+pub(super) fn not_remote(conf: &SparkConf) -> Result<(), Refusal> {
+    match conf.contains("spark.remote") {
+        true => Err(Refusal::property("spark.remote", "Remote cannot be specified with master and/or deploy mode.")),
+        false => Ok(()),
+    }
+}
+
+/// Classes that spark-submit doesn't run in cluster mode; `field` names the class.
+pub(super) fn runs_in_cluster(field: &str, main_class: &str, version: SparkVersion) -> Result<(), Refusal> {
     let reason = match main_class {
-        "org.apache.spark.repl.Main" => "Cluster deploy mode is not applicable to Spark shells.",
+        "org.apache.spark.repl.Main" | "org.apache.spark.sql.application.ConnectRepl" => {
+            "Cluster deploy mode is not applicable to Spark shells."
+        }
         "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver" => {
             "Cluster deploy mode is not applicable to Spark SQL shell."
         }
@@ -67,13 +106,12 @@ pub(super) fn runs_in_cluster(main_class: &str, version: SparkVersion) -> Result
         "org.apache.spark.sql.connect.service.SparkConnectServer" => {
             "Cluster deploy mode is not applicable to Spark Connect server."
         }
-        "org.apache.spark.deploy.SparkSubmit" => {
-            "A spark-submit command line in appArgs is not understood yet. Post the application itself: the .py, .R or \
-             jar as appResource, its arguments as appArgs, and options as sparkProperties."
+        command_line::CLASS => {
+            "A driver that runs spark-submit again would wait inside the cluster for nothing: name the application's class."
         }
         _ => return Ok(()),
     };
-    Err(Refusal::field("mainClass", reason))
+    Err(Refusal::field(field, reason))
 }
 
 /// An empty namespace names none; Spark's Kubernetes client then refuses to send anything.
@@ -92,16 +130,4 @@ pub(super) fn identity(conf: &SparkConf, proxy_user: Option<&str>) -> Result<(),
         return Err(Refusal::field("proxyUser", "Only one of --proxy-user or --principal can be provided."));
     }
     Ok(())
-}
-
-/// Pod templates in the request are read by no step yet.
-pub(super) fn templates(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
-    let given = [
-        ("driverPodTemplate", request.driver_pod_template.is_some()),
-        ("executorPodTemplate", request.executor_pod_template.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((field, _)) => Err(Refusal::field(field, "Pod templates are not supported yet. Leave the field out.")),
-        None => Ok(()),
-    }
 }

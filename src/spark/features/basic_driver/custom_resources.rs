@@ -22,8 +22,11 @@ pub(super) fn limits(conf: &DriverConf<'_>) -> Result<BTreeMap<String, Quantity>
     let mut limits = BTreeMap::new();
     for name in names {
         let key = format!("{PREFIX}{name}.amount");
-        let amount =
-            conf.int(&key)?.ok_or_else(|| Refusal::property(&key, format!("You must specify an amount for {name}")))?;
+        let amount: i32 = match conf.get(&key) {
+            // Not a typed entry of Spark's, hence no blanks and other words.
+            Some(text) => text.parse().map_err(|_| Refusal::property(&key, unreadable(text)))?,
+            None => return Err(Refusal::property(&key, format!("You must specify an amount for {name}"))),
+        };
         if amount > 0 {
             let vendor = keys.get(&format!("{name}.vendor")).ok_or_else(|| {
                 let reason = format!("Resource: {name} was requested, but vendor was not specified.");
@@ -33,4 +36,8 @@ pub(super) fn limits(conf: &DriverConf<'_>) -> Result<BTreeMap<String, Quantity>
         }
     }
     Ok(limits)
+}
+
+fn unreadable(text: &str) -> String {
+    format!("For input string: \"{text}\". An amount is a whole number.")
 }

@@ -19,24 +19,6 @@ pub(super) fn is_double(text: &str) -> bool {
         && number.parse::<f64>().is_ok()
 }
 
-/// `JavaUtils.byteStringAsBytes`: digits and an optional unit, nothing between; the bytes must fit a long.
-pub(super) fn is_memory(text: &str) -> bool {
-    let text = text.to_lowercase();
-    let text = text.trim_matches(|c| c <= ' ');
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        "p" | "pb" | "pib" => 50,
-        _ => return false,
-    };
-    number.parse::<i64>().is_ok_and(|number| number.checked_mul(1_i64 << shift).is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,16 +30,6 @@ mod tests {
         }
         for bad in ["", " ", "nan", "inf", "infinity", "1_0", "two", ".", "e1", "--1", "d", "1 2"] {
             assert!(!is_double(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn memory_as_spark_reads_it() {
-        for good in ["1", "512m", "512MB", " 1G ", "1kib", "8191pb", "9223372036854775807"] {
-            assert!(is_memory(good), "{good}");
-        }
-        for bad in ["", "g", "1.5g", "1 g", "-1g", "8192pb", "99999999999999999999", "1x", "1gg", "lots"] {
-            assert!(!is_memory(bad), "{bad}");
         }
     }
 }

@@ -1,0 +1,69 @@
+//! What a submitter has on its disk besides the request: named defaults, templates, configuration. Clients of a gateway
+//! have no such disk, so its operator gives a directory. `docs/submitter.md` describes it.
+
+mod read;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+
+use crate::spark::{CreateSubmissionRequest, Refusal, SubmitterFiles};
+pub use read::SubmitterError;
+
+/// The property by which a request chooses among the named defaults. It is not Spark's, and the driver never sees it.
+const DEFAULTS: &str = "spark.sparkgate.defaults";
+
+type Properties = BTreeMap<String, String>;
+type Files = BTreeMap<String, ByteString>;
+
+/// A submitter's directory, read into memory at start.
+#[derive(Debug, Clone, Default)]
+pub struct Submitter {
+    /// Named `spark-defaults.conf` files, by their names without `.conf`.
+    defaults: BTreeMap<String, Properties>,
+    /// Files that a property can name.
+    files: Files,
+    spark_conf: Files,
+    hadoop_conf: Option<Files>,
+}
+
+impl Submitter {
+    /// The properties of a request with the defaults that it chooses, and below them `lowest`, which apply to every
+    /// request (and may choose for those that don't). Of the names in a list the later one wins.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a name that isn't there.
+    pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Properties, Refusal> {
+        let chosen = own.remove(DEFAULTS).or_else(|| lowest.get(DEFAULTS).cloned()).unwrap_or_default();
+        let mut properties = lowest.clone();
+        properties.remove(DEFAULTS);
+        for name in chosen.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let named = self.defaults.get(name).ok_or_else(|| self.no_such_defaults(name))?;
+            properties.extend(named.clone());
+        }
+        properties.extend(own);
+        Ok(properties)
+    }
+
+    fn no_such_defaults(&self, name: &str) -> Refusal {
+        let names: Vec<&str> = self.defaults.keys().map(String::as_str).collect();
+        let there_are = match names.as_slice() {
+            [] => "it has none".to_owned(),
+            names => format!("it has {}", names.join(", ")),
+        };
+        Refusal::property(DEFAULTS, format!("`{name}` is not among the defaults of this gateway: {there_are}"))
+    }
+
+    /// The files that this submission uses: both configurations, and what its properties name.
+    pub(super) fn files_for(&self, request: &CreateSubmissionRequest) -> SubmitterFiles {
+        let named = |value| self.files.get_key_value(value).map(|(name, file)| (name.clone(), file.clone()));
+        SubmitterFiles {
+            spark_conf_dir: self.spark_conf.clone(),
+            hadoop_conf_dir: self.hadoop_conf.clone(),
+            named: request.spark_properties.values().filter_map(named).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! `VolcanoFeatureStep` (4.2+): the driver's place in a queue of Volcano, the batch scheduler. Which scheduler is asked
+//! is another property (`spark.kubernetes.scheduler.name`).
+
+mod template;
+
+use std::str;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value};
+
+use super::{FeatureStep, object_meta};
+use crate::spark::{
+    Refusal,
+    driver::{DriverConf, Object, PodGroup, SparkPod},
+    yaml,
+};
+
+const ANNOTATION: &str = "scheduling.k8s.io/group-name";
+const TEMPLATE_FILE: &str = "spark.kubernetes.scheduler.volcano.podGroupTemplateFile";
+const TEMPLATE_JSON: &str = "spark.kubernetes.scheduler.volcano.podGroupTemplateJson";
+
+pub(super) struct Volcano {
+    name: String,
+    group: PodGroup,
+}
+
+impl Volcano {
+    pub(super) fn new(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
+        let name = format!("{}-podgroup", conf.names.app_id);
+        let mut group = match template(conf)? {
+            Some((key, template)) => template::pod_group(template).map_err(|reason| Refusal::property(key, reason))?,
+            None => PodGroup::new(ObjectMeta::default(), Map::new()),
+        };
+        let own = object_meta(conf, &name);
+        group.metadata.name = own.name;
+        group.metadata.namespace = own.namespace;
+        Ok(Self { name, group })
+    }
+}
+
+impl FeatureStep for Volcano {
+    fn configure_pod(&self, pod: &mut SparkPod) {
+        let annotations = pod.pod.metadata.annotations.get_or_insert_default();
+        annotations.insert(ANNOTATION.to_owned(), self.name.clone());
+    }
+
+    fn additional_pre_resources(&self) -> Vec<Object> {
+        vec![Object::PodGroup(self.group.clone())]
+    }
+}
+
+/// The template, with the property that gives it: the one of a file comes first. Both are read as YAML or JSON.
+fn template(conf: &DriverConf<'_>) -> Result<Option<(&'static str, Value)>, Refusal> {
+    let (key, text) = match file(conf)? {
+        Some(text) => (TEMPLATE_FILE, text),
+        None => match conf.get(TEMPLATE_JSON) {
+            Some(text) => (TEMPLATE_JSON, text),
+            None => return Ok(None),
+        },
+    };
+    let template = yaml::parse(text)
+        .map_err(|error| Refusal::property(key, format!("The template of the PodGroup can't be read: {error}.")))?;
+    Ok(Some((key, template)))
+}
+
+fn file<'a>(conf: &DriverConf<'a>) -> Result<Option<&'a str>, Refusal> {
+    let found = conf.submitter_file(TEMPLATE_FILE).map_err(|mut refusal| {
+        refusal.reason = format!("{} Or send the template itself as {TEMPLATE_JSON}.", refusal.reason);
+        refusal
+    })?;
+    let Some((name, content)) = found else { return Ok(None) };
+    let not_text = |_| Refusal::property(TEMPLATE_FILE, format!("The file `{name}` is not UTF-8 text."));
+    str::from_utf8(&content.0).map(Some).map_err(not_text)
+}

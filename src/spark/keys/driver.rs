@@ -1,0 +1,107 @@
+//! Keys that shape the driver's pod and what stands beside it.
+
+use super::{Key, client, read, shapes};
+
+pub(super) const KEYS: [Key; 45] = [
+    shapes("spark.kubernetes.namespace", "2.3.0", "the namespace of everything; one that this gateway serves"),
+    shapes("spark.kubernetes.container.image", "2.3.0", "the image; since 4.1 {{SPARK_VERSION}} in it is filled in"),
+    shapes("spark.kubernetes.driver.container.image", "2.3.0", "an image for the driver alone"),
+    shapes("spark.kubernetes.container.image.pullPolicy", "2.3.0", "Always, Never or IfNotPresent"),
+    shapes("spark.kubernetes.container.image.pullSecrets", "2.4.0", "Secrets to pull images with, a list"),
+    shapes("spark.kubernetes.driver.pod.name", "2.3.0", "a name for the pod instead of a generated one"),
+    client(
+        "spark.kubernetes.driver.resourceNamePrefix",
+        "3.0.0",
+        "for tests of Spark itself; without effect elsewhere",
+    ),
+    shapes("spark.kubernetes.driver.request.cores", "3.0.0", "the request for CPU; otherwise spark.driver.cores"),
+    shapes("spark.kubernetes.driver.limit.cores", "2.3.0", "the limit for CPU; otherwise there is none"),
+    shapes("spark.kubernetes.memoryOverheadFactor", "2.4.0", "the part of the heap to add for what isn't heap"),
+    shapes("spark.kubernetes.scheduler.name", "3.3.0", "the scheduler of driver and executors"),
+    shapes("spark.kubernetes.driver.scheduler.name", "3.3.0", "the scheduler of the driver alone"),
+    shapes(
+        "spark.kubernetes.driver.podTemplateFile",
+        "3.0.0",
+        "a pod to begin with: the name of a file of the operator's",
+    ),
+    shapes(
+        "spark.kubernetes.driver.podTemplateContainerName",
+        "3.0.0",
+        "which container of the template is the driver",
+    ),
+    shapes("spark.kubernetes.driver.pod.excludedFeatureSteps", "4.1.0", "steps to leave out, by Spark's class names"),
+    shapes(
+        "spark.kubernetes.driver.pod.featureSteps",
+        "3.2.0",
+        "steps to add: Spark's VolcanoFeatureStep (4.2+); other classes can't be loaded and are refused",
+    ),
+    shapes("spark.kubernetes.scheduler.volcano.podGroupTemplateFile", "3.3.0", "Volcano's PodGroup, by a file's name"),
+    shapes("spark.kubernetes.scheduler.volcano.podGroupTemplateJson", "3.3.0", "Volcano's PodGroup as JSON text"),
+    shapes(
+        "spark.kubernetes.securityContext.allowPrivilegeEscalation",
+        "4.3.0",
+        "whether processes may gain rights; no, unless set",
+    ),
+    shapes(
+        "spark.kubernetes.driver.securityContext.allowPrivilegeEscalation",
+        "4.3.0",
+        "the same for the driver alone",
+    ),
+    shapes(
+        "spark.kubernetes.driver.service.ipFamilyPolicy",
+        "3.4.0",
+        "SingleStack, PreferDualStack or RequireDualStack",
+    ),
+    shapes("spark.kubernetes.driver.service.ipFamilies", "3.4.0", "IPv4, IPv6, or both in the order to prefer"),
+    shapes(
+        "spark.kubernetes.driver.service.publishNotReadyAddresses",
+        "4.3.0",
+        "whether the driver has a DNS name before it is ready",
+    ),
+    read(
+        "spark.kubernetes.driver.service.deleteOnTermination",
+        "3.2.0",
+        "whether the driver deletes its Service at its end",
+    ),
+    shapes("spark.kubernetes.local.dirs.tmpfs", "3.0.0", "whether local directories live in memory"),
+    shapes("spark.kubernetes.configMap.maxSize", "3.1.0", "how much of the submitter's spark-conf is shipped"),
+    shapes(
+        "spark.kubernetes.legacy.useReadWriteOnceAccessMode",
+        "3.4.3",
+        "claims with ReadWriteOnce instead of ReadWriteOncePod",
+    ),
+    shapes("spark.kubernetes.authenticate.driver.serviceAccountName", "2.3.0", "the account that the driver runs as"),
+    shapes("spark.kubernetes.hadoop.configMapName", "3.0.0", "a ConfigMap there is, with the files of HADOOP_CONF_DIR"),
+    shapes("spark.kubernetes.kerberos.krb5.path", "3.0.0", "a krb5.conf to ship: the name of a file of the operator's"),
+    shapes("spark.kubernetes.kerberos.krb5.configMapName", "3.0.0", "a ConfigMap there is, with krb5.conf"),
+    shapes("spark.kubernetes.kerberos.tokenSecret.name", "3.0.0", "a Secret there is, with delegation tokens"),
+    shapes("spark.kubernetes.kerberos.tokenSecret.itemKey", "3.0.0", "the tokens' key in that Secret"),
+    shapes(
+        "spark.kubernetes.executor.podTemplateFile",
+        "3.0.0",
+        "a pod for executors to begin with, shipped to the driver",
+    ),
+    read("spark.kubernetes.resource.type", "2.4.1", "java, python or r: set here, whatever a request says"),
+    read("spark.kubernetes.submitInDriver", "2.4.0", "tells the driver that it is one: set here"),
+    read(
+        "spark.kubernetes.driver.master",
+        "3.0.0",
+        "where the driver finds the API, or local[…] for no executors at all",
+    ),
+    read("spark.kubernetes.driver.connectionTimeout", "3.0.0", "milliseconds for the driver to connect to the API"),
+    read("spark.kubernetes.driver.requestTimeout", "3.0.0", "milliseconds for a request of the driver to the API"),
+    read("spark.kubernetes.driver.annotateExitException", "4.1.0", "whether an exception becomes the pod's annotation"),
+    read("spark.kubernetes.driver.ownPersistentVolumeClaim", "3.2.0", "whether the driver owns its executors' claims"),
+    read(
+        "spark.kubernetes.driver.reusePersistentVolumeClaim",
+        "3.2.0",
+        "whether claims of dead executors are used again",
+    ),
+    read("spark.kubernetes.driver.waitToReusePersistentVolumeClaim", "3.4.0", "whether to wait for such a claim"),
+    read("spark.kubernetes.setSubmitTimeInDriver", "3.0.0", "whether spark.app.submitTime is the driver's own start"),
+    read(
+        "spark.kubernetes.jars.avoidDownloadSchemes",
+        "4.0.0",
+        "jars that the driver doesn't download, by their scheme",
+    ),
+];

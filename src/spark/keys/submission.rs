@@ -1,0 +1,31 @@
+//! Keys that tell spark-submit how to submit.
+
+use super::{Key, client, read};
+
+pub(super) const KEYS: [Key; 13] = [
+    read("spark.master", "0.9.0", "k8s://…; whatever else it names, the driver finds its cluster by itself"),
+    read("spark.submit.deployMode", "1.5.0", "always cluster"),
+    client("spark.kubernetes.context", "3.0.0", "a context of the kubeconfig; see --context of the gateway"),
+    client(
+        "spark.kubernetes.file.upload.path",
+        "3.0.0",
+        "where to upload files of the client's; nothing is uploaded here",
+    ),
+    client("spark.kubernetes.report.interval", "2.3.0", "how often the driver's state is logged"),
+    client("spark.kubernetes.submission.waitAppCompletion", "2.3.0", "whether to wait for the end; ask for the status"),
+    client("spark.kubernetes.submission.connectionTimeout", "3.0.0", "milliseconds to connect to the API"),
+    client("spark.kubernetes.submission.requestTimeout", "3.0.0", "milliseconds for a request to the API"),
+    client("spark.kubernetes.appKillPodDeletionGracePeriod", "3.0.0", "seconds that --kill gives the driver"),
+    client("spark.kubernetes.pyspark.pythonVersion", "2.4.0", "without effect since 3.1, gone in 4.1"),
+    client(
+        "spark.submit.proxyUser.allowCustomClasspathInClusterMode",
+        "3.4.0",
+        "whether spark-submit itself loads packages for a proxy user",
+    ),
+    client("spark.home", "0.5.0", "where spark-submit finds its conf directory; see docs/submitter.md"),
+    client(
+        "spark.sparkgate.defaults",
+        "-",
+        "Sparkgate's own: names of defaults to use (docs/submitter.md); not handed on",
+    ),
+];

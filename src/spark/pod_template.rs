@@ -1,0 +1,106 @@
+//! The driver's pod template: what the driver pod is before the feature steps (`KubernetesUtils.loadPodFromTemplate`).
+
+mod fault;
+mod reader;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Refusal,
+    driver::{DriverConf, SparkPod},
+    yaml,
+};
+use reader::Reader;
+
+/// The request's own field, for a template that travels inline.
+const FIELD: &str = "driverPodTemplate";
+const KEY: &str = "spark.kubernetes.driver.podTemplateFile";
+/// Spark's sentence for every fault of a template.
+const SENTENCE: &str = "Could not load pod from template file.";
+
+/// The pod to begin with: empty where there is no template.
+///
+/// # Errors
+/// A [`Refusal`] for a template that Spark couldn't load, and, unlike Spark, for one with unknown fields (the API server
+/// would drop them) or without any container.
+pub(super) fn load(conf: &DriverConf<'_>) -> Result<SparkPod, Refusal> {
+    let Some((field, template)) = template(conf)? else { return Ok(SparkPod::default()) };
+    let pod = pod(template).map_err(|reason| Refusal::field(field, format!("{SENTENCE} {reason}")))?;
+    Ok(select_container(pod, conf.get("spark.kubernetes.driver.podTemplateContainerName")))
+}
+
+/// The template's values, with the field of the request that gave them.
+fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
+    let (field, text) = match &conf.app.driver_pod_template {
+        Some(Value::String(text)) => (FIELD.to_owned(), text.as_str()),
+        Some(template) => return Ok(Some((FIELD.to_owned(), template.clone()))),
+        None => match file(conf, KEY, FIELD) {
+            Ok(Some(text)) => (Refusal::property_field(KEY), text),
+            Ok(None) => return Ok(None),
+            Err(refusal) => return Err(Refusal { reason: format!("{SENTENCE} {}", refusal.reason), ..refusal }),
+        },
+    };
+    match yaml::parse(text) {
+        Ok(template) => Ok(Some((field, template))),
+        Err(error) => Err(Refusal::field(field, format!("{SENTENCE} {error}"))),
+    }
+}
+
+/// The text of a template that a property names. Only the operator's files have names.
+pub(super) fn file<'a>(conf: &'a DriverConf<'_>, key: &str, field: &str) -> Result<Option<&'a str>, Refusal> {
+    let file = conf.submitter_file(key).map_err(|mut refusal| {
+        refusal.reason += &format!(" Or send the template itself as {field}.");
+        refusal
+    })?;
+    let text = |(name, file): (&str, &'a k8s_openapi::ByteString)| {
+        std::str::from_utf8(&file.0)
+            .map_err(|_| Refusal::property(key, format!("The file `{name}` is not UTF-8 text.")))
+    };
+    file.map(text).transpose()
+}
+
+/// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
+fn pod(mut template: Value) -> Result<Pod, String> {
+    let Some(fields) = template.as_object_mut() else {
+        return Err("A template is a map with a `spec`, as for `kubectl create -f`.".to_owned());
+    };
+    fields.remove("apiVersion");
+    match fields.remove("kind") {
+        None | Some(Value::Null) => {}
+        Some(kind) if kind == "Pod" => {}
+        Some(kind) => return Err(format!("Its kind is {kind}, and must be Pod.")),
+    }
+    let pod = read::<Pod>(&template).map_err(|fault| format!("{fault}."))?;
+    match &pod.spec {
+        None => Err("It has no `spec`.".to_owned()),
+        Some(spec) if spec.containers.is_empty() => {
+            Err("It has no container. Give one at least, if only with a name: it becomes the driver's.".to_owned())
+        }
+        Some(_) => Ok(pod),
+    }
+}
+
+/// Reads a value as one of Kubernetes' types, with the conversions that Spark's reader makes.
+///
+/// # Errors
+/// The path of a field that doesn't fit, and why.
+pub(super) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
+    T::deserialize(Reader::new(value)).map_err(|fault| fault.to_string())
+}
+
+/// Takes the driver's container out of the pod: the one so named, if there is exactly one, or else the first.
+fn select_container(mut pod: Pod, name: Option<&str>) -> SparkPod {
+    let containers = &mut pod.spec.get_or_insert_default().containers;
+    let named = |container: &Container| name == Some(container.name.as_str());
+    let chosen = match containers.iter().filter(|container| named(container)).count() {
+        1 => containers.iter().position(named).unwrap_or(0),
+        _ => 0,
+    };
+    let container = if containers.is_empty() { Container::default() } else { containers.remove(chosen) };
+    SparkPod { pod, container }
+}
+
+#[cfg(test)]
+mod tests;

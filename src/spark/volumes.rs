@@ -1,0 +1,125 @@
+//! `spark.kubernetes.{driver,executor}.volumes.<type>.<name>.*`: what a driver or an executor mounts
+//! (`KubernetesVolumeUtils`).
+
+mod options;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Refusal, SparkVersion, conf::SparkConf};
+use options::VolumeOptions;
+
+pub(crate) const DRIVER_PREFIX: &str = "spark.kubernetes.driver.volumes.";
+const EXECUTOR_PREFIX: &str = "spark.kubernetes.executor.volumes.";
+
+/// Spark's `KubernetesVolumeSpec`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct VolumeSpec {
+    pub(crate) name: String,
+    pub(crate) mount_path: String,
+    /// Empty for the whole volume.
+    pub(crate) sub_path: String,
+    /// `None` before 4.0, which didn't know it.
+    pub(crate) sub_path_expr: Option<String>,
+    pub(crate) read_only: bool,
+    pub(crate) source: VolumeSource,
+}
+
+/// What a volume is, by the `<type>` of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum VolumeSource {
+    HostPath { path: String, kind: String },
+    EmptyDir { medium: String, size_limit: Option<String> },
+    Nfs { server: String, path: String },
+    PersistentVolumeClaim(Claim),
+}
+
+/// A claim to mount, and how to make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// Its name, in which `OnDemand` stands for one that Spark makes up.
+    pub(crate) name: String,
+    pub(crate) storage_class: Option<String>,
+    pub(crate) size_limit: Option<String>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+/// The volumes under a prefix, by type and name. Spark's order is that of a hash set, so nothing can depend on it.
+///
+/// # Errors
+/// A [`Refusal`] in Spark's words, at the key that is missing or wrong.
+pub(crate) fn parse(conf: &SparkConf, version: SparkVersion, prefix: &str) -> Result<Vec<VolumeSpec>, Refusal> {
+    let entries = conf.with_prefix(prefix);
+    // A key names its volume by two parts. Java's `split`, here too, drops empty parts at the end.
+    let volumes: BTreeSet<(&str, &str)> = entries
+        .keys()
+        .filter_map(|key| {
+            let mut parts = key.trim_end_matches('.').split('.');
+            Some((parts.next()?, parts.next()?))
+        })
+        .collect();
+    let options = |(kind, name)| VolumeOptions::new(&entries, version, prefix, kind, name);
+    volumes.into_iter().map(|volume| spec(&options(volume))).collect()
+}
+
+/// Spark reads the executors' volumes before it makes a driver, so that their faults show at once.
+///
+/// # Errors
+/// As for [`parse`].
+pub(crate) fn check_executors(conf: &SparkConf, version: SparkVersion) -> Result<(), Refusal> {
+    parse(conf, version, EXECUTOR_PREFIX).map(drop)
+}
+
+fn spec(options: &VolumeOptions<'_>) -> Result<VolumeSpec, Refusal> {
+    let knows_expressions = options.version >= SparkVersion::V4_0;
+    let (sub_path, sub_path_expr) = (options.get("mount.subPath"), options.get("mount.subPathExpr"));
+    if knows_expressions && sub_path.is_some() && sub_path_expr.is_some() {
+        let keys = ["mount.subPath", "mount.subPathExpr"].map(|key| options.short_key(key)).join(", ");
+        return Err(
+            options.refusal("mount.subPathExpr", format!("These config options are mutually exclusive: {keys}"))
+        );
+    }
+    let mount_path = options
+        .get("mount.path")
+        .ok_or_else(|| options.refusal("mount.path", format!("key not found: {}", options.short_key("mount.path"))))?;
+    Ok(VolumeSpec {
+        name: options.name.to_owned(),
+        mount_path: mount_path.to_owned(),
+        sub_path: sub_path.unwrap_or_default().to_owned(),
+        sub_path_expr: knows_expressions.then(|| sub_path_expr.unwrap_or_default().to_owned()),
+        read_only: options.boolean("mount.readOnly")?,
+        source: source(options)?,
+    })
+}
+
+fn source(options: &VolumeOptions<'_>) -> Result<VolumeSource, Refusal> {
+    let later_than_3_5 = options.version >= SparkVersion::V4_0;
+    match options.kind {
+        "hostPath" => Ok(VolumeSource::HostPath {
+            path: options.required("options.path")?,
+            kind: options.get("options.type").filter(|_| later_than_3_5).unwrap_or_default().to_owned(),
+        }),
+        "emptyDir" => Ok(VolumeSource::EmptyDir {
+            medium: options.get("options.medium").unwrap_or_default().to_owned(),
+            size_limit: options.size_limit()?,
+        }),
+        "nfs" => Ok(VolumeSource::Nfs {
+            path: options.required("options.path")?,
+            server: options.required("options.server")?,
+        }),
+        "persistentVolumeClaim" => Ok(VolumeSource::PersistentVolumeClaim(Claim {
+            name: options.required("options.claimName")?,
+            storage_class: options.get("options.storageClass").map(str::to_owned),
+            size_limit: options.size_limit()?,
+            labels: if later_than_3_5 { options.family("label.") } else { BTreeMap::new() },
+            annotations: if later_than_3_5 { options.family("annotation.") } else { BTreeMap::new() },
+        })),
+        kind => Err(options.refusal(
+            "mount.path",
+            format!(
+                "Kubernetes Volume type `{kind}` is not supported. The types are hostPath, emptyDir, nfs and \
+                 persistentVolumeClaim."
+            ),
+        )),
+    }
+}

@@ -1,0 +1,60 @@
+//! What the operator's directory gives to a submission, from the request to the pod.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use serde_json::Value;
+use sparkgate::service::Submitter;
+use sqlx::PgPool;
+
+use crate::world::World;
+
+fn submitter(files: &[(&str, &str)]) -> Submitter {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    Submitter::read(dir.path()).unwrap()
+}
+
+#[sqlx::test]
+async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
+    let world = World::new(pool.clone()).await;
+    let defaults = "spark.kubernetes.driver.label.team data\nspark.driver.cores 3\nspark.executor.memory 3g\n";
+    let files = [("defaults/data.conf", defaults), ("files/a.txt", "a"), ("files/b.txt", "b")];
+    let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files));
+    let mut request = world.request(&[("spark.sparkgate.defaults", "data"), ("spark.file", "a.txt")]);
+    request.main_class = "org.apache.spark.deploy.SparkSubmit".to_owned();
+    request.app_resource = String::new();
+    request.app_args =
+        ["--name", "From a line", "--driver-cores", "2", "local:///opt/pi.py", "10"].map(str::to_owned).to_vec();
+    world.gateway.create(request).await.unwrap();
+    // What was chosen is fixed with the row: a gateway that has another directory by now makes the same driver.
+    World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).gateway.work().await.unwrap();
+
+    let pod = world.driver().await;
+    let labels = pod.metadata.labels.unwrap();
+    assert_eq!((labels["team"].as_str(), labels["spark-app-name"].as_str()), ("data", "from-a-line"));
+    let container = &pod.spec.unwrap().containers[0];
+    assert_eq!(container.args.as_ref().unwrap()[5..], ["local:///opt/pi.py", "10"]);
+    assert_eq!(container.resources.as_ref().unwrap().requests.as_ref().unwrap()["cpu"].0, "2");
+
+    let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
+    let properties = maps.iter().find_map(|map| map.data.as_ref()?.get("spark.properties")).unwrap();
+    assert!(properties.contains("\nspark.executor.memory=3g\n") && !properties.contains("sparkgate.defaults"));
+    let kept: Value =
+        sqlx::query_scalar("SELECT submitter_files FROM submissions").fetch_one(&world.pool).await.unwrap();
+    assert_eq!(
+        kept["named"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["a.txt"],
+        "and nothing else of the files"
+    );
+}
+
+#[sqlx::test]
+async fn defaults_that_are_not_there_are_refused(pool: PgPool) {
+    let world = World::new(pool).await;
+    let refusal = world.refusal(&[("spark.sparkgate.defaults", "gpu")]).await;
+    assert!(refusal.contains("spark.sparkgate.defaults") && refusal.contains("`gpu`"), "{refusal}");
+}

@@ -1,0 +1,55 @@
+//! `docs/properties.md` says what the table in the code says. `make properties` writes it.
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+use std::{fmt::Write, fs, path::Path};
+
+use sparkgate::spark::keys::{Effect, KEYS, Key};
+
+const HEAD: &str = "\
+# Spark's properties here
+
+What becomes of the properties that Spark reads for a driver on Kubernetes. The **driver** column says what they do:
+
+- **shaped**: they decide what the driver's pod and the objects beside it look like;
+- **reads**: they are the driver process's to read, and reach it as they are;
+- **–**: they tell `spark-submit` how to submit, which is the gateway's business; they change nothing;
+- **refused**: no driver is made of a request that has them.
+
+A `*` stands for a name. *Since* is the Spark release that brought the property: an older one hands it on like any other
+text. Properties that aren't here reach the driver as they are, if they begin with `spark.`. A *file's name* is the name
+of a file that the operator gave ([submitter.md](submitter.md)); a path of the client's is refused.
+
+<!-- Written by `make properties` from src/spark/keys. -->
+";
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for section in KEYS {
+        write!(page, "\n## {}\n\n| property | since | driver | |\n|---|---|---|---|\n", section.title).unwrap();
+        for row in section.keys {
+            writeln!(page, "{}", line(row)).unwrap();
+        }
+    }
+    page
+}
+
+fn line(row: &Key) -> String {
+    let star = if row.key.ends_with('.') { "*" } else { "" };
+    let effect = match row.effect {
+        Effect::ShapesDriver => "shaped",
+        Effect::ReadByDriver => "reads",
+        Effect::SubmitClient => "–",
+        Effect::Refused => "**refused**",
+    };
+    let meaning = row.meaning.replace('<', "&lt;");
+    format!("| `{}{star}` | {} | {effect} | {meaning} |", row.key, row.since)
+}
+
+#[test]
+fn the_page_is_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/properties.md");
+    if std::env::var_os("SPARKGATE_WRITE_DOCS").is_some() {
+        fs::write(&path, page()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page(), "run `make properties`");
+}
