@@ -14,16 +14,18 @@ mod recorded;
 mod rules;
 mod vectors;
 
-use std::fs;
+use std::{fs, sync::LazyLock};
 
 use case::{Case, VERSIONS};
 use compare::{Report, differences};
 use deliberate::Deliberate;
 use recorded::{Baseline, Suite};
 
+static SUITE: LazyLock<Suite> = LazyLock::new(Suite::read);
+
 /// Everything that was recorded for one release is what is built here.
 fn assert_same(version: &str) {
-    let suite = Suite::read();
+    let suite = &*SUITE;
     let deliberate = Deliberate::read();
     let mut report = Report::default();
     let mut silent = Vec::new();
@@ -87,7 +89,7 @@ fn the_generator_still_draws_what_was_recorded() {
 
 #[test]
 fn the_recorded_files_are_as_the_recorder_writes_them() {
-    let suite = Suite::read();
+    let suite = &*SUITE;
     let baseline = Baseline::read();
     assert_eq!(fs::read_to_string(recorded::path("minimal.txt")).unwrap(), baseline.text());
     for (group, cases) in &suite.groups {
@@ -99,16 +101,16 @@ fn the_recorded_files_are_as_the_recorder_writes_them() {
 
 #[test]
 fn there_are_enough_cases() {
-    let suite = Suite::read();
+    let suite = &*SUITE;
     for version in VERSIONS {
-        let results = page::Results::of(&suite, version);
+        let results = page::Results::of(suite, version);
         assert!(results.by_hand >= 200 && results.generated >= 500, "Spark {version}: {results:?}");
     }
 }
 
 #[test]
 fn each_deliberate_difference_is_there_and_on_the_page() {
-    let suite = Suite::read();
+    let suite = &*SUITE;
     let page = page::read();
     for (pattern, entry) in Deliberate::read().entries() {
         assert!(page.contains(&entry.reason), "docs/parity.md doesn't tell about {pattern}");
@@ -128,7 +130,7 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
 
 #[test]
 fn the_page_tells_the_results() {
-    let suite = Suite::read();
-    let results = page::results(&suite, &Deliberate::read());
+    let suite = &*SUITE;
+    let results = page::results(suite, &Deliberate::read());
     assert!(page::read().contains(&results), "docs/parity.md is to hold (`make parity` writes it):\n{results}");
 }

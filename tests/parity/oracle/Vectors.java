@@ -10,7 +10,7 @@ import java.util.Properties;
 import java.util.TreeMap;
 import org.apache.spark.deploy.k8s.KubernetesConf;
 import org.apache.spark.internal.config.ConfigEntry;
-import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.network.util.ByteUnit;
 
 /** Single rules of Spark and Java, asked one by one: what becomes of a text. */
 final class Vectors {
@@ -42,7 +42,9 @@ final class Vectors {
                 case "label":
                     return KubernetesConf.getAppNameLabel(input);
                 case "mebibytes":
-                    return String.valueOf(JavaUtils.byteStringAsMb(input));
+                    // As a configuration entry reads it: with a sign, other than JavaUtils.
+                    return String.valueOf(org.apache.spark.internal.config.ConfigHelpers$.MODULE$
+                        .byteFromString(input.trim(), ByteUnit.MiB));
                 case "double":
                     return Double.toString(Double.parseDouble(input));
                 default:

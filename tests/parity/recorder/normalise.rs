@@ -39,11 +39,13 @@ pub(crate) fn answer(case: &Case, raw: &Raw) -> Answer {
     Answer::objects(objects, case)
 }
 
-/// Exceptions of Java's whose messages are no sentences about the request.
-const NOT_SPARKS: [&str; 4] = [
+/// Exceptions of others whose messages are no sentences about the request.
+const NOT_SPARKS: [&str; 6] = [
+    "io.fabric8.kubernetes.client.KubernetesClientException",
     "java.lang.NullPointerException",
     "java.lang.NumberFormatException",
     "java.lang.NoSuchMethodException",
+    "java.nio.charset.MalformedInputException",
     "org.apache.spark.SparkUserAppException",
 ];
 
@@ -98,7 +100,6 @@ impl Names {
         let pod = objects.iter().find(|object| object["kind"] == "Pod");
         let label = |name: &str| pod.and_then(|pod| pod["metadata"]["labels"][name].as_str()).unwrap_or_default();
         let mut fixed = vec![
-            (label("spark-app-selector").to_owned(), format!("spark-{}", ENTROPY.app_id.simple())),
             (raw.address.clone(), MASTER.to_owned()),
             (raw.address.replace(':', "\\:"), MASTER.replace(':', "\\:")),
             (raw.here.clone(), "/submitter".to_owned()),
@@ -106,6 +107,11 @@ impl Names {
         if let Some(at) = text.find("/var/data/spark-") {
             let directory = &text[at..at + "/var/data/spark-".len() + 36];
             fixed.push((directory.to_owned(), format!("/var/data/spark-{}", ENTROPY.local_dir)));
+        }
+        // Wherever it shows first: a pod without its basic step has no label.
+        let is_id = |rest: &&str| rest.len() >= 32 && rest.bytes().take(32).all(|byte| byte.is_ascii_hexdigit());
+        if let Some(rest) = text.split("spark-").skip(1).find(is_id) {
+            fixed.push((format!("spark-{}", &rest[..32]), format!("spark-{}", ENTROPY.app_id.simple())));
         }
         let mut prefix_ids = Vec::new();
         for object in objects {
