@@ -1,0 +1,82 @@
+//! What Spark takes from a hash map, or shuffles, put into an order that can be compared.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// `spark.kubernetes.driverEnv.*` lies between two variables of Spark's own; `secretKeyRef.*` follows in one run.
+pub(super) fn variables(container: &mut Value) {
+    let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) else { return };
+    let first = variables.iter().position(|variable| variable["name"] == "SPARK_APPLICATION_ID");
+    let bound =
+        |variable: &Value| variable["name"] == "SPARK_DRIVER_BIND_ADDRESS" && variable.get("valueFrom").is_some();
+    if let (Some(first), Some(last)) = (first, variables.iter().rposition(bound))
+        && first < last
+    {
+        variables[first + 1..last].sort_by_key(|variable| variable["name"].as_str().map(str::to_owned));
+    }
+    let secret = |variable: &Value| variable.pointer("/valueFrom/secretKeyRef").is_some();
+    for run in variables.chunk_by_mut(|a, b| secret(a) && secret(b)) {
+        run.sort_by_key(|variable| variable["name"].as_str().map(str::to_owned));
+    }
+}
+
+/// Spark shuffles local directories, and mounts its volumes in that order.
+pub(super) fn local_dirs(container: &mut Value) {
+    let mut directories = Vec::new();
+    for variable in container.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten() {
+        if variable["name"] == "SPARK_LOCAL_DIRS" && variable["value"].is_string() {
+            let mut sorted: Vec<&str> = variable["value"].as_str().unwrap_or_default().split(',').collect();
+            sorted.sort_unstable();
+            directories = sorted.iter().map(|directory| (*directory).to_owned()).collect();
+            variable["value"] = sorted.join(",").into();
+        }
+    }
+    let mounts = container.get_mut("volumeMounts").and_then(Value::as_array_mut).into_iter().flatten();
+    let mounts: Vec<&mut Value> = mounts
+        .filter(|mount| mount["name"].as_str().is_some_and(|name| name.starts_with("spark-local-dir-")))
+        .collect();
+    let mut paths: Vec<Value> = mounts.iter().map(|mount| mount["mountPath"].clone()).collect();
+    paths.sort_by_key(Value::to_string);
+    if directories.len() == mounts.len() {
+        mounts.into_iter().zip(paths).for_each(|(mount, path)| mount["mountPath"] = path);
+    }
+}
+
+/// Several volumes and secrets that come from keys have no order that means something, and the number in the name of a
+/// claim follows it. Here they are sorted by name, and a claim is called after its volume.
+pub(super) fn volumes(objects: &mut [Value]) {
+    let mut claims = BTreeMap::new();
+    for pod in objects.iter_mut().filter(|object| object["kind"] == "Pod") {
+        for volume in pod.pointer_mut("/spec/volumes").and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = volume["name"].as_str().unwrap_or_default().to_owned();
+            let Some(claim) = volume.pointer_mut("/persistentVolumeClaim/claimName") else { continue };
+            let own = claim.as_str().unwrap_or_default().to_owned();
+            if let Some((before, after)) = own.split_once("-driver-pvc-") {
+                let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+                let called = format!("{before}-driver-pvc-({name}){rest}");
+                *claim = called.as_str().into();
+                claims.insert(own, called);
+            }
+        }
+        let by_name = |item: &Value| (item["name"].to_string(), item["mountPath"].to_string());
+        if let Some(volumes) = pod.pointer_mut("/spec/volumes").and_then(Value::as_array_mut) {
+            volumes.sort_by_key(by_name);
+        }
+        for container in pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
+                mounts.sort_by_key(by_name);
+            }
+        }
+    }
+    let is_claim = |object: &Value| object["kind"] == "PersistentVolumeClaim";
+    for claim in objects.iter_mut().filter(|object| is_claim(object)) {
+        let own = claim["metadata"]["name"].as_str().unwrap_or_default();
+        if let Some(called) = claims.get(own) {
+            claim["metadata"]["name"] = called.as_str().into();
+        }
+    }
+    for run in objects.chunk_by_mut(|a, b| is_claim(a) && is_claim(b)) {
+        run.sort_by_key(|claim| claim["metadata"]["name"].to_string());
+    }
+}

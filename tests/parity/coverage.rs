@@ -1,0 +1,101 @@
+//! No key without a case.
+
+use std::{collections::BTreeSet, fs};
+
+use serde_json::{Map, Value};
+
+use crate::{case, recorded};
+
+/// Keys that Spark reads by their beginning.
+const FAMILIES: [&str; 24] = [
+    "spark.kubernetes.driver.label.",
+    "spark.kubernetes.driver.annotation.",
+    "spark.kubernetes.driver.service.label.",
+    "spark.kubernetes.driver.service.annotation.",
+    "spark.kubernetes.driverEnv.",
+    "spark.kubernetes.driver.secrets.",
+    "spark.kubernetes.driver.secretKeyRef.",
+    "spark.kubernetes.driver.volumes.",
+    "spark.kubernetes.node.selector.",
+    "spark.kubernetes.driver.node.selector.",
+    "spark.kubernetes.executor.label.",
+    "spark.kubernetes.executor.annotation.",
+    "spark.kubernetes.executor.node.selector.",
+    "spark.kubernetes.executor.secrets.",
+    "spark.kubernetes.executor.secretKeyRef.",
+    "spark.kubernetes.executor.volumes.",
+    "spark.executorEnv.",
+    "spark.kubernetes.authenticate.submission.",
+    "spark.kubernetes.authenticate.driver.mounted.",
+    "spark.kubernetes.authenticate.driver.ca",
+    "spark.kubernetes.authenticate.driver.client",
+    "spark.kubernetes.authenticate.driver.oauth",
+    "spark.kubernetes.authenticate.oauth",
+    "spark.driver.resource.",
+];
+
+/// Keys that Spark reads without registering them, and core keys that shape the driver.
+const PLAIN: [&str; 31] = [
+    "spark.kubernetes.executor.hadoopConfigMapName",
+    "spark.kubernetes.scheduler.volcano.podGroupTemplateFile",
+    "spark.kubernetes.scheduler.volcano.podGroupTemplateJson",
+    "spark.kubernetes.setSubmitTimeInDriver",
+    "spark.connect.grpc.binding.port",
+    "spark.kubernetes.jars.avoidDownloadSchemes",
+    "spark.app.name",
+    "spark.driver.cores",
+    "spark.driver.memory",
+    "spark.driver.memoryOverhead",
+    "spark.driver.memoryOverheadFactor",
+    "spark.driver.minMemoryOverhead",
+    "spark.driver.port",
+    "spark.driver.blockManager.port",
+    "spark.blockManager.port",
+    "spark.ui.port",
+    "spark.driver.host",
+    "spark.driver.bindAddress",
+    "spark.local.dir",
+    "spark.jars",
+    "spark.files",
+    "spark.archives",
+    "spark.submit.pyFiles",
+    "spark.pyspark.python",
+    "spark.pyspark.driver.python",
+    "spark.kerberos.keytab",
+    "spark.kerberos.principal",
+    "spark.submit.deployMode",
+    "spark.submit.proxyUser.allowCustomClasspathInClusterMode",
+    "spark.home",
+    "spark.app.submitTime",
+];
+
+/// Keys of all hand-written cases, wherever they stand.
+fn used() -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    for case in case::hand_written().into_values().flatten() {
+        keys.extend(case.request.spark_properties.into_keys());
+        keys.extend(case.defaults.into_keys());
+        let pairs = case.request.app_args.iter().filter_map(|arg| arg.split_once('='));
+        keys.extend(pairs.map(|(key, value)| if key == "--conf" { value } else { key }.to_owned()));
+    }
+    keys
+}
+
+#[test]
+fn every_registered_key_has_a_case() {
+    let registered: Map<String, Value> =
+        serde_json::from_str(&fs::read_to_string(recorded::path("keys.json")).unwrap()).unwrap();
+    assert!(registered.len() > 90, "keys.json is short of keys: {}", registered.len());
+    let used = used();
+    let missing: Vec<&String> = registered.keys().filter(|key| !used.contains(*key)).collect();
+    assert!(missing.is_empty(), "no hand-written case has {missing:?}");
+}
+
+#[test]
+fn every_other_key_and_family_has_a_case() {
+    let used = used();
+    let plain = PLAIN.into_iter().filter(|key| !used.contains(*key));
+    let families = FAMILIES.into_iter().filter(|family| !used.iter().any(|key| key.starts_with(family)));
+    let missing: Vec<&str> = plain.chain(families).collect();
+    assert!(missing.is_empty(), "no hand-written case has {missing:?}");
+}

@@ -1,0 +1,50 @@
+//! Differences that are meant: `differences.json`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::Deserialize;
+
+use crate::compare::Difference;
+
+/// By the name of a case, in which `*` stands for anything.
+pub(crate) struct Deliberate(BTreeMap<String, Entry>);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Entry {
+    pub(crate) versions: Vec<String>,
+    /// Where it differs, with `*` for anything; `refusal` where one side refuses.
+    leaves: Vec<String>,
+    /// A sentence for the page.
+    pub(crate) reason: String,
+}
+
+impl Deliberate {
+    pub(crate) fn read() -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/differences.json");
+        Self(serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap())
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.0.iter()
+    }
+
+    /// What is left when the differences that are meant are taken out.
+    pub(crate) fn unexpected(&self, case: &str, version: &str, mut found: Vec<Difference>) -> Vec<Difference> {
+        for (pattern, entry) in &self.0 {
+            if matches(pattern, case) && entry.versions.iter().any(|own| own == version) {
+                found.retain(|difference| !entry.leaves.iter().any(|leaf| matches(leaf, &difference.path)));
+            }
+        }
+        found
+    }
+}
+
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
+            text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| matches(rest, &text[at..]))
+        }),
+    }
+}

@@ -1,0 +1,88 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.StringWriter;
+import java.lang.reflect.Field;
+import java.util.Collection;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import org.apache.spark.deploy.k8s.KubernetesConf;
+import org.apache.spark.internal.config.ConfigEntry;
+import org.apache.spark.network.util.ByteUnit;
+
+/** Single rules of Spark and Java, asked one by one: what becomes of a text. */
+final class Vectors {
+    private Vectors() {}
+
+    /** {@code keys} are Spark's registered entries; any other operation maps each of {@code inputs}. */
+    static JsonNode answer(ObjectMapper json, JsonNode request) throws Exception {
+        String op = request.get("op").asText();
+        if (op.equals("keys")) {
+            return keys(json);
+        }
+        ArrayNode answers = json.createArrayNode();
+        for (JsonNode input : request.get("inputs")) {
+            answers.add(rule(op, input.asText()));
+        }
+        return answers;
+    }
+
+    /** The answer for one text, or null where the rule refuses it. */
+    private static String rule(String op, String input) throws Exception {
+        try {
+            switch (op) {
+                case "escapeKey":
+                    return stored(input, "");
+                case "escapeValue":
+                    return stored("k", input);
+                case "prefix":
+                    return KubernetesConf.getResourceNamePrefix(input);
+                case "label":
+                    return KubernetesConf.getAppNameLabel(input);
+                case "mebibytes":
+                    // As a configuration entry reads it: with a sign, other than JavaUtils.
+                    return String.valueOf(org.apache.spark.internal.config.ConfigHelpers$.MODULE$
+                        .byteFromString(input.trim(), ByteUnit.MiB));
+                case "double":
+                    return Double.toString(Double.parseDouble(input));
+                default:
+                    throw new IllegalStateException("no operation " + op);
+            }
+        } catch (IllegalArgumentException | ArithmeticException refused) {
+            return null;
+        }
+    }
+
+    /** The line that {@code Properties.store} writes: the one after the date. */
+    private static String stored(String key, String value) throws Exception {
+        Properties properties = new Properties();
+        properties.setProperty(key, value);
+        StringWriter text = new StringWriter();
+        properties.store(text, "");
+        String[] lines = text.toString().split("\n", 3);
+        return lines[2].substring(0, lines[2].length() - 1);
+    }
+
+    private static JsonNode keys(ObjectMapper json) throws Exception {
+        for (String config : new String[] {"org.apache.spark.deploy.k8s.Config$", "org.apache.spark.internal.config.package$"}) {
+            Class.forName(config);
+        }
+        Class<?> module = Class.forName("org.apache.spark.internal.config.ConfigEntry$");
+        Collection<?> entries;
+        try {
+            entries = (Collection<?>) ConfigEntry.class.getMethod("listAllEntries").invoke(null);
+        } catch (NoSuchMethodException older) {
+            Field known = module.getDeclaredField("knownConfigs");
+            known.setAccessible(true);
+            entries = ((Map<?, ?>) known.get(module.getField("MODULE$").get(null))).values();
+        }
+        Map<String, ObjectNode> sorted = new TreeMap<>();
+        for (Object each : entries) {
+            ConfigEntry<?> entry = (ConfigEntry<?>) each;
+            sorted.put(entry.key(), json.createObjectNode().put("default", entry.defaultValueString()).put("since", entry.version()));
+        }
+        return json.valueToTree(sorted);
+    }
+}

@@ -1,0 +1,70 @@
+//! The figures in `docs/parity.md`.
+
+use std::{collections::BTreeSet, fmt::Write, fs, path::PathBuf};
+
+use crate::{
+    answer::Answer,
+    case::VERSIONS,
+    compare::differences,
+    deliberate::{Deliberate, matches},
+    ours,
+    recorded::Suite,
+};
+
+pub(crate) const BEGIN: &str = "<!-- results -->\n";
+pub(crate) const END: &str = "<!-- end of results -->";
+
+pub(crate) fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/parity.md")
+}
+
+pub(crate) fn read() -> String {
+    fs::read_to_string(path()).unwrap_or_default()
+}
+
+/// One release's line.
+#[derive(Debug, Default)]
+pub(crate) struct Results {
+    pub(crate) by_hand: usize,
+    pub(crate) generated: usize,
+    refused: usize,
+    differ: BTreeSet<String>,
+}
+
+impl Results {
+    pub(crate) fn of(suite: &Suite, version: &str) -> Self {
+        let mut results = Self::default();
+        for (case, answers) in suite.cases() {
+            let Some(sparks) = answers.and_then(|answers| answers.get(version)) else { continue };
+            let generated = case.name.starts_with("generated-");
+            *(if generated { &mut results.generated } else { &mut results.by_hand }) += 1;
+            results.refused += usize::from(matches!(sparks, Answer::Refused(_)));
+            if !differences(&ours::answer(case, version), sparks).is_empty() {
+                results.differ.insert(case.name.clone());
+            }
+        }
+        results
+    }
+}
+
+/// The part of the page between its marks.
+pub(crate) fn results(suite: &Suite, deliberate: &Deliberate) -> String {
+    let mut text = BEGIN.to_owned();
+    text += "\n| Spark | by hand | generated | Spark refuses | the same | differ |\n|---|---|---|---|---|---|\n";
+    let mut differ = BTreeSet::new();
+    for version in VERSIONS {
+        let Results { by_hand, generated, refused, differ: names } = Results::of(suite, version);
+        let (all, other) = (by_hand + generated, names.len());
+        let _ = writeln!(text, "| {version} | {by_hand} | {generated} | {refused} | {} | {other} |", all - other);
+        differ.extend(names);
+    }
+    text += "\n";
+    for (pattern, entry) in deliberate.entries() {
+        let count = differ.iter().filter(|name| matches(pattern, name)).count();
+        let _ = writeln!(text, "- `{pattern}` ({count} cases; {}): {}", entry.versions.join(", "), entry.reason);
+    }
+    if deliberate.entries().next().is_none() {
+        text += "No difference is meant to be there.\n";
+    }
+    text + "\n" + END
+}
