@@ -99,8 +99,7 @@ public final class Oracle {
             org.apache.spark.deploy.SparkSubmit$.MODULE$.printStream_$eq(new PrintStream(said, true, "UTF-8"));
             List<String> args = new ArrayList<>();
             request.get("args").forEach(arg -> args.add(arg.asText()));
-            buildCommand(args);
-            new SparkSubmit().doSubmit(args.toArray(new String[0]));
+            new SparkSubmit().doSubmit(launched(args).toArray(new String[0]));
         } catch (Throwable thrown) {
             ArrayNode chain = answer.putArray("error");
             for (Throwable cause = thrown; cause != null && chain.size() < 5; cause = cause.getCause()) {
@@ -118,21 +117,23 @@ public final class Oracle {
         return answer;
     }
 
-    /** What bin/spark-class does first: the launcher reads the arguments too, and refuses some by itself. */
-    private static void buildCommand(List<String> args) throws Throwable {
+    /** What bin/spark    /**
+     * What bin/spark-class does first: the launcher reads the arguments too, refuses some by itself, and hands the others to
+     * SparkSubmit in words of its own.
+     */
+    @SuppressWarnings("unchecked")
+    private static List<String> launched(List<String> args) throws Throwable {
         Class<?> builder = Class.forName("org.apache.spark.launcher.SparkSubmitCommandBuilder");
         Constructor<?> of = builder.getDeclaredConstructor(List.class);
         of.setAccessible(true);
         Method build = builder.getDeclaredMethod("buildCommand", Map.class);
         build.setAccessible(true);
         try {
-            build.invoke(of.newInstance(args), new TreeMap<>(System.getenv()));
+            List<String> command = (List<String>) build.invoke(of.newInstance(args), new TreeMap<>(System.getenv()));
+            return command.subList(command.indexOf("org.apache.spark.deploy.SparkSubmit") + 1, command.size());
         } catch (java.lang.reflect.InvocationTargetException thrown) {
             throw thrown.getCause();
-        }
-    }
-
-    /** Hadoop keeps the first configuration and login that it sees; a new process would start without. */
+        } keeps the first configuration and login that it sees; a new process would start without. */
     private static void forgetHadoop() throws Exception {
         org.apache.hadoop.security.UserGroupInformation.reset();
         org.apache.hadoop.fs.FileSystem.closeAll();
