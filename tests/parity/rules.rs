@@ -100,7 +100,5 @@ fn sizes_are_read_as_spark_reads_them() {
 fn numbers_are_written_as_java_writes_them() {
     let key = "spark.kubernetes.memoryOverheadFactor";
     let factor = |version: &str, input: &str| Some(leaf(&driver(version, key, input)?, &format!("Properties[{key}]")));
-    // The factor must not be below 0, nor no number.
-    let allowed = |answer: &str| answer.trim_end_matches("inity").parse().is_ok_and(|number: f64| number >= 0.0);
-    assert_rule("double", factor, |answer| allowed(answer).then(|| answer.to_owned()));
+    assert_rule("double", factor, same);
 }

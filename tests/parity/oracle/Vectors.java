@@ -10,7 +10,7 @@ import java.util.Properties;
 import java.util.TreeMap;
 import org.apache.spark.deploy.k8s.KubernetesConf;
 import org.apache.spark.internal.config.ConfigEntry;
-import org.apache.spark.network.util.ByteUnit;
+import scala.Option;
 
 /** Single rules of Spark and Java, asked one by one: what becomes of a text. */
 final class Vectors {
@@ -42,16 +42,28 @@ final class Vectors {
                 case "label":
                     return KubernetesConf.getAppNameLabel(input);
                 case "mebibytes":
-                    // As a configuration entry reads it: with a sign, other than JavaUtils.
-                    return String.valueOf(org.apache.spark.internal.config.ConfigHelpers$.MODULE$
-                        .byteFromString(input.trim(), ByteUnit.MiB));
+                    return read("spark.driver.memoryOverhead", input);
                 case "double":
-                    return Double.toString(Double.parseDouble(input));
+                    return read("spark.kubernetes.memoryOverheadFactor", input);
                 default:
                     throw new IllegalStateException("no operation " + op);
             }
         } catch (IllegalArgumentException | ArithmeticException refused) {
             return null;
+        }
+    }
+
+    /** A value as its entry reads and checks it. */
+    private static String read(String key, String input) throws Exception {
+        load();
+        Object value = ConfigEntry.findEntry(key).valueConverter().apply(input);
+        return String.valueOf(value instanceof Option ? ((Option<?>) value).get() : value);
+    }
+
+    /** Entries are registered by the objects that hold them. */
+    private static void load() throws Exception {
+        for (String config : new String[] {"org.apache.spark.deploy.k8s.Config$", "org.apache.spark.internal.config.package$"}) {
+            Class.forName(config);
         }
     }
 
@@ -66,9 +78,7 @@ final class Vectors {
     }
 
     private static JsonNode keys(ObjectMapper json) throws Exception {
-        for (String config : new String[] {"org.apache.spark.deploy.k8s.Config$", "org.apache.spark.internal.config.package$"}) {
-            Class.forName(config);
-        }
+        load();
         Class<?> module = Class.forName("org.apache.spark.internal.config.ConfigEntry$");
         Collection<?> entries;
         try {
