@@ -1,5 +1,7 @@
 //! Kubernetes' limits that a request must keep: told at once, by the property at fault, instead of by a failed launch.
 
+use std::collections::BTreeMap;
+
 use crate::{
     cluster::Cluster,
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal},
@@ -49,19 +51,27 @@ fn pod_name(request: &CreateSubmissionRequest, name: &str) -> Result<(), Refusal
     Err(Refusal::property("spark.app.name", reason))
 }
 
+/// Names what takes most of a `ConfigMap` that is too large: a property, or a file that lies beside them.
 fn size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(), Refusal> {
     let maps = driver.resources.iter().filter_map(|object| match object {
         Object::ConfigMap(map) => map.data.as_ref(),
         _ => None,
     });
-    let largest_map = maps.map(|data| data.values().map(String::len).sum::<usize>()).max().unwrap_or(0);
-    if largest_map <= CONFIG_MAP_MAX {
+    let bytes = |data: &BTreeMap<String, String>| data.values().map(String::len).sum::<usize>();
+    let Some(data) = maps.max_by_key(|data| bytes(data)).filter(|data| bytes(data) > CONFIG_MAP_MAX) else {
         return Ok(());
+    };
+    let total = bytes(data);
+    let largest = data.iter().max_by_key(|(_, text)| text.len()).map_or("", |(name, _)| name.as_str());
+    if largest != "spark.properties" {
+        let reason =
+            format!("it and what lies beside it take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}");
+        return Err(Refusal::field(format!("file `{largest}`"), reason));
     }
     let largest = request.spark_properties.iter().max_by_key(|(_, value)| value.len());
     let key = largest.map_or("", |(key, _)| key.as_str());
     let reason = format!(
-        "all properties together take {largest_map} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}; this is the largest"
+        "all properties together take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}; this is the largest"
     );
     Err(Refusal::property(key, reason))
 }

@@ -29,6 +29,7 @@ impl SparkSettings {
     ) -> Result<(CreateSubmissionRequest, SubmitterFiles), Refusal> {
         let mut request = expand_command_line(request, self.version)?.into_owned();
         request.spark_properties = self.submitter.complete(request.spark_properties, &self.defaults)?;
+        self.submitter.name_templates(&mut request);
         let files = self.submitter.files_for(&request);
         Ok((request, files))
     }

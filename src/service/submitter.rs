@@ -54,6 +54,21 @@ impl Submitter {
         Refusal::property(DEFAULTS, format!("`{name}` is not among the defaults of this gateway: {there_are}"))
     }
 
+    /// A template field that holds the name of a file says what the property would say.
+    pub(super) fn name_templates(&self, request: &mut CreateSubmissionRequest) {
+        for (template, key) in [
+            (&mut request.driver_pod_template, "spark.kubernetes.driver.podTemplateFile"),
+            (&mut request.executor_pod_template, "spark.kubernetes.executor.podTemplateFile"),
+        ] {
+            if let Some(name) =
+                template.take_if(|value| value.as_str().is_some_and(|name| self.files.contains_key(name)))
+            {
+                let name = name.as_str().unwrap_or_default().to_owned();
+                request.spark_properties.insert(key.to_owned(), name);
+            }
+        }
+    }
+
     /// The files that this submission uses: both configurations, and what its properties name.
     pub(super) fn files_for(&self, request: &CreateSubmissionRequest) -> SubmitterFiles {
         let named = |value| self.files.get_key_value(value).map(|(name, file)| (name.clone(), file.clone()));

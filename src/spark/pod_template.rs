@@ -66,7 +66,7 @@ pub(super) fn file<'a>(
 /// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
 fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
     let Some(fields) = template.as_object_mut() else {
-        return Err("A template is a map with a `spec`, as for `kubectl create -f`.".to_owned());
+        return Err("A template is a map with a `spec`, as for `kubectl create -f`, or the name of a file that the operator gave.".to_owned());
     };
     fields.remove("apiVersion");
     match fields.remove("kind") {

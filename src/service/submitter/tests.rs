@@ -49,6 +49,21 @@ fn a_submission_takes_what_it_names() {
     assert!(Submitter::read(dir.path()).unwrap().files_for(&request).hadoop_conf_dir.is_some());
 }
 
+#[test]
+fn a_template_may_be_the_name_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "files/gpu.yaml", "kind: Pod");
+    let submitter = Submitter::read(dir.path()).unwrap();
+    let mut request = CreateSubmissionRequest {
+        driver_pod_template: Some("gpu.yaml".into()),
+        executor_pod_template: Some("kind: Pod".into()),
+        ..CreateSubmissionRequest::default()
+    };
+    submitter.name_templates(&mut request);
+    assert_eq!(request.spark_properties, properties(&[("spark.kubernetes.driver.podTemplateFile", "gpu.yaml")]));
+    assert_eq!((request.driver_pod_template, request.executor_pod_template), (None, Some("kind: Pod".into())));
+}
+
 /// `x -> ..data/x`, `..data -> ..2026_01_02`.
 #[test]
 fn the_mount_of_a_config_map_can_be_read() {

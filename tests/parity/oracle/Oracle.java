@@ -117,7 +117,7 @@ public final class Oracle {
         return answer;
     }
 
-    /** What bin/spark    /**
+    /**
      * What bin/spark-class does first: the launcher reads the arguments too, refuses some by itself, and hands the others to
      * SparkSubmit in words of its own.
      */
@@ -133,7 +133,10 @@ public final class Oracle {
             return command.subList(command.indexOf("org.apache.spark.deploy.SparkSubmit") + 1, command.size());
         } catch (java.lang.reflect.InvocationTargetException thrown) {
             throw thrown.getCause();
-        } keeps the first configuration and login that it sees; a new process would start without. */
+        }
+    }
+
+    /** Hadoop keeps the first configuration and login that it sees; a new process would start without. */
     private static void forgetHadoop() throws Exception {
         org.apache.hadoop.security.UserGroupInformation.reset();
         org.apache.hadoop.fs.FileSystem.closeAll();
