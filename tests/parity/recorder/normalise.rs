@@ -40,22 +40,25 @@ pub(crate) fn answer(case: &Case, raw: &Raw) -> Answer {
 }
 
 /// Exceptions of others whose messages are no sentences about the request.
-const NOT_SPARKS: [&str; 6] = [
+const NOT_SPARKS: [&str; 8] = [
     "io.fabric8.kubernetes.client.KubernetesClientException",
+    "java.io.FileNotFoundException",
     "java.lang.NullPointerException",
     "java.lang.NumberFormatException",
     "java.lang.NoSuchMethodException",
     "java.nio.charset.MalformedInputException",
+    "java.nio.file.NoSuchFileException",
     "org.apache.spark.SparkUserAppException",
 ];
 
 /// The message of an exception without what decorates it.
 fn sentence(error: &Value, here: &str) -> String {
     let class = error["class"].as_str().unwrap_or_default();
-    if NOT_SPARKS.contains(&class) || error["message"].as_str().is_some_and(|text| text.starts_with("java.")) {
+    let message = error["message"].as_str().unwrap_or_default();
+    if NOT_SPARKS.contains(&class) || message.starts_with("java.") || message == "Is a directory" {
         return String::new();
     }
-    let message = error["message"].as_str().unwrap_or_default().replace(&format!("{here}/"), "");
+    let message = message.replace(&format!("{here}/"), "");
     let mut text = message.lines().next().unwrap_or_default().trim();
     text = text.strip_prefix("requirement failed: ").unwrap_or(text);
     if text.starts_with('[')
@@ -73,12 +76,17 @@ fn object(call: &Value, before_pod: bool) -> Value {
     let path = call["path"].as_str().unwrap_or_default();
     let namespace = path.split("/namespaces/").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("uid");
         metadata.insert("namespace".into(), namespace.into());
-        let owners = metadata.remove("ownerReferences");
-        let owned =
-            owners.as_ref().is_some_and(|owners| owners[0]["uid"] == "uid-1" && owners[0]["controller"] == true);
-        assert!(owned != before_pod, "{path}: only what comes after the pod belongs to it, not {owners:?}");
+        let is_ours = |owners: &Value| owners[0]["uid"] == "uid-1" && owners[0]["controller"] == true;
+        let owned = metadata.get("ownerReferences").is_some_and(is_ours);
+        if owned {
+            metadata.remove("ownerReferences");
+        }
+        // The server's answer to the first call, which Spark sends again.
+        if metadata.get("uid").is_some_and(|uid| uid == "uid-1") {
+            metadata.remove("uid");
+        }
+        assert!(owned != before_pod, "{path}: only what comes after the pod belongs to it");
     }
     object
 }
