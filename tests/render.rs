@@ -144,7 +144,7 @@ fn the_command_writes_a_list_in_the_order_of_creation() {
     let request = r#"{"appResource": "local:///app.py", "sparkProperties": {
         "spark.kubernetes.container.image": "spark:test", "spark.driver.cores": 2}}"#;
     let mut output = Vec::new();
-    render::run(request.as_bytes(), &mut output, &settings()).unwrap();
+    render::run(request.as_bytes(), &mut output, std::io::sink(), &settings()).unwrap();
     let list: Value = serde_json::from_slice(&output).unwrap();
     let kinds: Vec<&str> =
         list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();

@@ -51,7 +51,9 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             tracing::info!("the database is up to date");
             Ok(())
         }),
-        Command::Render(spark) => Ok(render::run(std::io::stdin(), std::io::stdout(), &spark.settings()?)?),
+        Command::Render(spark) => {
+            Ok(render::run(std::io::stdin(), std::io::stdout(), std::io::stderr(), &spark.settings()?)?)
+        }
         Command::Openapi => {
             println!("{}", crate::api::openapi().to_pretty_json()?);
             Ok(())

@@ -11,7 +11,8 @@ use uuid::Uuid;
 use crate::{
     service::SparkSettings,
     spark::{
-        DriverNames, DriverObjects, NameEntropy, Object, Refusal, SubmitContext, build_driver,
+        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, Refusal, SubmitContext, build_driver,
+        keys,
         rest::{RequestError, parse_partial},
     },
 };
@@ -39,7 +40,12 @@ pub enum RenderError {
 /// # Errors
 /// [`RenderError::Input`] and [`RenderError::Refused`].
 pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderError> {
-    let (request, submitter) = settings.resolve(&parse_partial(input, settings.version)?)?;
+    let (request, _) = parse_partial(input, settings.version)?;
+    objects(&request, settings)
+}
+
+fn objects(request: &CreateSubmissionRequest, settings: &SparkSettings) -> Result<Value, RenderError> {
+    let (request, submitter) = settings.resolve(request)?;
     let submitted_at = Utc::now();
     let id = Uuid::new_v4;
     let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
@@ -49,15 +55,31 @@ pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderErr
     Ok(list(&build_driver(&request, &context)?)?)
 }
 
-/// The command: a request from `input`, its `List` on `output`.
+/// The command: a request from `input`, its `List` on `output`, and on `notes` what in it has no effect, and may be
+/// misspelt. (Over HTTP that is the reply's `unknownFields`, and a line of the gateway's log.)
 ///
 /// # Errors
-/// Those of [`render`], and failures of the two streams.
-pub fn run(mut input: impl Read, mut output: impl Write, settings: &SparkSettings) -> Result<(), RenderError> {
+/// Those of [`render`], and failures of the streams.
+pub fn run(
+    mut input: impl Read,
+    mut output: impl Write,
+    mut notes: impl Write,
+    settings: &SparkSettings,
+) -> Result<(), RenderError> {
     let mut body = Vec::new();
     input.read_to_end(&mut body)?;
-    let list = render(&body, settings)?;
-    writeln!(output, "{list:#}")?;
+    let (request, unknown) = parse_partial(&body, settings.version)?;
+    for field in &unknown {
+        writeln!(notes, "sparkgate: note: {field}: a request has no such field")?;
+    }
+    for key in request.spark_properties.keys() {
+        if !key.starts_with("spark.") {
+            writeln!(notes, "sparkgate: note: {key}: dropped, it doesn't begin with spark.")?;
+        } else if !keys::is_known(key) {
+            writeln!(notes, "sparkgate: note: {key}: no Spark knows this property")?;
+        }
+    }
+    writeln!(output, "{:#}", objects(&request, settings)?)?;
     Ok(())
 }
 

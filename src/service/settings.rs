@@ -18,6 +18,14 @@ pub struct SparkSettings {
 }
 
 impl SparkSettings {
+    /// Whether the gateway's own defaults can be used at all: to be asked at start, since it is no request's fault.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of what they choose among the named ones.
+    pub fn check_defaults(&self) -> Result<(), Refusal> {
+        self.submitter.complete(BTreeMap::new(), &self.defaults).map(drop)
+    }
+
     /// The request as it will be launched, with the files that it uses: a command line is understood, the defaults are
     /// filled in, and what the request sets wins.
     ///

@@ -13,6 +13,9 @@ pub use read::SubmitterError;
 /// The property by which a request chooses among the named defaults. It is not Spark's, and the driver never sees it.
 const DEFAULTS: &str = "spark.sparkgate.defaults";
 
+/// What the gateway's own properties begin with.
+const OWN: &str = "spark.sparkgate.";
+
 type Properties = BTreeMap<String, String>;
 type Files = BTreeMap<String, ByteString>;
 
@@ -32,7 +35,7 @@ impl Submitter {
     /// request (and may choose for those that don't). Of the names in a list the later one wins.
     ///
     /// # Errors
-    /// A [`Refusal`] of a name that isn't there.
+    /// A [`Refusal`] of a name that isn't there, and of any other `spark.sparkgate.` property: no Spark would read it.
     pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Properties, Refusal> {
         let chosen = own.remove(DEFAULTS).or_else(|| lowest.get(DEFAULTS).cloned()).unwrap_or_default();
         let mut properties = lowest.clone();
@@ -42,7 +45,10 @@ impl Submitter {
             properties.extend(named.clone());
         }
         properties.extend(own);
-        Ok(properties)
+        match properties.keys().find(|key| key.starts_with(OWN)) {
+            Some(key) => Err(Refusal::property(key, format!("Sparkgate has no such property: it has {DEFAULTS}"))),
+            None => Ok(properties),
+        }
     }
 
     fn no_such_defaults(&self, name: &str) -> Refusal {

@@ -55,6 +55,20 @@ fn refuses_on_standard_error_by_name() {
 }
 
 #[test]
+fn notes_what_may_be_misspelt() {
+    let mut odd = request();
+    odd["sparkproperties"] = json!({});
+    odd["sparkProperties"]["driver.memory"] = json!("2g");
+    odd["sparkProperties"]["spark.kubernetes.driver.podTemplatefile"] = json!("gpu.yaml");
+    let output = render("4.3.0", &odd);
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let odd = ["sparkproperties", "driver.memory", "spark.kubernetes.driver.podTemplatefile"];
+    assert_eq!(said.lines().count(), odd.len(), "{said}");
+    assert!(said.lines().zip(odd).all(|(note, odd)| note.contains(odd)), "{said}");
+}
+
+#[test]
 fn a_directory_of_the_submitter_counts() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("defaults")).unwrap();
@@ -69,6 +83,13 @@ fn a_directory_of_the_submitter_counts() {
         list["items"][0]["spec"]["containers"][0]["resources"]["requests"],
         json!({"cpu": "2", "memory": "896Mi"})
     );
+
+    let defaults = tempfile::NamedTempFile::with_suffix(".conf").unwrap();
+    std::fs::write(&defaults, "spark.sparkgate.defaults large\n").unwrap();
+    let output = render_with(&["--spark-defaults", defaults.path().to_str().unwrap()], &request);
+    assert_eq!(output.status.code(), Some(1), "the operator's own mistake shows at start, whatever is requested");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(".conf (--spark-defaults) can't be used: `large`"), "{said}");
 
     std::fs::write(dir.path().join("typo"), "").unwrap();
     let output = render_with(&["--submitter-dir", path], &request);

@@ -107,7 +107,11 @@ impl Spark {
         };
         let submitter = self.submitter_dir.as_deref().map(Submitter::read).transpose()?.unwrap_or_default();
         let user = self.spark_user.clone().unwrap_or_else(account);
-        Ok(SparkSettings { version: self.spark_version, defaults, submitter, user })
+        let settings = SparkSettings { version: self.spark_version, defaults, submitter, user };
+        if let (Err(refusal), Some(path)) = (settings.check_defaults(), &self.spark_defaults) {
+            bail!("{} (--spark-defaults) can't be used: {}", path.display(), refusal.reason);
+        }
+        Ok(settings)
     }
 }
 

@@ -48,16 +48,20 @@ pub fn parse_create(
 }
 
 /// Reads a request as it is written by hand, for `sparkgate render`: what is left out is empty, and no `action` is
-/// needed. The values are checked as those of any other request.
+/// needed. The values are checked as those of any other request. The second part of the answer is fields that have no
+/// meaning.
 ///
 /// # Errors
 /// A [`RequestError`].
-pub fn parse_partial(body: &[u8], version: SparkVersion) -> Result<CreateSubmissionRequest, RequestError> {
+pub fn parse_partial(
+    body: &[u8],
+    version: SparkVersion,
+) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
     let not_an_object = || RequestError::invalid("The request is not a JSON object.");
     let entries = entries(text(body)?)?.ok_or_else(not_an_object)?;
-    let (fields, _) = read(&entries, version)?;
+    let (fields, unknown) = read(&entries, version)?;
     validate::values(&fields, version)?;
-    validate::finish(fields)
+    Ok((validate::finish(fields)?, unknown))
 }
 
 fn text(body: &[u8]) -> Result<&str, RequestError> {
