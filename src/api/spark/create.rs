@@ -33,11 +33,13 @@ pub(in crate::api) struct RequestBody {
     /// Required by Spark 3.5.
     #[schema(required = false)]
     environment_variables: BTreeMap<String, String>,
-    /// The user whom the application acts as.
+    /// The user whom the application acts as: `--proxy-user`.
     proxy_user: Option<String>,
-    /// A pod template, or the name of one that the gateway keeps.
+    /// What the driver's pod begins with: a pod as an object, the same as YAML text, or the name of a file that the
+    /// gateway's operator gave. It wins over `spark.kubernetes.driver.podTemplateFile`.
     driver_pod_template: Option<serde_json::Value>,
-    /// A pod template, or the name of one that the gateway keeps.
+    /// What executors' pods begin with, in the same three forms. It wins over
+    /// `spark.kubernetes.executor.podTemplateFile`.
     executor_pod_template: Option<serde_json::Value>,
 }
 

@@ -3,7 +3,11 @@
 use super::{Key, client, read};
 
 pub(super) const KEYS: [Key; 13] = [
-    read("spark.master", "0.9.0", "k8s://…; whatever else it names, the driver finds its cluster by itself"),
+    read(
+        "spark.master",
+        "0.9.0",
+        "k8s://… is kept, spark://… becomes the cluster's own address; yarn, local and others are refused",
+    ),
     read("spark.submit.deployMode", "1.5.0", "always cluster"),
     client("spark.kubernetes.context", "3.0.0", "a context of the kubeconfig; see --context of the gateway"),
     client(
@@ -22,10 +26,14 @@ pub(super) const KEYS: [Key; 13] = [
         "3.4.0",
         "whether spark-submit itself loads packages for a proxy user",
     ),
-    client("spark.home", "0.5.0", "where spark-submit finds its conf directory; see docs/submitter.md"),
+    client(
+        "spark.home",
+        "0.5.0",
+        "where spark-submit finds its conf directory; here the operator gives one ([submitter.md](submitter.md))",
+    ),
     client(
         "spark.sparkgate.defaults",
         "-",
-        "Sparkgate's own: names of defaults to use (docs/submitter.md); not handed on",
+        "Sparkgate's own: the named defaults to use ([submitter.md](submitter.md)); not handed on",
     ),
 ];
