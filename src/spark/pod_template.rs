@@ -65,9 +65,7 @@ pub(super) fn file<'a>(
 
 /// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
 fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
-    let Some(fields) = template.as_object_mut() else {
-        return Err("A template is a map with a `spec`, as for `kubectl create -f`, or the name of a file that the operator gave.".to_owned());
-    };
+    let Some(fields) = template.as_object_mut() else { return Err(no_map(&template)) };
     fields.remove("apiVersion");
     match fields.remove("kind") {
         None | Some(Value::Null) => {}
@@ -84,6 +82,16 @@ fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
             Err("It has no container. Give one at least, if only with a name: it becomes the driver's.".to_owned())
         }
         Some(_) => Ok(pod),
+    }
+}
+
+/// What is wrong with a template that is no map: mostly, a text that should be the name of a file.
+pub(super) fn no_map(template: &Value) -> String {
+    let template_is = "A template is a map with a `spec`, as for `kubectl create -f`, or the name of a file that the \
+                       operator gave";
+    match template {
+        Value::String(name) => format!("{template_is}. There is no file `{}`.", yaml::shortened(name)),
+        _ => format!("{template_is}."),
     }
 }
 

@@ -79,9 +79,11 @@ fn spec(options: &VolumeOptions<'_>) -> Result<VolumeSpec, Refusal> {
             options.refusal("mount.subPathExpr", format!("These config options are mutually exclusive: {keys}"))
         );
     }
-    let mount_path = options
-        .get("mount.path")
-        .ok_or_else(|| options.refusal("mount.path", format!("key not found: {}", options.short_key("mount.path"))))?;
+    let no_path = || {
+        let key = options.short_key("mount.path");
+        options.refusal("mount.path", format!("key not found: {key}. It says where the volume is mounted."))
+    };
+    let mount_path = options.get("mount.path").ok_or_else(no_path)?;
     Ok(VolumeSpec {
         name: options.name.to_owned(),
         mount_path: mount_path.to_owned(),

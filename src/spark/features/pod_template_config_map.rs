@@ -34,7 +34,7 @@ impl<'a> PodTemplateConfigMap<'a> {
         };
         if let Some(text) = &template {
             check(text)
-                .map_err(|reason| Refusal::field(field, format!("No driver could read this template: {reason}.")))?;
+                .map_err(|reason| Refusal::field(field, format!("No driver could read this template: {reason}")))?;
         }
         Ok(Self { conf, template })
     }
@@ -55,9 +55,9 @@ fn file(conf: &DriverConf<'_>) -> Result<Option<String>, Refusal> {
 fn check(text: &str) -> Result<(), String> {
     match yaml::parse(text) {
         Ok(Value::Object(_)) => Ok(()),
-        Ok(Value::Null) => Err("it is empty".to_owned()),
-        Ok(_) => Err("a template is a map with a `spec`, as for `kubectl create -f`".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Ok(Value::Null) => Err("it is empty.".to_owned()),
+        Ok(other) => Err(pod_template::no_map(&other)),
+        Err(error) => Err(format!("{error}.")),
     }
 }
 

@@ -47,7 +47,12 @@ pub fn expand_command_line(
         Refusal::field("appArgs", reason)
     })?;
     if !resource::is_internal(app_resource) {
-        uris::remote(&at, app_resource)?;
+        uris::remote(&at, app_resource).map_err(|mut refusal| {
+            if app_resource.ends_with("spark-submit") {
+                refusal.reason += " A command line in appArgs begins after `spark-submit`.";
+            }
+            refusal
+        })?;
     }
     Ok(Cow::Owned(line.into_request(request, app_resource, words.rest())))
 }

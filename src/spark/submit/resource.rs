@@ -69,8 +69,10 @@ impl MainAppResource {
                     Some(jar) if jar.starts_with("local:") => "No FileSystem for scheme \"local\"".to_owned(),
                     Some(_) => "the jar can't be opened from here".to_owned(),
                 };
-                let reason =
-                    format!("Failed to get main class in JAR with error '{error}'.  Please specify one with --class.");
+                let reason = format!(
+                    "Failed to get main class in JAR with error '{error}'.  Please specify one with --class. (Outside a \
+                     command line: as mainClass. Nothing here opens the jar.)"
+                );
                 Err(Refusal::field("mainClass", reason))
             }
             Self::Java(_) => Ok(requested.to_owned()),

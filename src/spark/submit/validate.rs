@@ -4,6 +4,7 @@ use super::command_line;
 use crate::spark::{
     CreateSubmissionRequest, Refusal, SparkVersion,
     conf::{SparkConf, bytes},
+    yaml,
 };
 
 /// NUL ends a string for the kernel and is refused by Kubernetes and Postgres alike, each in words of its own.
@@ -54,7 +55,11 @@ pub(super) fn is_count(text: &str) -> bool {
 
 fn positive(conf: &SparkConf, key: &str, passes: impl Fn(&str) -> bool, otherwise: &str) -> Result<(), Refusal> {
     match conf.get(key) {
-        Some(text) if !passes(text) => Err(Refusal::property(key, otherwise)),
+        Some(text) if !passes(text) => {
+            let hint = if key.ends_with("memory") { "A size is whole, with a unit: 1536m. " } else { "" };
+            let reason = format!("{otherwise}. {hint}It is `{}`.", yaml::shortened(text));
+            Err(Refusal::property(key, reason))
+        }
         _ => Ok(()),
     }
 }

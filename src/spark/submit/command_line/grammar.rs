@@ -127,7 +127,11 @@ impl<'a> Words<'a> {
         let is_named = |option: &&CliOption| option.name == name || (option.short == name && !name.is_empty());
         let option = match OPTIONS.iter().filter(|option| option.since <= self.version).find(is_named) {
             Some(option) => option,
-            None if name.starts_with('-') => return refused(format!("Unrecognized option: {name}")),
+            None if name.starts_with('-') => {
+                let joined = name.contains(char::is_whitespace);
+                let hint = if joined { ". Each option and each value is an entry of its own in appArgs." } else { "" };
+                return refused(format!("Unrecognized option: {name}{hint}"));
+            }
             None => return Ok(Some(Word::Resource { at, text: name })),
         };
         let value = match (option.takes_value, joined) {

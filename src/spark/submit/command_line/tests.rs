@@ -71,6 +71,8 @@ fn what_is_wrong_is_told_by_its_place() {
     for (line, at, part) in [
         (&["--class", "a.B"][..], "appArgs", "Missing application resource."),
         (&["/opt/pi.py"], "appArgs[0]", "Please specify spark.kubernetes.file.upload.path property."),
+        (&["spark-submit", "--name", "Pi", JAR], "appArgs[0]", "begins after `spark-submit`"),
+        (&["--name Pi", JAR], "appArgs[0]", "Each option and each value is an entry of its own"),
         (&["--jars", "local:///a.jar,b.jar", JAR], "appArgs[0]", "b.jar"),
         (&["--properties-file", "x.conf", JAR], "appArgs[0]", "spark.sparkgate.defaults"),
         (&["--status", "driver-1"], "appArgs[0]", "GET /v1/submissions/status"),
