@@ -63,6 +63,7 @@ fn comparable(mut object: Value) -> Value {
     if let Some(text) = object.pointer_mut("/data/spark.properties") {
         *text = properties(text.as_str().unwrap_or_default());
     }
+    unordered::hadoop_files(&mut object);
     let containers = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten() {
         unordered::variables(container);

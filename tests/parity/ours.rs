@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::ByteString;
 use sparkgate::{
     app::render,
-    spark::{DriverNames, NameEntropy, Refusal, SubmitContext, SubmitterFiles, build_driver},
+    spark::{DriverNames, NameEntropy, Refusal, SubmitContext, SubmitterFiles, build_driver, parse_properties},
 };
 use uuid::Uuid;
 
@@ -34,8 +34,8 @@ pub(crate) fn answer(case: &Case, version: &str) -> Answer {
 
 fn objects(case: &Case, version: &str) -> Result<Vec<serde_json::Value>, Refusal> {
     let mut request = case.request.clone();
-    for (key, value) in &case.defaults {
-        request.spark_properties.entry(key.clone()).or_insert_with(|| value.clone());
+    for (key, value) in parse_properties(&case.defaults_file()) {
+        request.spark_properties.entry(key).or_insert(value);
     }
     let names = DriverNames::for_request(&request, SUBMITTED_AT_MS, &ENTROPY)?;
     let submitted_at: DateTime<Utc> = DateTime::from_timestamp_millis(SUBMITTED_AT_MS).unwrap();
