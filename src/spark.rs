@@ -3,7 +3,7 @@
 //! What `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM happens here in three moves: `submit`
 //! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
 //! driver, and `driver` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] says which steps and
-//! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/render.rs`).
+//! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/parity`).
 //!
 //! ```
 //! use chrono::DateTime;

@@ -54,6 +54,16 @@ pub(super) fn local_dirs(container: &mut Value) {
     }
 }
 
+/// Spark lists the Hadoop configuration directory in the order of its file system.
+pub(super) fn hadoop_files(object: &mut Value) {
+    for volume in object.pointer_mut("/spec/volumes").and_then(Value::as_array_mut).into_iter().flatten() {
+        let own = volume["name"] == "hadoop-properties";
+        if let Some(items) = volume.pointer_mut("/configMap/items").and_then(Value::as_array_mut).filter(|_| own) {
+            items.sort_by_key(|item| item["key"].to_string());
+        }
+    }
+}
+
 /// Several volumes and secrets that come from keys have no order that means something, and the number in the name of a
 /// claim follows it. Here they are sorted by name, and a claim is called after its volume.
 pub(super) fn volumes(objects: &mut [Value]) {
