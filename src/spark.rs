@@ -20,7 +20,7 @@
 //! // The caller brings time and randomness, and keeps the names: the same names give the same objects.
 //! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
 //! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
-//! let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
+//! let names = DriverNames::for_request(&request, SparkVersion::V4_3, submitted_at.timestamp_millis(), &entropy)?;
 //! let context = SubmitContext {
 //!     version: SparkVersion::V4_3,
 //!     names,

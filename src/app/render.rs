@@ -43,7 +43,7 @@ pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderErr
     let submitted_at = Utc::now();
     let id = Uuid::new_v4;
     let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
-    let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
+    let names = DriverNames::for_request(&request, settings.version, submitted_at.timestamp_millis(), &entropy)?;
     let context =
         SubmitContext { version: settings.version, names, submitted_at, user: settings.user.clone(), submitter };
     Ok(list(&build_driver(&request, &context)?)?)

@@ -37,7 +37,7 @@ fn objects(case: &Case, version: &str) -> Result<Vec<serde_json::Value>, Refusal
     for (key, value) in parse_properties(&case.defaults_file()) {
         request.spark_properties.entry(key).or_insert(value);
     }
-    let names = DriverNames::for_request(&request, SUBMITTED_AT_MS, &ENTROPY)?;
+    let names = DriverNames::for_request(&request, version.parse().unwrap(), SUBMITTED_AT_MS, &ENTROPY)?;
     let submitted_at: DateTime<Utc> = DateTime::from_timestamp_millis(SUBMITTED_AT_MS).unwrap();
     let files = |files: &std::collections::BTreeMap<String, String>| {
         files.iter().map(|(name, text)| (name.clone(), ByteString(bytes(text)))).collect()
