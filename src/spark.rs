@@ -3,7 +3,7 @@
 //! What `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM happens here in three moves: `submit`
 //! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
 //! driver, and `driver` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] says which steps and
-//! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/render.rs`).
+//! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/parity`).
 //!
 //! ```
 //! use chrono::DateTime;
@@ -20,7 +20,7 @@
 //! // The caller brings time and randomness, and keeps the names: the same names give the same objects.
 //! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
 //! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
-//! let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
+//! let names = DriverNames::for_request(&request, SparkVersion::V4_3, submitted_at.timestamp_millis(), &entropy)?;
 //! let context = SubmitContext {
 //!     version: SparkVersion::V4_3,
 //!     names,

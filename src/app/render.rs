@@ -49,7 +49,7 @@ fn objects(request: &CreateSubmissionRequest, settings: &SparkSettings) -> Resul
     let submitted_at = Utc::now();
     let id = Uuid::new_v4;
     let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
-    let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy)?;
+    let names = DriverNames::for_request(&request, settings.version, submitted_at.timestamp_millis(), &entropy)?;
     let context =
         SubmitContext { version: settings.version, names, submitted_at, user: settings.user.clone(), submitter };
     Ok(list(&build_driver(&request, &context)?)?)

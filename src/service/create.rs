@@ -20,7 +20,7 @@ impl Gateway {
         let (request, submitter) = self.spark.resolve(&request)?;
         let now = Utc::now();
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
-        let names = DriverNames::for_request(&request, now.timestamp_millis(), &entropy)?;
+        let names = DriverNames::for_request(&request, self.spark.version, now.timestamp_millis(), &entropy)?;
         let version = self.spark.version;
         let context = SubmitContext {
             version,

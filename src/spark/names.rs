@@ -84,10 +84,15 @@ impl DriverNames {
     /// Draws the names for a request: its application name (or Spark's default for it) and its pod name.
     ///
     /// # Errors
-    /// A [`Refusal`] where the request names neither an application nor a resource to name it after.
-    pub fn for_request(request: &CreateSubmissionRequest, now_ms: i64, entropy: &NameEntropy) -> Result<Self, Refusal> {
-        // Names depend on no release. Whether this one knows all options of a command line shows when the driver is built.
-        let request = submit::expand_command_line(request, SparkVersion::V4_3)?;
+    /// A [`Refusal`] where the request names neither an application nor a resource to name it after, or is a command line
+    /// that this release doesn't understand.
+    pub fn for_request(
+        request: &CreateSubmissionRequest,
+        version: SparkVersion,
+        now_ms: i64,
+        entropy: &NameEntropy,
+    ) -> Result<Self, Refusal> {
+        let request = submit::expand_command_line(request, version)?;
         let app_name = submit::app_name(&request)?;
         let pod_name = request.spark_properties.get("spark.kubernetes.driver.pod.name");
         Ok(Self::generate(&app_name, pod_name.map(String::as_str), now_ms, entropy))

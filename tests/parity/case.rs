@@ -100,6 +100,11 @@ impl Case {
         self.versions.iter().any(|own| own == version)
     }
 
+    /// The text of the submitter's `spark-defaults.conf`.
+    pub(crate) fn defaults_file(&self) -> String {
+        self.defaults.iter().map(|(key, value)| format!("{key} {value}\n")).collect()
+    }
+
     /// The request that every other answer is told relative to.
     pub(crate) fn minimal() -> Self {
         Written::default().case("minimal")

@@ -4,7 +4,12 @@ use std::{collections::BTreeSet, fs};
 
 use serde_json::{Map, Value};
 
-use crate::{case, recorded};
+use sparkgate::spark::keys::KEYS;
+
+use crate::{
+    case::{self, VERSIONS},
+    recorded,
+};
 
 /// Keys that Spark reads by their beginning.
 const FAMILIES: [&str; 24] = [
@@ -81,12 +86,17 @@ fn used() -> BTreeSet<String> {
     keys
 }
 
+/// The keys that Spark registers, with their defaults by release.
+fn registered() -> Map<String, Value> {
+    let keys: Map<String, Value> =
+        serde_json::from_str(&fs::read_to_string(recorded::path("keys.json")).unwrap()).unwrap();
+    assert!(keys.len() > 90, "keys.json is short of keys: {}", keys.len());
+    keys
+}
+
 #[test]
 fn every_registered_key_has_a_case() {
-    let registered: Map<String, Value> =
-        serde_json::from_str(&fs::read_to_string(recorded::path("keys.json")).unwrap()).unwrap();
-    assert!(registered.len() > 90, "keys.json is short of keys: {}", registered.len());
-    let used = used();
+    let (registered, used) = (registered(), used());
     let missing: Vec<&String> = registered.keys().filter(|key| !used.contains(*key)).collect();
     assert!(missing.is_empty(), "no hand-written case has {missing:?}");
 }
@@ -98,4 +108,26 @@ fn every_other_key_and_family_has_a_case() {
     let families = FAMILIES.into_iter().filter(|family| !used.iter().any(|key| key.starts_with(family)));
     let missing: Vec<&str> = plain.chain(families).collect();
     assert!(missing.is_empty(), "no hand-written case has {missing:?}");
+}
+
+#[test]
+fn every_key_has_a_row_that_says_since_when() {
+    for (key, defaults) in registered() {
+        let row = KEYS.iter().flat_map(|section| section.keys).find(|row| row.key == key);
+        let since = row.unwrap_or_else(|| panic!("src/spark/keys has no row for {key}")).since;
+        let numbers = |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap()).collect() };
+        let releases = defaults.as_array().unwrap().iter().flat_map(|entry| entry[0].as_array().unwrap());
+        let known: Vec<&str> = releases.map(|release| release.as_str().unwrap()).collect();
+        // The one that Spark took away again, in 4.1.
+        for version in VERSIONS.into_iter().filter(|_| key != "spark.kubernetes.pyspark.pythonVersion") {
+            assert_eq!(known.contains(&version), numbers(since) <= numbers(version), "{key}, since {since}: {version}");
+        }
+    }
+    let rows: Vec<&str> = KEYS.iter().flat_map(|section| section.keys).map(|row| row.key).collect();
+    for key in PLAIN {
+        assert!(rows.contains(&key), "src/spark/keys has no row for {key}");
+    }
+    for family in FAMILIES {
+        assert!(rows.iter().any(|row| row.starts_with(family) || family.starts_with(row)), "no row for {family}*");
+    }
 }

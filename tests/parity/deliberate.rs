@@ -6,12 +6,14 @@ use serde::Deserialize;
 
 use crate::compare::Difference;
 
-/// By the name of a case, in which `*` stands for anything.
+/// By a short name for each.
 pub(crate) struct Deliberate(BTreeMap<String, Entry>);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
+    /// Names of cases, in which `*` stands for anything.
+    pub(crate) cases: Vec<String>,
     pub(crate) versions: Vec<String>,
     /// Where it differs, with `*` for anything; `refusal` where one side refuses.
     leaves: Vec<String>,
@@ -31,12 +33,18 @@ impl Deliberate {
 
     /// What is left when the differences that are meant are taken out.
     pub(crate) fn unexpected(&self, case: &str, version: &str, mut found: Vec<Difference>) -> Vec<Difference> {
-        for (pattern, entry) in &self.0 {
-            if matches(pattern, case) && entry.versions.iter().any(|own| own == version) {
+        for entry in self.0.values() {
+            if entry.is_about(case) && entry.versions.iter().any(|own| own == version) {
                 found.retain(|difference| !entry.leaves.iter().any(|leaf| matches(leaf, &difference.path)));
             }
         }
         found
+    }
+}
+
+impl Entry {
+    pub(crate) fn is_about(&self, case: &str) -> bool {
+        self.cases.iter().any(|pattern| matches(pattern, case))
     }
 }
 

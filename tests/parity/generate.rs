@@ -12,7 +12,7 @@ use pool::{INVALID, KEYS};
 pub(crate) const SEED: u64 = 2026;
 pub(crate) const RECORDED: usize = 600;
 
-/// SplitMix64 (Steele, Lea and Flood 2014): small, and nobody else's update changes what it draws.
+/// `SplitMix64` (Steele, Lea and Flood 2014): small, and nobody else's update changes what it draws.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 

@@ -34,12 +34,10 @@ pub(crate) fn answer(case: &Case, version: &str) -> Answer {
 
 fn objects(case: &Case, version: &str) -> Result<Vec<serde_json::Value>, Refusal> {
     let mut request = case.request.clone();
-    // The very lines of the file that Spark reads.
-    let lines: String = case.defaults.iter().map(|(key, value)| format!("{key} {value}\n")).collect();
-    for (key, value) in parse_properties(&lines) {
+    for (key, value) in parse_properties(&case.defaults_file()) {
         request.spark_properties.entry(key).or_insert(value);
     }
-    let names = DriverNames::for_request(&request, SUBMITTED_AT_MS, &ENTROPY)?;
+    let names = DriverNames::for_request(&request, version.parse().unwrap(), SUBMITTED_AT_MS, &ENTROPY)?;
     let submitted_at: DateTime<Utc> = DateTime::from_timestamp_millis(SUBMITTED_AT_MS).unwrap();
     let files = |files: &std::collections::BTreeMap<String, String>| {
         files.iter().map(|(name, text)| (name.clone(), ByteString(bytes(text)))).collect()

@@ -2,14 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::PathBuf};
 
-use crate::{
-    answer::Answer,
-    case::VERSIONS,
-    compare::differences,
-    deliberate::{Deliberate, matches},
-    ours,
-    recorded::Suite,
-};
+use crate::{answer::Answer, case::VERSIONS, compare::differences, deliberate::Deliberate, ours, recorded::Suite};
 
 pub(crate) const BEGIN: &str = "<!-- results -->\n";
 pub(crate) const END: &str = "<!-- end of results -->";
@@ -59,9 +52,10 @@ pub(crate) fn results(suite: &Suite, deliberate: &Deliberate) -> String {
         differ.extend(names);
     }
     text += "\n";
-    for (pattern, entry) in deliberate.entries() {
-        let count = differ.iter().filter(|name| matches(pattern, name)).count();
-        let _ = writeln!(text, "- `{pattern}` ({count} cases; {}): {}", entry.versions.join(", "), entry.reason);
+    for (name, entry) in deliberate.entries() {
+        let count = differ.iter().filter(|case| entry.is_about(case)).count();
+        let releases = if entry.versions.len() == VERSIONS.len() { "all" } else { &entry.versions.join(", ") };
+        let _ = writeln!(text, "- **{name}** ({count} cases; Spark {releases}): {}", entry.reason);
     }
     if deliberate.entries().next().is_none() {
         text += "No difference is meant to be there.\n";

@@ -1,4 +1,5 @@
 //! `make parity`: asks the real spark-submits, and writes down what they answer.
+#![expect(clippy::unwrap_used, reason = "a tool for developers, which shares its parts with a test")]
 
 mod answer;
 mod case;

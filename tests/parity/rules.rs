@@ -102,3 +102,12 @@ fn numbers_are_written_as_java_writes_them() {
     let factor = |version: &str, input: &str| Some(leaf(&driver(version, key, input)?, &format!("Properties[{key}]")));
     assert_rule("double", factor, same);
 }
+
+#[test]
+fn quantities_are_passed_on_as_sparks_client_writes_them() {
+    let limit = |version: &str, input: &str| {
+        let leaves = driver(version, "spark.kubernetes.driver.limit.cores", input)?;
+        Some(leaf(&leaves, "Driver.resources.limits.cpu"))
+    };
+    assert_rule("quantity", limit, same);
+}

@@ -13,6 +13,7 @@ pub(crate) const RULES: &[(&str, &[&str], &[&str])] = &[
     ("label", NAMES, NAME_PARTS),
     ("mebibytes", SIZES, SIZE_PARTS),
     ("double", DOUBLES, DOUBLE_PARTS),
+    ("quantity", QUANTITIES, QUANTITY_PARTS),
 ];
 
 const TEXTS: &[&str] = &[
@@ -37,6 +38,37 @@ const TEXT_PARTS: &[&str] =
 const NAMES: &[&str] =
     &["", " ", "-", "--", "9", "9-9", "A.B_C", "ÜBER", "日本", "İstanbul", "ſpark", "K", "a\tb", "x"];
 const NAME_PARTS: &[&str] = &["a", "Z", "9", "-", "--", ".", "_", " ", "ü", "É", "0", "spark", "aaaaaaaaaaaaaaaa"];
+const QUANTITIES: &[&str] = &[
+    "",
+    " ",
+    "1",
+    "500m",
+    "1.5",
+    "1Gi",
+    "1.5Gi",
+    "1e3",
+    "1E3",
+    "1e-3",
+    "5E",
+    "5Ei",
+    "+1",
+    "-1",
+    " 1 ",
+    "01",
+    "1.",
+    ".5",
+    "m",
+    "1 Gi",
+    "1GI",
+    "half",
+    "1,5",
+    "0x1",
+    "1n",
+    "1u",
+    "99999999999999999999",
+    "1Gi1",
+];
+const QUANTITY_PARTS: &[&str] = &["1", "0", "9", ".", "m", "k", "Ki", "Mi", "G", "e", "E", "-", "+", " "];
 const SIZES: &[&str] = &[
     "",
     " ",

@@ -39,7 +39,6 @@ fn properties() -> Value {
     json!({
         "spark.app.name": "Executors ü", "spark.executor.instances": "1", "spark.driver.memory": "512m",
         "spark.executor.memory": "512m", "spark.executor.cores": "2", "spark.executorEnv.COLOUR": "green: #1",
-        "spark.kubernetes.executor.podNamePrefix": "workers",
         "spark.kubernetes.executor.request.cores": "100m", "spark.kubernetes.executor.limit.cores": "2",
         "spark.kubernetes.executor.label.team": "data", "spark.kubernetes.executor.annotation.why": "a = b",
         "spark.kubernetes.executor.secrets.token": "/etc/token",
@@ -101,7 +100,11 @@ fn without_random_parts(text: &str) -> String {
 fn submit_with_spark(sandbox: SocketAddr, dev_dir: &Path, app: &str, template: &Path) {
     let home = std::env::var("SPARK_HOME").unwrap();
     let mut command = Command::new(format!("{home}/bin/spark-submit"));
-    command.env("SPARK_HOME", &home).env("KUBECONFIG", "/dev/null").env_remove("SPARK_CONF_DIR");
+    command
+        .env("SPARK_HOME", &home)
+        .env("KUBECONFIG", "/dev/null")
+        .env_remove("SPARK_CONF_DIR")
+        .env("SPARK_USER", "tester");
     command.args(["--master", &format!("k8s://http://{sandbox}"), "--deploy-mode", "cluster"]);
     // What `dev` gives to drivers so that they find the sandbox.
     command.arg("--properties-file").arg(dev_dir.join("spark-defaults.conf"));
@@ -142,7 +145,7 @@ fn are_the_same_pods_as_under_spark_submit() {
     let mut ours = properties();
     ours["spark.kubernetes.driver.label.is"] = json!("sparkgate");
     let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": app,
-        "mainClass": "", "appArgs": [], "sparkProperties": ours, "environmentVariables": {},
+        "mainClass": "", "appArgs": [], "sparkProperties": ours, "environmentVariables": {"SPARK_USER": "tester"},
         "executorPodTemplate": TEMPLATE});
     let reply = http::post(dev.gateway.address, "/v1/submissions/create", &body.to_string()).unwrap();
     assert_eq!(reply.status, 200, "{}", reply.body);

@@ -13,19 +13,20 @@ pub(crate) fn bytes(text: &str, version: SparkVersion) -> Option<i64> {
 /// MiB of a text such as `2g`, rounded down; a missing unit means MiB. As in Spark's entries, a sign may lead.
 pub(crate) fn mib(text: &str, version: SparkVersion) -> Option<i64> {
     match text.strip_prefix('-') {
-        Some(size) => Some(-(scaled(size, MIB, version)? / MIB)),
-        None => Some(scaled(text, MIB, version)? / MIB),
+        Some(size) => Some(-scaled(size, MIB, version)?),
+        None => scaled(text, MIB, version),
     }
 }
 
-/// `None` for a fraction, an unknown unit, and what `Long` can't hold.
-fn scaled(text: &str, default_unit: i64, version: SparkVersion) -> Option<i64> {
+/// In the wanted unit, which is also that of a number without one (`ByteUnit.convertTo`). `None` for a fraction, an unknown
+/// unit, and what `Long` can't hold.
+fn scaled(text: &str, wanted: i64, version: SparkVersion) -> Option<i64> {
     let lower = text.to_lowercase();
     let lower = lower.trim_matches(|c| c <= ' ');
     let split = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
     let (digits, suffix) = lower.split_at(split);
     let unit = match suffix {
-        "" => default_unit,
+        "" => wanted,
         "b" => 1,
         "k" | "kb" => KIB,
         "m" | "mb" => MIB,
@@ -40,27 +41,55 @@ fn scaled(text: &str, default_unit: i64, version: SparkVersion) -> Option<i64> {
         "pi" | "pib" => MIB * MIB * KIB,
         _ => return None,
     };
-    digits.parse::<i64>().ok()?.checked_mul(unit)
+    let number: i64 = digits.parse().ok()?;
+    if unit > wanted { number.checked_mul(unit / wanted) } else { Some(number / (wanted / unit)) }
 }
 
-/// A number as `Double.parseDouble` reads it: a type suffix (`0.5f`) passes, other words than `NaN` and `Infinity` don't.
+/// A number as `Double.parseDouble` reads it: a type suffix (`0.5f`) and hexadecimal (`0x1.8p3`) pass, other words than
+/// `NaN` and `Infinity` don't.
 pub(crate) fn double(text: &str) -> Option<f64> {
     let number = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
-    match text.trim_start_matches(['+', '-']) {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    match unsigned {
         "NaN" | "Infinity" => text.parse().ok(),
+        _ if unsigned.starts_with("0x") || unsigned.starts_with("0X") => {
+            let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+            Some(sign * hexadecimal(&number.strip_prefix(['+', '-']).unwrap_or(number)[2..])?)
+        }
         _ if number.ends_with(|c: char| c.is_ascii_digit() || c == '.') => number.parse().ok(),
         _ => None,
     }
 }
 
+/// `<digits>[.<digits>]p<exponent of two>`, as many digits as a double can tell apart.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once(['p', 'P'])?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = format!("{whole}{fraction}");
+    if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mantissa = u64::from_str_radix(&digits, 16).ok()?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let places = i32::try_from(fraction.len()).ok()?;
+    Some(mantissa as f64 * f64::from(exponent.saturating_sub(4 * places)).exp2())
+}
+
 /// A double in the words of `Double.toString`: `0.1`, `2.0`, `1.0E-4`.
 pub(crate) fn double_text(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e7).contains(&value.abs()) {
+    if value.is_infinite() {
+        return if value < 0.0 { "-Infinity" } else { "Infinity" }.to_owned();
+    }
+    if value == 0.0 || value.is_nan() || (1e-3..1e7).contains(&value.abs()) {
         return format!("{value:?}");
     }
     let text = format!("{value:E}");
     match text.split_once('E') {
-        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0E{exponent}"),
+        Some((mantissa, exponent)) if !mantissa.contains('.') => {
+            // Java writes two digits, and of those that mean the same number the nearest.
+            let nearest = format!("{value:.1E}");
+            if nearest.parse() == Ok(value) { nearest } else { format!("{mantissa}.0E{exponent}") }
+        }
         _ => text,
     }
 }
@@ -79,7 +108,7 @@ mod tests {
         assert_eq!(mib(" 2GB "), Some(2048));
         assert_eq!(bytes("1000", SparkVersion::V4_1), Some(1000));
         assert_eq!(bytes("9223372036854775807", SparkVersion::V4_1), Some(i64::MAX));
-        for wrong in ["1.5g", "", "g", "1x", "one", "9999999p", "1gib", "1 g"] {
+        for wrong in ["1.5g", "", "g", "1x", "one", "9999999999999p", "1gib", "1 g"] {
             assert_eq!(mib(wrong), None, "{wrong}");
         }
     }
@@ -94,6 +123,8 @@ mod tests {
     #[test]
     fn doubles_are_read_as_java_reads_them() {
         assert_eq!(["0.5f", "1e-1", "2d", ".5", "+3."].map(double), [0.5, 0.1, 2.0, 0.5, 3.0].map(Some));
+        assert_eq!(["0x1p3", "-0X1.8p1", "0x.8p0d"].map(double), [8.0, -3.0, 0.5].map(Some));
+        assert_eq!(["0x1", "0xp1", "0x1p", "0x+1p1"].map(double), [None; 4]);
         assert_eq!(["inf", "nan", "f", "", "0.5fd", "1_0"].map(double), [None; 6]);
     }
 
@@ -101,5 +132,7 @@ mod tests {
     fn doubles_read_as_java_writes_them() {
         let written = [0.1, 0.25, 2.0, 0.0, 0.0001, 0.001, 12345678.0, 1e7].map(double_text);
         assert_eq!(written, ["0.1", "0.25", "2.0", "0.0", "1.0E-4", "0.001", "1.2345678E7", "1.0E7"]);
+        let odd = [f64::INFINITY, 4.9e-324, 2e-323].map(double_text);
+        assert_eq!(odd, ["Infinity", "4.9E-324", "2.0E-323"]);
     }
 }

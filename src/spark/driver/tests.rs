@@ -24,7 +24,7 @@ fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
 
 fn context(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SubmitContext, Refusal> {
     let id = Uuid::nil();
-    let names = DriverNames::for_request(request, 0, &NameEntropy::from_uuids(id, id, id, id))?;
+    let names = DriverNames::for_request(request, version, 0, &NameEntropy::from_uuids(id, id, id, id))?;
     let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
     Ok(SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() })
 }

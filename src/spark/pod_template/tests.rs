@@ -27,7 +27,7 @@ fn request(driver: Option<Value>, properties: &[(&str, &str)]) -> CreateSubmissi
 
 fn build(request: &CreateSubmissionRequest) -> Result<DriverObjects, Refusal> {
     let id = Uuid::nil();
-    let names = DriverNames::for_request(request, 0, &NameEntropy::from_uuids(id, id, id, id))?;
+    let names = DriverNames::for_request(request, SparkVersion::V4_3, 0, &NameEntropy::from_uuids(id, id, id, id))?;
     let file = b"spec:\n  nodeName: from-a-file\n  containers:\n  - name: main\n".to_vec();
     let submitter = SubmitterFiles { named: [("gpu.yaml".to_owned(), ByteString(file))].into(), ..Default::default() };
     let submitted_at = DateTime::from_timestamp_millis(0).unwrap();

@@ -129,12 +129,13 @@ pub(super) fn not_remote(conf: &SparkConf) -> Result<(), Refusal> {
     }
 }
 
+const SHELLS: &str = "Cluster deploy mode is not applicable to Spark shells.";
+
 /// Classes that spark-submit doesn't run in cluster mode; `field` names the class.
 pub(super) fn runs_in_cluster(field: &str, main_class: &str, version: SparkVersion) -> Result<(), Refusal> {
     let reason = match main_class {
-        "org.apache.spark.repl.Main" | "org.apache.spark.sql.application.ConnectRepl" => {
-            "Cluster deploy mode is not applicable to Spark shells."
-        }
+        "org.apache.spark.repl.Main" => SHELLS,
+        "org.apache.spark.sql.application.ConnectRepl" if version >= SparkVersion::V4_0 => SHELLS,
         "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver" => {
             "Cluster deploy mode is not applicable to Spark SQL shell."
         }

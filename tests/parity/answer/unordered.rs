@@ -21,17 +21,6 @@ pub(super) fn variables(container: &mut Value) {
     }
 }
 
-/// The files of a Hadoop configuration come as the directory lists them.
-pub(super) fn hadoop_files(pod: &mut Value) {
-    for volume in pod.pointer_mut("/spec/volumes").and_then(Value::as_array_mut).into_iter().flatten() {
-        if volume["name"] == "hadoop-properties"
-            && let Some(items) = volume.pointer_mut("/configMap/items").and_then(Value::as_array_mut)
-        {
-            items.sort_by_key(|item| item["key"].to_string());
-        }
-    }
-}
-
 /// Spark shuffles local directories, and mounts its volumes in that order.
 pub(super) fn local_dirs(container: &mut Value) {
     let mut directories = Vec::new();
@@ -51,6 +40,16 @@ pub(super) fn local_dirs(container: &mut Value) {
     paths.sort_by_key(Value::to_string);
     if directories.len() == mounts.len() {
         mounts.into_iter().zip(paths).for_each(|(mount, path)| mount["mountPath"] = path);
+    }
+}
+
+/// Spark lists the Hadoop configuration directory in the order of its file system.
+pub(super) fn hadoop_files(object: &mut Value) {
+    for volume in object.pointer_mut("/spec/volumes").and_then(Value::as_array_mut).into_iter().flatten() {
+        let own = volume["name"] == "hadoop-properties";
+        if let Some(items) = volume.pointer_mut("/configMap/items").and_then(Value::as_array_mut).filter(|_| own) {
+            items.sort_by_key(|item| item["key"].to_string());
+        }
     }
 }
 

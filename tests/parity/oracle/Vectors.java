@@ -43,6 +43,8 @@ final class Vectors {
                     return KubernetesConf.getAppNameLabel(input);
                 case "mebibytes":
                     return read("spark.driver.memoryOverhead", input);
+                case "quantity":
+                    return new io.fabric8.kubernetes.api.model.Quantity(input).toString();
                 case "double":
                     return read("spark.kubernetes.memoryOverheadFactor", input);
                 default:

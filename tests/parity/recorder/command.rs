@@ -80,8 +80,7 @@ fn files(case: &Case, args: &[String]) -> BTreeMap<String, String> {
     let hadoop = submitter.hadoop_conf.iter().flatten();
     files.extend(hadoop.map(|(name, text)| (format!("hadoop/{name}"), text.clone())));
     if !case.defaults.is_empty() {
-        let lines = case.defaults.iter().map(|(key, value)| format!("{key} {value}\n"));
-        files.insert("conf/spark-defaults.conf".into(), lines.collect());
+        files.insert("conf/spark-defaults.conf".into(), case.defaults_file());
     }
     files.extend(packages(args));
     files
@@ -95,7 +94,7 @@ fn packages(args: &[String]) -> Vec<(String, String)> {
         let list = ["--packages=", "spark.jars.packages=", "--conf=spark.jars.packages="]
             .iter()
             .find_map(|prefix| arg.strip_prefix(prefix))
-            .or(after_option.then_some(arg));
+            .or_else(|| after_option.then_some(arg));
         for coordinate in list.into_iter().flat_map(|list| list.split(',')) {
             if let [group, name, version] = coordinate.split(':').map(str::trim).collect::<Vec<_>>()[..] {
                 let base = format!("home/.m2/repository/{}/{name}/{version}/{name}-{version}", group.replace('.', "/"));

@@ -35,6 +35,7 @@ impl DriverMemory {
             // Truncated to 32 bits as in Scala's `toInt`.
             None => i64::from((factor * heap_mib as f64) as i32).max(least_mib),
         };
-        Ok(Self { total_mib: heap_mib.saturating_add(overhead_mib), default_factor: double_text(default_factor) })
+        // A sum beyond 64 bits is negative, as on the JVM; Kubernetes refuses it.
+        Ok(Self { total_mib: heap_mib.wrapping_add(overhead_mib), default_factor: double_text(default_factor) })
     }
 }
