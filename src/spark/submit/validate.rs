@@ -56,9 +56,9 @@ pub(super) fn is_count(text: &str) -> bool {
 fn positive(conf: &SparkConf, key: &str, passes: impl Fn(&str) -> bool, otherwise: &str) -> Result<(), Refusal> {
     match conf.get(key) {
         Some(text) if !passes(text) => {
-            let hint = if key.ends_with("memory") { "A size is whole, with a unit: 1536m. " } else { "" };
-            let reason = format!("{otherwise}. {hint}It is `{}`.", yaml::shortened(text));
-            Err(Refusal::property(key, reason))
+            let hint =
+                if key.ends_with("memory") { "; a size is a whole number with a unit, such as 1536m" } else { "" };
+            Err(Refusal::property(key, format!("{otherwise}. It is `{}`{hint}.", yaml::shortened(text))))
         }
         _ => Ok(()),
     }
