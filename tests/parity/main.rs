@@ -1,5 +1,9 @@
 //! The real spark-submit as oracle: what the last patch of each Spark line does with a request, compared with what is
 //! built here. `docs/parity.md` tells how; `make parity` records Spark's answers.
+//!
+//! A `case` (written by hand, or drawn by `generate`) has two `answer`s: `ours`, and Spark's, which is `recorded`.
+//! `compare` finds where they differ, and `deliberate` takes out what is meant to. `rules` checks single rules against
+//! `vectors`. The other program made of these modules, `record.rs`, is `make parity`; only it has the `recorder`.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod answer;
