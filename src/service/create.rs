@@ -10,6 +10,9 @@ use crate::{
     submission::SubmissionId,
 };
 
+/// How many unknown properties of one request are logged.
+const MISSPELT_MAX: usize = 20;
+
 impl Gateway {
     /// Checks the request by building its driver once, fixes all names and commits it. The launch follows by itself.
     ///
@@ -17,7 +20,9 @@ impl Gateway {
     /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. [`Error::InDoubt`] where the
     /// database went away during the write: it may be kept.
     pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
+        limits::arguments(&request)?;
         let (request, submitter) = self.spark.resolve(&request)?;
+        limits::properties(&request)?;
         let now = Utc::now();
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = DriverNames::for_request(&request, self.spark.version, now.timestamp_millis(), &entropy)?;
@@ -45,7 +50,8 @@ impl Gateway {
         })?;
         let pod = format_args!("{}/{}", new.namespace, new.names.driver_pod);
         tracing::info!(submission = %id, %pod, "accepted");
-        let unknown: Vec<&String> = new.request.spark_properties.keys().filter(|key| !keys::is_known(key)).collect();
+        let unknown = new.request.spark_properties.keys().filter(|key| !keys::is_known(key));
+        let unknown: Vec<&String> = unknown.take(MISSPELT_MAX).collect();
         if !unknown.is_empty() {
             tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
         }

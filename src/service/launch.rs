@@ -51,7 +51,11 @@ impl Gateway {
             let message = format!("this gateway no longer serves the namespace {namespace} (--namespaces)");
             return Err(refused("NamespaceNotServed", message));
         }
-        let driver = built(claimed).map_err(|refusal| refused("Refused", refusal.to_string()))?;
+        // An older release may have accepted what this one refuses, and may have made its pod.
+        let driver = built(claimed).map_err(|refusal| Stopped::ForGood {
+            outcome: Outcome::new(State::Error, "Refused", refusal.to_string()),
+            pod: claimed.pod_uid.clone(),
+        })?;
         let uid = match &claimed.pod_uid {
             Some(uid) => self.find_made(claimed, uid).await?,
             None => self.make_first(claimed, &driver).await?,
@@ -91,10 +95,16 @@ impl Gateway {
         made
     }
 
-    /// Deletes what was made for a pod that there will never be.
+    /// Deletes what was made for a pod that there will never be. Where the cluster forbids that for good (it may have
+    /// forbidden making it, too) the submission ends all the same.
     async fn delete_pre_resources(&self, claimed: &Claimed, driver: &DriverObjects) -> Result<(), cluster::Error> {
         for object in &driver.pre_resources {
-            self.cluster.delete_before_pod(&claimed.namespace, object, &claimed.id).await?;
+            match self.cluster.delete_before_pod(&claimed.namespace, object, &claimed.id).await {
+                Err(error @ cluster::Error::Refused { .. }) => {
+                    tracing::warn!(submission = %claimed.id, "left behind, if it was made: {}", chain(&error));
+                }
+                other => other?,
+            }
         }
         Ok(())
     }

@@ -14,6 +14,29 @@ const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 /// `core.MaxSecretSize`, which holds for the data of a `ConfigMap` too.
 const CONFIG_MAP_MAX: usize = 1 << 20;
+/// kube-apiserver's `MaxRequestBodyBytes`.
+const POD_MAX: usize = 3 << 20;
+
+/// Refuses arguments and variables that no API server would read, before they are taken apart.
+pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
+    // As the pod's JSON has them: "…", and {"name":"…","value":"…"},
+    let args = request.app_args.iter().map(|arg| arg.len() + 3).sum::<usize>();
+    let variables = request.environment_variables.iter().map(|(name, value)| name.len() + value.len() + 23).sum();
+    for (field, bytes) in [("appArgs", args), ("environmentVariables", variables)] {
+        if bytes > POD_MAX {
+            let reason = format!("it takes {bytes} bytes of a pod; Kubernetes takes no pod beyond {POD_MAX}");
+            return Err(Refusal::field(field, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses properties that can't fit into a driver's `ConfigMap`, before anything is built of them.
+pub(super) fn properties(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
+    let sparks = request.spark_properties.iter().filter(|(key, _)| key.starts_with("spark."));
+    let bytes = sparks.map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    if bytes > CONFIG_MAP_MAX { Err(properties_too_large(request, bytes)) } else { Ok(()) }
+}
 
 /// Refuses names that Kubernetes has no place for (they go into the paths of its API) and properties beyond the size of a
 /// `ConfigMap`.
@@ -68,12 +91,16 @@ fn size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(),
             format!("it and what lies beside it take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}");
         return Err(Refusal::field(format!("file `{largest}`"), reason));
     }
+    Err(properties_too_large(request, total))
+}
+
+fn properties_too_large(request: &CreateSubmissionRequest, bytes: usize) -> Refusal {
     let largest = request.spark_properties.iter().max_by_key(|(_, value)| value.len());
     let key = largest.map_or("", |(key, _)| key.as_str());
     let reason = format!(
-        "all properties together take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}; this is the largest"
+        "all properties together take {bytes} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}; this is the largest"
     );
-    Err(Refusal::property(key, reason))
+    Refusal::property(key, reason)
 }
 
 /// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
@@ -84,7 +111,7 @@ fn is_label(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_label;
+    use super::*;
 
     #[test]
     fn a_label_cannot_leave_its_place_in_a_path() {
@@ -92,5 +119,20 @@ mod tests {
         for bad in ["", " default", "Default", "a_b", "-a", "a-", "../x", "a/b", "a?b", "ä", "a%2f"] {
             assert!(!is_label(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_no_object_could_hold_is_refused_before_it_is_built() {
+        let mut request = CreateSubmissionRequest { app_args: vec![String::new(); 1 << 20], ..Default::default() };
+        assert_eq!(arguments(&request), Ok(()));
+        request.app_args.push(String::new());
+        assert_eq!(arguments(&request).unwrap_err().field, "appArgs");
+
+        let mut half = |key: &str| request.spark_properties.insert(key.to_owned(), "x".repeat(600 << 10));
+        half("spark.a");
+        half("not.sparks");
+        assert_eq!(properties(&request), Ok(()), "what the driver doesn't get takes no room");
+        request.spark_properties.insert("spark.b".to_owned(), "x".repeat(600 << 10));
+        assert!(properties(&request).is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 mod read;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::ByteString;
 
@@ -20,7 +20,7 @@ type Properties = BTreeMap<String, String>;
 type Files = BTreeMap<String, ByteString>;
 
 /// A submitter's directory, read into memory at start.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Submitter {
     /// Named `spark-defaults.conf` files, by their names without `.conf`.
     defaults: BTreeMap<String, Properties>,
@@ -38,11 +38,18 @@ impl Submitter {
     /// A [`Refusal`] of a name that isn't there, and of any other `spark.sparkgate.` property: no Spark would read it.
     pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Properties, Refusal> {
         let chosen = own.remove(DEFAULTS).or_else(|| lowest.get(DEFAULTS).cloned()).unwrap_or_default();
+        // A name that is there twice counts where it stands last.
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for (place, name) in chosen.split(',').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
+            let (name, _) = self.defaults.get_key_value(name).ok_or_else(|| self.no_such_defaults(name))?;
+            places.insert(name, place);
+        }
+        let mut names: Vec<(usize, &str)> = places.into_iter().map(|(name, place)| (place, name)).collect();
+        names.sort_unstable();
         let mut properties = lowest.clone();
         properties.remove(DEFAULTS);
-        for name in chosen.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let named = self.defaults.get(name).ok_or_else(|| self.no_such_defaults(name))?;
-            properties.extend(named.clone());
+        for (_, name) in names {
+            properties.extend(self.defaults.get(name).cloned().unwrap_or_default());
         }
         properties.extend(own);
         match properties.keys().find(|key| key.starts_with(OWN)) {
@@ -83,6 +90,16 @@ impl Submitter {
             hadoop_conf_dir: self.hadoop_conf.clone(),
             named: request.spark_properties.values().filter_map(named).collect(),
         }
+    }
+}
+
+/// Names alone: there are keytabs among the files.
+impl fmt::Debug for Submitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submitter")
+            .field("defaults", &self.defaults.keys())
+            .field("files", &self.files.keys())
+            .finish_non_exhaustive()
     }
 }
 

@@ -142,17 +142,18 @@ pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>
     for entry in DRIVER_STEPS.iter().filter(|entry| entry.since <= conf.version) {
         made.push((entry.class, (entry.new)(conf)?));
     }
-    let at_work = made.into_iter().chain(added).filter(|(class, _)| !is_excluded(conf, class));
+    let excluded = excluded_steps(conf);
+    let is_excluded = |class: &str| excluded.iter().any(|excluded| excluded.strip_prefix(PACKAGE) == Some(class));
+    let at_work = made.into_iter().chain(added).filter(|(class, _)| !is_excluded(class));
     at_work.map(|(_, made)| made()).collect()
 }
 
-/// Whether `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names the step.
-fn is_excluded(conf: &DriverConf<'_>, class: &str) -> bool {
-    conf.version >= SparkVersion::V4_1
-        && conf
-            .list("spark.kubernetes.driver.pod.excludedFeatureSteps")
-            .iter()
-            .any(|excluded| excluded.strip_prefix(PACKAGE) == Some(class))
+/// What `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names.
+fn excluded_steps(conf: &DriverConf<'_>) -> Vec<String> {
+    match conf.version >= SparkVersion::V4_1 {
+        true => conf.list("spark.kubernetes.driver.pod.excludedFeatureSteps"),
+        false => Vec::new(),
+    }
 }
 
 /// Metadata of an object of this driver.

@@ -1,13 +1,13 @@
 //! What lies on the submitter's disk. A gateway has no disk of its clients to look at: the operator says which files it
 //! has, and they are kept with the submission, so that every try to launch it sees the same ones.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
 /// Files of the submitter by their names, without any folder.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubmitterFiles {
     /// `SPARK_CONF_DIR`: what the driver is to find beside its `spark.properties`.
@@ -24,5 +24,16 @@ pub struct SubmitterFiles {
 impl SubmitterFiles {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// Names alone: a keytab must not get into a log.
+impl fmt::Debug for SubmitterFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubmitterFiles")
+            .field("spark_conf_dir", &self.spark_conf_dir.keys())
+            .field("hadoop_conf_dir", &self.hadoop_conf_dir.as_ref().map(BTreeMap::keys))
+            .field("named", &self.named.keys())
+            .finish()
     }
 }

@@ -2,8 +2,9 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams},
+    client::Body,
     runtime::{conditions, wait::await_condition},
 };
 use serde_json::json;
@@ -91,4 +92,33 @@ async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("creating the PodGroup"));
+}
+
+/// A client whose role doesn't have Volcano's resource.
+fn without_permission(client: &Client) -> Client {
+    let real = client.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let real = real.clone();
+        async move {
+            if !request.uri().path().contains("/podgroups") {
+                return real.send(request).await;
+            }
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+                "reason": "Forbidden", "message": "podgroups is forbidden"});
+            let body = Body::from(serde_json::to_vec(&status).unwrap());
+            Ok(http::Response::builder().status(403).body(body).unwrap())
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[sqlx::test]
+async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(pool: PgPool) {
+    let world = World::new(pool.clone()).await;
+    let world = World::on(pool, without_permission(&world.client), world.namespace.clone());
+    let id = world.submit(&VOLCANO).await;
+    world.gateway.work().await.unwrap();
+    let status = world.status(&id).await;
+    assert_eq!(status.driver_state, DriverState::Error);
+    assert!(status.message.unwrap().contains("podgroups is forbidden"));
 }

@@ -64,8 +64,9 @@ fn named(dir: &Path, name: &str, ByteString(text): &ByteString) -> Result<(Strin
     }
 }
 
+/// What Kubernetes takes for a key of a `ConfigMap` (`IsConfigMapKey`); a dot at the front hides a file.
 fn is_a_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    (1..=253).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
 struct Folder {
@@ -94,7 +95,8 @@ impl Folder {
         Ok(names)
     }
 
-    /// All files of one folder in here; `None` if the folder isn't there.
+    /// All files of one folder in here; `None` if the folder isn't there. Their names become keys of `ConfigMap`s and
+    /// Secrets: an editor's `core-site.xml~` among them would make the cluster refuse every driver.
     fn files(&self, name: &str) -> Result<Option<Files>, SubmitterError> {
         let folder = Self { root: self.root.clone(), path: self.path.join(name) };
         match fs::metadata(&folder.path) {
@@ -103,6 +105,9 @@ impl Folder {
             Ok(_) => {}
         }
         let names = folder.names()?;
+        if let Some(odd) = names.iter().find(|name| !is_a_name(name)) {
+            return Err(unfit(&folder.path.join(odd), "is not a name of letters, digits and -_. alone"));
+        }
         names.into_iter().map(|name| Ok((name.clone(), folder.file(&name)?))).collect::<Result<_, _>>().map(Some)
     }
 

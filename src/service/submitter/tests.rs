@@ -23,6 +23,9 @@ fn the_request_wins_over_chosen_defaults_and_they_over_those_of_all() {
     let all = [("spark.a", "small"), ("spark.b", "gpu"), ("spark.c", "own"), ("spark.z", "all")];
     assert_eq!(submitter.complete(own, &lowest).unwrap(), properties(&all));
 
+    let again = properties(&[(DEFAULTS, "gpu,small,gpu,small")]);
+    assert_eq!(submitter.complete(again, &lowest).unwrap()["spark.b"], "small", "the last one of each counts");
+
     let chooses = properties(&[(DEFAULTS, "gpu")]);
     assert_eq!(submitter.complete(Properties::new(), &chooses).unwrap(), properties(&[("spark.b", "gpu")]));
     let none = properties(&[(DEFAULTS, "")]);
@@ -83,11 +86,12 @@ fn the_mount_of_a_config_map_can_be_read() {
 fn what_cannot_be_meant_is_told_at_start() {
     let outside = tempfile::NamedTempFile::new().unwrap();
     type Spoil<'a> = &'a dyn Fn(&Path);
-    let cases: [(Spoil<'_>, &str, &str); 7] = [
+    let cases: [(Spoil<'_>, &str, &str); 8] = [
         (&|dir| put(dir, "file/x", ""), "/file", "is none of defaults, files"),
         (&|dir| put(dir, "defaults/a.properties", ""), "a.properties", "<name>.conf"),
         (&|dir| put(dir, "defaults/a.conf", "spark.sparkgate.defaults b"), "a.conf", "can't choose others"),
         (&|dir| put(dir, "spark-conf/spark-defaults.conf", ""), "spark-defaults.conf", "--spark-defaults"),
+        (&|dir| put(dir, "hadoop-conf/core-site.xml~", ""), "hadoop-conf/core-site.xml~", "letters, digits and -_."),
         (&|dir| put(dir, "files/a/b", ""), "files/a", "is not a regular file"),
         (&|dir| put(dir, "files/big", &"x".repeat((1 << 20) + 1)), "files/big", "1048577 bytes"),
         (

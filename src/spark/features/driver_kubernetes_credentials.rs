@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Secret, SecretVolumeSource, Volume, VolumeMount},
-};
+use k8s_openapi::{ByteString, api::core::v1::Secret};
 
-use super::{FeatureStep, object_meta};
+use super::{FeatureStep, mounted, object_meta};
 use crate::spark::{
     Refusal,
     driver::{DriverConf, Object, SparkPod},
@@ -83,10 +80,7 @@ impl FeatureStep for DriverKubernetesCredentials<'_> {
             }
             return;
         }
-        let source = SecretVolumeSource { secret_name: Some(self.secret_name()), ..Default::default() };
-        let volume = Volume { name: VOLUME.to_owned(), secret: Some(source), ..Default::default() };
-        let mount = VolumeMount { name: VOLUME.to_owned(), mount_path: MOUNT_PATH.to_owned(), ..Default::default() };
-        pod.mount(volume, mount);
+        pod.mount(mounted::secret(VOLUME, self.secret_name()), mounted::mount(VOLUME, MOUNT_PATH));
     }
 
     fn additional_properties(&self) -> Vec<(String, String)> {

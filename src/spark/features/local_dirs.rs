@@ -11,6 +11,9 @@ use crate::spark::{
 /// A volume whose name begins so is scratch space that the user brings along.
 const VOLUME_PREFIX: &str = "spark-local-dir-";
 
+/// Volumes of one pod. Two letters of a request ask for kilobytes of a pod here, so there has to be an end.
+const MAX_DIRECTORIES: usize = 10_000;
+
 pub(super) struct LocalDirs {
     /// Spark shuffles them, to spread its load; the order carries no meaning, so here it stays.
     directories: Vec<String>,
@@ -23,10 +26,17 @@ impl LocalDirs {
         let configured = variable.or_else(|| conf.get("spark.local.dir")).map(str::to_owned);
         let list = configured.unwrap_or_else(|| format!("/var/data/spark-{}", conf.names.local_dir));
         // Java's `split` drops empty strings at the end, so nothing is left of commas alone.
-        let directories = match list.trim_end_matches(',') {
+        let directories: Vec<String> = match list.trim_end_matches(',') {
             "" if !list.is_empty() => Vec::new(),
             list => list.split(',').map(str::to_owned).collect(),
         };
+        if directories.len() > MAX_DIRECTORIES {
+            let reason = format!("{} directories are too many: a pod has {MAX_DIRECTORIES} at most", directories.len());
+            return Err(match variable {
+                Some(_) => Refusal::field("environmentVariables[\"SPARK_LOCAL_DIRS\"]", reason),
+                None => Refusal::property("spark.local.dir", reason),
+            });
+        }
         Ok(Self { directories, in_memory: conf.boolean("spark.kubernetes.local.dirs.tmpfs")?.unwrap_or(false) })
     }
 

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{SecretVolumeSource, Volume, VolumeMount};
-
-use super::FeatureStep;
+use super::{FeatureStep, mounted};
 use crate::spark::driver::{DriverConf, SparkPod};
 
 pub(super) struct MountSecrets {
@@ -22,9 +20,7 @@ impl FeatureStep for MountSecrets {
     fn configure_pod(&self, pod: &mut SparkPod) {
         for (secret, path) in &self.paths {
             let name = format!("{secret}-volume");
-            let source = SecretVolumeSource { secret_name: Some(secret.clone()), ..Default::default() };
-            let volume = Volume { name: name.clone(), secret: Some(source), ..Default::default() };
-            pod.mount(volume, VolumeMount { name, mount_path: path.clone(), ..Default::default() });
+            pod.mount(mounted::secret(&name, secret.clone()), mounted::mount(&name, path));
         }
     }
 }

@@ -12,12 +12,13 @@ const VOLCANO: &str = "VolcanoFeatureStep";
 /// # Errors
 /// A [`Refusal`] for a class that isn't there, excluded or not.
 pub(super) fn user_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<(&'static str, Made<'a>)>, Refusal> {
-    let mut steps: Vec<(&str, Made<'a>)> = Vec::new();
-    for class in conf.list(KEY) {
-        refuse_unknown(&class, conf.version)?;
-        steps.push((VOLCANO, Box::new(|| Ok(Box::new(Volcano::new(conf)?)))));
+    let classes = conf.list(KEY);
+    for class in &classes {
+        refuse_unknown(class, conf.version)?;
     }
-    Ok(steps)
+    // Named again, the one possible step would only make the same group again.
+    let volcano: Made<'a> = Box::new(|| Ok(Box::new(Volcano::new(conf)?)));
+    Ok(if classes.is_empty() { Vec::new() } else { vec![(VOLCANO, volcano)] })
 }
 
 fn refuse_unknown(class: &str, version: SparkVersion) -> Result<(), Refusal> {

@@ -22,6 +22,9 @@ const MAPS: [&str; 9] = [
     "volumeAttributes",
 ];
 
+/// Entries of a list. An empty entry has two letters, and the volume that is made of it three kilobytes.
+const MAX_ITEMS: usize = 10_000;
+
 /// One value under its field's name.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
@@ -158,6 +161,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Array(items) = self.value else { return self.wanted("a list") };
+        if items.len() > MAX_ITEMS {
+            return Err(Fault::new(format!("{} entries are too many, {MAX_ITEMS} the most", items.len())));
+        }
         visitor.visit_seq(Items { items: items.iter(), outer: self, index: 0 })
     }
 

@@ -91,6 +91,13 @@ fn a_template_that_is_too_large_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn a_list_of_entries_that_say_nothing_has_an_end() {
+    let volumes = |count| json!({"spec": {"containers": [{}], "volumes": vec![json!({}); count]}});
+    assert_eq!(reason(volumes(10_001)), "spec.volumes: 10001 entries are too many, 10000 the most.");
+    assert_eq!(spec(&request(Some(volumes(10_000)), &[])).volumes.unwrap().len(), 10_002, "and those of the steps");
+}
+
+#[test]
 fn an_inline_template_wins_over_a_named_one_and_the_driver_hears_of_none() {
     let named = [(KEY, "gpu.yaml")];
     assert_eq!(spec(&request(None, &named)).node_name.as_deref(), Some("from-a-file"));

@@ -1,5 +1,7 @@
 //! From the body of a create request to a [`CreateSubmissionRequest`].
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -8,7 +10,10 @@ use super::{
     coerce::{self, Entries, Texts},
     validate,
 };
-use crate::spark::{CreateSubmissionRequest, SparkVersion};
+use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, yaml};
+
+/// Bytes of a template as the request writes it, with blanks and escapes. The bound of the template itself is lower.
+const MAX_TEMPLATE: usize = 2 * yaml::MAX_BYTES;
 
 /// The fields as they came, before anything is required of them.
 #[derive(Debug, Default)]
@@ -88,7 +93,7 @@ fn entries(json: &str) -> Result<Option<Vec<(String, &RawValue)>>, RequestError>
 fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Fields, Vec<String>), RequestError> {
     let mut fields = Fields::default();
     let mut unknown: Vec<String> = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let (mut seen, mut told): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     for (key, value) in entries {
         let path = format!("[\"{key}\"]");
         let kept = match key.as_str() {
@@ -104,14 +109,14 @@ fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Field
                 fields.proxy_user = coerce::text(value, &path)?;
                 true
             }
-            "driverPodTemplate" => set_template(&mut fields.driver_pod_template, value, &path)?,
-            "executorPodTemplate" => set_template(&mut fields.executor_pod_template, value, &path)?,
+            "driverPodTemplate" => set_template(&mut fields.driver_pod_template, value, key)?,
+            "executorPodTemplate" => set_template(&mut fields.executor_pod_template, value, key)?,
             _ => false,
         };
-        if (!kept || seen.contains(&key.as_str())) && !unknown.contains(key) {
+        let repeated = !seen.insert(key);
+        if (!kept || repeated) && told.insert(key) {
             unknown.push(key.clone());
         }
-        seen.push(key);
     }
     Ok((fields, unknown))
 }
@@ -133,8 +138,14 @@ fn set_map(
     Ok(field.is_some() && !repeated)
 }
 
-fn set_template(field: &mut Option<serde_json::Value>, value: &RawValue, path: &str) -> Result<bool, RequestError> {
-    *field = coerce::parse(value, path)?;
+/// The values of a template take many times the memory of its text, so its length is looked at first.
+fn set_template(field: &mut Option<serde_json::Value>, value: &RawValue, name: &str) -> Result<bool, RequestError> {
+    let bytes = value.get().len();
+    if bytes > MAX_TEMPLATE {
+        let reason = format!("the template has {bytes} bytes; {MAX_TEMPLATE} are the most");
+        return Err(Refusal::field(name, reason).into());
+    }
+    *field = coerce::parse(value, &format!("[\"{name}\"]"))?;
     Ok(true)
 }
 

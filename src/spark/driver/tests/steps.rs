@@ -159,3 +159,21 @@ fn a_template_of_anything_but_a_pod_group_is_refused() {
         assert!(refusal.reason.contains(words), "{refusal}");
     }
 }
+
+#[test]
+fn a_step_that_is_named_twice_makes_one_group() {
+    let step = format!("{PACKAGE}.VolcanoFeatureStep");
+    let twice = format!("{step},{step}");
+    let driver = build(&request(&[(USER_STEPS, &twice)]), SparkVersion::V4_3).unwrap();
+    assert_eq!(driver.pre_resources.len(), 1);
+}
+
+#[test]
+fn no_pod_has_any_number_of_local_directories() {
+    let (key, _) = refused(&[("spark.local.dir", &"a,".repeat(10_001))], SparkVersion::V4_3);
+    assert_eq!(key, "spark.local.dir");
+    let mut request = request(&[]);
+    request.environment_variables.insert("SPARK_LOCAL_DIRS".to_owned(), "a,".repeat(10_001));
+    let refusal = build(&request, SparkVersion::V4_3).unwrap_err();
+    assert_eq!(refusal.field, "environmentVariables[\"SPARK_LOCAL_DIRS\"]");
+}

@@ -127,3 +127,13 @@ proptest::proptest! {
         _ = parse_create(&good.as_bytes()[..cut.min(good.len())], SparkVersion::V3_5);
     }
 }
+
+#[test]
+fn a_template_is_not_taken_apart_when_it_is_too_large_for_any() {
+    for template in [json!(vec![0; 2 << 20]), json!("x".repeat(2 << 20))] {
+        let refusal = refusal(&with("executorPodTemplate", template));
+        assert!(refusal.contains("executorPodTemplate: the template has"), "{refusal}");
+    }
+    let (request, _) = parse(&with("driverPodTemplate", json!("\n".repeat(1 << 19)))).unwrap();
+    assert!(request.driver_pod_template.is_some());
+}
