@@ -75,7 +75,7 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "BasicDriverFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| basic_driver::BasicDriver::new(conf),
+        new: |conf| basic_driver::BasicDriver::make(conf),
     },
     Entry {
         class: "DriverKubernetesCredentialsFeatureStep",
@@ -105,7 +105,7 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "MountVolumesFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| mount_volumes::MountVolumes::new(conf),
+        new: |conf| mount_volumes::MountVolumes::make(conf),
     },
     Entry {
         class: "DriverCommandFeatureStep",
@@ -166,10 +166,14 @@ pub(crate) fn env(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value.to_owned()), value_from: None }
 }
 
-/// A quantity, of which Spark's client asks only that there is one; the API server checks the rest.
+/// A quantity, as far as Spark's client looks at it (fabric8's `Quantity.parse`): there is one, and what follows the number,
+/// an exponent or a unit, isn't both. The API server checks the rest.
 pub(crate) fn quantity(key: &str, text: &str) -> Result<Quantity, Refusal> {
-    if text.is_empty() {
-        return Err(Refusal::property(key, "Invalid quantity string format passed. Leave the property out instead."));
+    let unit = text.find(|c| "eEinumkKMGTP".contains(c)).map_or("", |at| &text[at..]);
+    let muddled = unit.contains(|c: char| c.is_ascii_digit()) && unit.ends_with(char::is_alphabetic);
+    if text.is_empty() || muddled {
+        let reason = "Invalid quantity string format passed. Give one such as 500m or 2Gi, or leave the property out.";
+        return Err(Refusal::property(key, reason));
     }
     Ok(Quantity(text.to_owned()))
 }

@@ -64,7 +64,7 @@ pub(super) fn file<'a>(
 }
 
 /// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
-fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
+pub(super) fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
     let Some(fields) = template.as_object_mut() else { return Err(no_map(&template)) };
     fields.remove("apiVersion");
     match fields.remove("kind") {
@@ -79,7 +79,7 @@ fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
     match &pod.spec {
         None => Err("It has no `spec`.".to_owned()),
         Some(spec) if spec.containers.is_empty() => {
-            Err("It has no container. Give one at least, if only with a name: it becomes the driver's.".to_owned())
+            Err("It has no container. Give one at least, if only with a name: it becomes Spark's.".to_owned())
         }
         Some(_) => Ok(pod),
     }

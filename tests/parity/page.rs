@@ -55,7 +55,8 @@ pub(crate) fn results(suite: &Suite, deliberate: &Deliberate) -> String {
     for (name, entry) in deliberate.entries() {
         let count = differ.iter().filter(|case| entry.is_about(case)).count();
         let releases = if entry.versions.len() == VERSIONS.len() { "all" } else { &entry.versions.join(", ") };
-        let _ = writeln!(text, "- **{name}** ({count} cases; Spark {releases}): {}", entry.reason);
+        let cases = if count == 1 { "case" } else { "cases" };
+        let _ = writeln!(text, "- **{name}** ({count} {cases}; Spark {releases}): {}", entry.reason);
     }
     if deliberate.entries().next().is_none() {
         text += "No difference is meant to be there.\n";

@@ -33,8 +33,11 @@ impl<'a> PodTemplateConfigMap<'a> {
             None => (Refusal::property_field(KEY), file(conf)?),
         };
         if let Some(text) = &template {
-            check(text)
-                .map_err(|reason| Refusal::field(field, format!("No driver could read this template: {reason}")))?;
+            let refused = |reason| Refusal::field(&field, format!("No driver could read this template: {reason}"));
+            let values = values(text).map_err(refused)?;
+            if conf.app.executor_pod_template.is_some() {
+                pod_template::pod(values, conf.version).map_err(|reason| Refusal::field(&field, reason))?;
+            }
         }
         Ok(Self { conf, template })
     }
@@ -50,11 +53,11 @@ fn file(conf: &DriverConf<'_>) -> Result<Option<String>, Refusal> {
     Ok(Some(conf.text(content).ok_or_else(not_text)?.into_owned()))
 }
 
-/// Spark hands the text over unread, and its driver then fails. What no driver could read is refused at once; whether the
-/// rest is a pod is for the driver to say.
-fn check(text: &str) -> Result<(), String> {
+/// Spark hands the text over unread, and its driver then fails. What no driver could read is refused at once. Whether a file
+/// is a pod is for the driver to say, as with Spark; a template of the request itself is looked at as the driver's own is.
+fn values(text: &str) -> Result<Value, String> {
     match yaml::parse(text) {
-        Ok(Value::Object(_)) => Ok(()),
+        Ok(values @ Value::Object(_)) => Ok(values),
         Ok(Value::Null) => Err("it is empty.".to_owned()),
         Ok(other) => Err(pod_template::no_map(&other)),
         Err(error) => Err(format!("{error}.")),

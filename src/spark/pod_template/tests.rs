@@ -139,3 +139,18 @@ fn an_executor_template_travels_as_it_was_written() {
         assert!(refusal.reason.starts_with("No driver could read this template: "), "{refusal}");
     }
 }
+
+#[test]
+fn an_executors_template_of_the_request_is_looked_at_too() {
+    let refused = |template: Value| {
+        let request = CreateSubmissionRequest { executor_pod_template: Some(template), ..request(None, &[]) };
+        let refusal = build(&request).unwrap_err();
+        assert_eq!(refusal.field, "executorPodTemplate");
+        refusal.reason
+    };
+    assert_eq!(refused("kind: Deployment\nspec: {}".into()), "Its kind is \"Deployment\", and must be Pod.");
+    assert_eq!(
+        refused(json!({"spec": {"containers": [{"imag": "b"}]}})),
+        "spec.containers[0].imag: Kubernetes knows no such field."
+    );
+}
