@@ -120,8 +120,10 @@ fn no_path_of_a_request_is_opened() {
 
 #[test]
 fn an_executor_template_travels_as_it_was_written() {
-    let text = "# mine\nspec: {containers: [{name: e, unknown: kept}]}\n";
-    for (template, written) in [(json!(text), text), (json!({"spec": {}}), "{\"spec\":{}}")] {
+    let text = "# mine\nspec: {containers: [{name: e, stdin: true}]}\n";
+    let object = json!({"spec": {"containers": [{"name": "e"}]}});
+    let written_object = object.to_string();
+    for (template, written) in [(json!(text), text), (object, written_object.as_str())] {
         let mut request = request(None, &[]);
         request.executor_pod_template = Some(template);
         let resources = build(&request).unwrap().resources;
