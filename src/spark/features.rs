@@ -75,7 +75,7 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "BasicDriverFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| basic_driver::BasicDriver::new(conf),
+        new: |conf| basic_driver::BasicDriver::prepare(conf),
     },
     Entry {
         class: "DriverKubernetesCredentialsFeatureStep",
@@ -105,7 +105,7 @@ const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "MountVolumesFeatureStep",
         since: SparkVersion::V3_5,
-        new: |conf| mount_volumes::MountVolumes::new(conf),
+        new: |conf| mount_volumes::MountVolumes::prepare(conf),
     },
     Entry {
         class: "DriverCommandFeatureStep",

@@ -38,7 +38,7 @@ pub(super) struct BasicDriver<'a> {
 }
 
 impl<'a> BasicDriver<'a> {
-    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Made<'a>, Refusal> {
+    pub(super) fn prepare(conf: &'a DriverConf<'a>) -> Result<Made<'a>, Refusal> {
         let image = image(conf)?;
         let allow_privilege_escalation = allow_privilege_escalation(conf)?;
         let cores = conf.int("spark.driver.cores")?.unwrap_or(1);

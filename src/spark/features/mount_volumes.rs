@@ -27,7 +27,7 @@ pub(super) struct MountVolumes<'a> {
 }
 
 impl<'a> MountVolumes<'a> {
-    pub(super) fn new(conf: &'a DriverConf<'a>) -> Result<Made<'a>, Refusal> {
+    pub(super) fn prepare(conf: &'a DriverConf<'a>) -> Result<Made<'a>, Refusal> {
         let access_mode = access_mode(conf)?;
         Ok(Box::new(move || {
             let mut step = Self { conf, mounted: Vec::new(), claims: Vec::new() };
