@@ -113,7 +113,7 @@ impl Gateway {
     pub(super) async fn forget_pre_resources(&self, claimed: &Claimed) -> Result<(), cluster::Error> {
         match built(claimed) {
             Ok(driver) => self.delete_pre_resources(claimed, &driver).await,
-            // What can't be built was never made.
+            // What this release can't build it can't name either. Only an older one that accepted it may have made it.
             Err(_) => Ok(()),
         }
     }
