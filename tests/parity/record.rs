@@ -38,6 +38,9 @@ struct Options {
     /// Compare this many new random cases, show differing ones as small as they get, and record nothing.
     #[arg(long, value_name = "N")]
     generate: Option<usize>,
+    /// Record this many generated cases from now on, instead of as many as there are.
+    #[arg(long, value_name = "N", conflicts_with_all = ["case", "generate", "check_oracle"])]
+    record: Option<usize>,
     /// Where the random cases begin.
     #[arg(long, default_value_t = generate::SEED + 1)]
     seed: u64,
@@ -58,7 +61,10 @@ fn main() -> Result<()> {
     let unknown = versions.iter().find(|version| !VERSIONS.contains(&version.as_str()));
     ensure!(unknown.is_none(), "the releases are {}", VERSIONS.join(", "));
     fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/target/parity"))?;
-    let groups = recorded::groups();
+    let mut groups = recorded::groups();
+    if let Some(count) = options.record {
+        groups.insert("generated".into(), generate::cases(generate::SEED, count));
+    }
     let all: Vec<&Case> = groups.values().flatten().collect();
     match &options {
         Options { check_oracle: Some(count), .. } => recorder::check(&versions, &all, *count),
@@ -108,7 +114,7 @@ fn record(groups: &BTreeMap<String, Vec<Case>>, versions: &[String], keep: Keep)
         }
         fs::write(recorded::path(&file), recorded::render(&of_group, cases, &new))?;
     }
-    fs::write(recorded::path("fingerprint"), generate::fingerprint(&groups["generated"]) + "\n")?;
+    fs::write(recorded::path("fingerprint"), generate::fingerprint(&groups["generated"]))?;
     let (keys, vectors) = recorder::record_vectors(&VERSIONS)?;
     fs::write(recorded::path("keys.json"), lines(&keys)?)?;
     fs::write(recorded::path("vectors.json"), lines(&serde_json::to_value(vectors)?)?)?;
