@@ -2,7 +2,7 @@
 //!
 //! What `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM happens here in three moves: `submit`
 //! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
-//! driver, and `driver` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] says which steps and
+//! driver, and `builder` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] says which steps and
 //! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/parity`).
 //!
 //! ```
@@ -35,6 +35,7 @@
 //! # Ok::<(), sparkgate::spark::Refusal>(())
 //! ```
 
+mod builder;
 mod conf;
 mod defaults;
 mod driver;
@@ -52,8 +53,9 @@ mod version;
 mod volumes;
 mod yaml;
 
+pub use builder::build_driver;
 pub use defaults::parse_properties;
-pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, build_driver};
+pub use driver::{DriverObjects, Object, PodGroup, SubmitContext};
 pub use names::{DriverNames, NameEntropy};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;

@@ -1,9 +1,8 @@
-//! From a request to the driver's objects.
+//! What a driver is made of: what feature steps read, and what they make.
 
-mod builder;
 mod conf;
-mod config_map;
 mod pod_group;
+mod spark_pod;
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::{
@@ -11,10 +10,10 @@ use k8s_openapi::api::{
     networking::v1::NetworkPolicy,
 };
 
-use super::{CreateSubmissionRequest, DriverNames, Refusal, SparkVersion, SubmitterFiles, submit};
-pub(crate) use builder::SparkPod;
+use super::{DriverNames, SparkVersion, SubmitterFiles};
 pub(crate) use conf::DriverConf;
 pub use pod_group::PodGroup;
+pub(crate) use spark_pod::SparkPod;
 
 /// What a submission depends on besides the request itself.
 #[derive(Debug, Clone)]
@@ -51,18 +50,3 @@ pub enum Object {
     PersistentVolumeClaim(PersistentVolumeClaim),
     PodGroup(PodGroup),
 }
-
-/// Builds the objects that `spark-submit --master k8s:// --deploy-mode cluster` would create.
-///
-/// The same request and context give the same objects. Every object carries its namespace; none carries an owner
-/// reference, since the pod's uid is not known before it exists.
-///
-/// # Errors
-/// A [`Refusal`] where Spark would refuse, or where the request asks for a feature step that isn't there.
-pub fn build_driver(request: &CreateSubmissionRequest, context: &SubmitContext) -> Result<DriverObjects, Refusal> {
-    let application = submit::prepare(request, context.version, context.submitted_at)?;
-    builder::build(&DriverConf::new(application, context))
-}
-
-#[cfg(test)]
-mod tests;

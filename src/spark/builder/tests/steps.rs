@@ -4,6 +4,7 @@ use k8s_openapi::ByteString;
 use serde_json::json;
 
 use super::*;
+use crate::spark::PodGroup;
 
 const PACKAGE: &str = "org.apache.spark.deploy.k8s.features";
 const USER_STEPS: &str = "spark.kubernetes.driver.pod.featureSteps";

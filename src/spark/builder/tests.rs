@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Container;
 use uuid::Uuid;
 
 use super::*;
-use crate::spark::NameEntropy;
+use crate::spark::{DriverNames, NameEntropy, Object, SparkVersion};
 
 mod steps;
 

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, KeyToPath};
 
-use super::{DriverConf, Object, SparkPod};
 use crate::spark::{
     Refusal,
     conf::SparkConf,
+    driver::{DriverConf, Object, SparkPod},
     features::{env, mounted, object_meta},
     properties,
 };
