@@ -96,6 +96,10 @@ impl Written {
 }
 
 impl Case {
+    pub(crate) fn is_generated(&self) -> bool {
+        self.name.starts_with("generated-")
+    }
+
     pub(crate) fn is_for(&self, version: &str) -> bool {
         self.versions.iter().any(|own| own == version)
     }

@@ -17,20 +17,19 @@ pub(crate) fn read() -> String {
 
 /// One release's line.
 #[derive(Debug, Default)]
-pub(crate) struct Results {
-    pub(crate) by_hand: usize,
-    pub(crate) generated: usize,
+struct Results {
+    by_hand: usize,
+    generated: usize,
     refused: usize,
     differ: BTreeSet<String>,
 }
 
 impl Results {
-    pub(crate) fn of(suite: &Suite, version: &str) -> Self {
+    fn of(suite: &Suite, version: &str) -> Self {
         let mut results = Self::default();
         for (case, answers) in suite.cases() {
             let Some(sparks) = answers.and_then(|answers| answers.get(version)) else { continue };
-            let generated = case.name.starts_with("generated-");
-            *(if generated { &mut results.generated } else { &mut results.by_hand }) += 1;
+            *(if case.is_generated() { &mut results.generated } else { &mut results.by_hand }) += 1;
             results.refused += usize::from(matches!(sparks, Answer::Refused(_)));
             if !differences(&ours::answer(case, version), sparks).is_empty() {
                 results.differ.insert(case.name.clone());
