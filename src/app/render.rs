@@ -3,16 +3,13 @@
 use std::io::{Read, Write};
 
 use chrono::Utc;
-use k8s_openapi::Resource;
-use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
     service::SparkSettings,
     spark::{
-        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, Refusal, SubmitContext, build_driver,
-        keys,
+        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Refusal, SubmitContext, build_driver, keys,
         rest::{RequestError, parse_partial},
     },
 };
@@ -85,26 +82,11 @@ pub fn run(
 
 /// The objects of a driver as a Kubernetes `List`, in the order of creation.
 pub fn list(driver: &DriverObjects) -> Result<Value, serde_json::Error> {
-    let mut items = driver.pre_resources.iter().map(object).collect::<Result<Vec<_>, _>>()?;
-    items.push(typed(&driver.pod)?);
-    for other in &driver.resources {
-        items.push(object(other)?);
+    // Types of Kubernetes write `apiVersion` and `kind` themselves.
+    let mut items = driver.pre_resources.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    items.push(serde_json::to_value(&driver.pod)?);
+    for object in &driver.resources {
+        items.push(serde_json::to_value(object)?);
     }
     Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
-}
-
-fn object(object: &Object) -> Result<Value, serde_json::Error> {
-    match object {
-        Object::Service(service) => typed(service),
-        Object::NetworkPolicy(policy) => typed(policy),
-        Object::Secret(secret) => typed(secret),
-        Object::ConfigMap(map) => typed(map),
-        Object::PersistentVolumeClaim(claim) => typed(claim),
-        Object::PodGroup(group) => typed(group),
-    }
-}
-
-/// An object's JSON; its type writes `apiVersion` and `kind` too.
-fn typed<T: Resource + Serialize>(object: &T) -> Result<Value, serde_json::Error> {
-    serde_json::to_value(object)
 }

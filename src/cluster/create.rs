@@ -1,17 +1,24 @@
 //! Creating a driver's objects. Objects are created, never applied: an apply could revive a driver that has ended.
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::{
-    NamespaceResourceScope,
-    api::core::v1::Pod,
+    api::{
+        core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
+        networking::v1::NetworkPolicy,
+    },
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kube::{Api, Resource, api::PostParams};
-use serde::{Serialize, de::DeserializeOwned};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, PostParams},
+};
 
 use super::{Cluster, Error, error::call, labels};
-use crate::{spark::Object, submission::SubmissionId};
+use crate::{
+    spark::{Object, PodGroup},
+    submission::SubmissionId,
+};
 
 /// Admission webhooks have ten seconds by default.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(12);
@@ -49,49 +56,68 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_owned(&self, namespace: &str, object: &Object, pod: &str, uid: &str) -> Result<(), Error> {
-        let owner = owner_reference(pod, uid);
-        match object {
-            Object::Service(service) => self.create(namespace, service.clone(), owner).await,
-            Object::NetworkPolicy(policy) => self.create(namespace, policy.clone(), owner).await,
-            Object::Secret(secret) => self.create(namespace, secret.clone(), owner).await,
-            Object::ConfigMap(map) => self.create(namespace, map.clone(), owner).await,
-            Object::PersistentVolumeClaim(claim) => self.create(namespace, claim.clone(), owner).await,
-            Object::PodGroup(group) => self.create(namespace, group.clone(), owner).await,
-        }
+        let (api, mut object) = self.dynamic(namespace, object)?;
+        object.metadata.owner_references = Some(vec![owner_reference(pod, uid)]);
+        create(&api, namespace, &object, |there| is_owned_by(there, uid)).await
     }
 
-    async fn create<K>(&self, namespace: &str, mut object: K, owner: OwnerReference) -> Result<(), Error>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Serialize
-            + DeserializeOwned
-            + Clone
-            + Debug
-            + Send
-            + Sync,
-    {
-        let uid = owner.uid.clone();
-        object.meta_mut().owner_references = Some(vec![owner]);
-        let kind = K::kind(&()).into_owned();
-        let name = object.meta().name.clone().unwrap_or_default();
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
-        let action = format!("creating the {kind} {namespace}/{name}");
-        match call(action.clone(), TIMEOUT, api.create(&PostParams::default(), &object)).await {
-            Ok(_) => Ok(()),
-            Err(Error::AlreadyExists { message, .. }) => {
-                let reading = format!("reading the {kind} {namespace}/{name}");
-                let Some(there) = call(reading, TIMEOUT, api.get_opt(&name)).await? else {
-                    return Err(Error::Conflict { action, message: format!("{message}, and then it went") });
-                };
-                if is_owned_by(there.meta(), &uid) {
-                    return Ok(());
-                }
-                let message = format!("{message}, and it belongs to something else");
-                Err(Error::Refused { action, code: 409, reason: "AlreadyExists".to_owned(), message })
-            }
-            Err(other) => Err(other),
-        }
+    /// An object with the part of the API that it belongs to.
+    pub(super) fn dynamic(
+        &self,
+        namespace: &str,
+        object: &Object,
+    ) -> Result<(Api<DynamicObject>, DynamicObject), Error> {
+        let resource = match object {
+            Object::Service(_) => ApiResource::erase::<Service>(&()),
+            Object::NetworkPolicy(_) => ApiResource::erase::<NetworkPolicy>(&()),
+            Object::Secret(_) => ApiResource::erase::<Secret>(&()),
+            Object::ConfigMap(_) => ApiResource::erase::<ConfigMap>(&()),
+            Object::PersistentVolumeClaim(_) => ApiResource::erase::<PersistentVolumeClaim>(&()),
+            Object::PodGroup(_) => ApiResource::erase::<PodGroup>(&()),
+        };
+        let dynamic = serde_json::to_value(object).and_then(serde_json::from_value);
+        let dynamic = dynamic.map_err(|error| Error::Refused {
+            action: format!("writing a {}", resource.kind),
+            code: 400,
+            reason: "BadRequest".to_owned(),
+            message: error.to_string(),
+        })?;
+        Ok((Api::namespaced_with(self.client.clone(), namespace, &resource), dynamic))
     }
+}
+
+/// Creates an object. One of its name that is ours counts as created, so that a launch can be repeated.
+///
+/// # Errors
+/// [`Error::Refused`] if an object of that name belongs to something else.
+pub(super) async fn create(
+    api: &Api<DynamicObject>,
+    namespace: &str,
+    object: &DynamicObject,
+    is_ours: impl Fn(&ObjectMeta) -> bool,
+) -> Result<(), Error> {
+    let subject = subject(namespace, object);
+    let action = format!("creating the {subject}");
+    match call(action.clone(), TIMEOUT, api.create(&PostParams::default(), object)).await {
+        Err(Error::AlreadyExists { message, .. }) => {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let Some(there) = call(format!("reading the {subject}"), TIMEOUT, api.get_opt(name)).await? else {
+                return Err(Error::Conflict { action, message: format!("{message}, and then it went") });
+            };
+            if is_ours(&there.metadata) {
+                return Ok(());
+            }
+            let message = format!("{message}, and it belongs to something else");
+            Err(Error::Refused { action, code: 409, reason: "AlreadyExists".to_owned(), message })
+        }
+        other => other.map(drop),
+    }
+}
+
+/// What messages call an object.
+pub(super) fn subject(namespace: &str, object: &DynamicObject) -> String {
+    let kind = object.types.as_ref().map_or("", |types| &types.kind);
+    format!("{kind} {namespace}/{}", object.metadata.name.as_deref().unwrap_or_default())
 }
 
 /// The driver pod as the one owner.

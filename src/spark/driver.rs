@@ -9,6 +9,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
     networking::v1::NetworkPolicy,
 };
+use serde::Serialize;
 
 use super::{DriverNames, SparkVersion, SubmitterFiles};
 pub(crate) use conf::DriverConf;
@@ -40,7 +41,8 @@ pub struct DriverObjects {
 }
 
 /// One object beside the pod.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 #[expect(clippy::large_enum_variant, reason = "a driver has four of them, and they don't live long")]
 pub enum Object {
     Service(Service),

@@ -3,10 +3,7 @@
 mod fault;
 mod reader;
 
-use k8s_openapi::{
-    ByteString,
-    api::core::v1::{Container, Pod},
-};
+use k8s_openapi::api::core::v1::{Container, Pod};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,6 +17,7 @@ use reader::Reader;
 /// The request's own field, for a template that travels inline.
 const FIELD: &str = "driverPodTemplate";
 const KEY: &str = "spark.kubernetes.driver.podTemplateFile";
+const INSTEAD: &str = "send the template itself as driverPodTemplate";
 /// Spark's sentence for every fault of a template.
 const SENTENCE: &str = "Could not load pod from template file.";
 
@@ -39,7 +37,7 @@ fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
     let (field, read) = match &conf.app.driver_pod_template {
         Some(Value::String(text)) => (FIELD.to_owned(), yaml::parse(text)),
         Some(template) => (FIELD.to_owned(), yaml::bounded(template)),
-        None => match file(conf, KEY, FIELD) {
+        None => match conf.submitter_file(KEY, INSTEAD) {
             Ok(None) => return Ok(None),
             Ok(Some((_, content))) => (Refusal::property_field(KEY), yaml::parse_bytes(&content.0)),
             Err(refusal) => return Err(Refusal { reason: format!("{SENTENCE} {}", refusal.reason), ..refusal }),
@@ -49,18 +47,6 @@ fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
         Ok(template) => Ok(Some((field, template))),
         Err(error) => Err(Refusal::field(field, format!("{SENTENCE} Reading it failed: {error}."))),
     }
-}
-
-/// The template that a property names, by its name. Only the operator's files have names.
-pub(super) fn file<'a>(
-    conf: &'a DriverConf<'_>,
-    key: &str,
-    field: &str,
-) -> Result<Option<(&'a str, &'a ByteString)>, Refusal> {
-    conf.submitter_file(key).map_err(|mut refusal| {
-        refusal.reason += &format!(" Or send the template itself as {field}.");
-        refusal
-    })
 }
 
 /// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.

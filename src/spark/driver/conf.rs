@@ -81,8 +81,8 @@ impl<'a> DriverConf<'a> {
     /// the gateway: whoever sends a request must not choose what the gateway reads.
     ///
     /// # Errors
-    /// A value that is not among those names.
-    pub(crate) fn submitter_file(&self, key: &str) -> Result<Option<(&str, &'a ByteString)>, Refusal> {
+    /// A value that is not among those names; `instead` is what else one can do.
+    pub(crate) fn submitter_file(&self, key: &str, instead: &str) -> Result<Option<(&str, &'a ByteString)>, Refusal> {
         let Some(name) = self.get(key) else { return Ok(None) };
         match self.context.submitter.named.get(name) {
             Some(content) => Ok(Some((name, content))),
@@ -90,9 +90,21 @@ impl<'a> DriverConf<'a> {
                 key,
                 format!(
                     "`{name}` is not among the files that this gateway was given. The value is the bare name of such a \
-                     file: a path of a request is never opened. Ask the operator of the gateway to add the file."
+                     file: a path of a request is never opened. Ask the operator of the gateway to add the file. Or {instead}."
                 ),
             )),
+        }
+    }
+
+    /// The same for a file that is a text.
+    ///
+    /// # Errors
+    /// A value that is not among the names, and a file that isn't UTF-8.
+    pub(crate) fn submitter_text(&self, key: &str, instead: &str) -> Result<Option<(&str, Cow<'a, str>)>, Refusal> {
+        let Some((name, content)) = self.submitter_file(key, instead)? else { return Ok(None) };
+        match self.text(content) {
+            Some(text) => Ok(Some((name, text))),
+            None => Err(Refusal::property(key, format!("The file `{name}` is not UTF-8 text."))),
         }
     }
 

@@ -105,13 +105,14 @@ impl FeatureStep for DriverKubernetesCredentials<'_> {
 
 fn content<'a>(conf: &DriverConf<'a>, file: &CredentialFile) -> Result<Option<&'a ByteString>, Refusal> {
     let key = format!("{PREFIX}.{}", file.property);
-    let found = conf.submitter_file(&key).map_err(|mut refusal| {
+    let instead = format!(
+        "mount the file into the driver from a Secret, and name its place there by {PREFIX}.mounted.{}",
+        file.property
+    );
+    let found = conf.submitter_file(&key, &instead).map_err(|mut refusal| {
         let path = conf.get(&key).unwrap_or_default();
-        refusal.reason = format!(
-            "{} provided at {path} does not exist or is not a file. {} Or mount the file into the driver from a Secret, \
-             and name its place there by {PREFIX}.mounted.{}.",
-            file.title, refusal.reason, file.property
-        );
+        refusal.reason =
+            format!("{} provided at {path} does not exist or is not a file. {}", file.title, refusal.reason);
         refusal
     })?;
     Ok(found.map(|(_, content)| content))

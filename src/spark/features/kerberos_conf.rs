@@ -91,13 +91,8 @@ fn krb5<'a>(conf: &'a DriverConf<'_>) -> Result<Option<Krb5<'a>>, Refusal> {
         )),
         (false, map) => Ok(map.map(Krb5::Existing)),
         (true, None) => {
-            let file = conf.submitter_file(KRB5_FILE).map_err(|mut refusal| {
-                refusal.reason += &format!(" Or put it into a ConfigMap, and name that in {KRB5_CONFIG_MAP}.");
-                refusal
-            })?;
-            let Some((name, content)) = file else { return Ok(None) };
-            let not_text = || Refusal::property(KRB5_FILE, format!("The file `{name}` is not UTF-8 text."));
-            Ok(Some(Krb5::File(name, conf.text(content).ok_or_else(not_text)?)))
+            let instead = format!("put it into a ConfigMap, and name that in {KRB5_CONFIG_MAP}");
+            Ok(conf.submitter_text(KRB5_FILE, &instead)?.map(|(name, text)| Krb5::File(name, text)))
         }
     }
 }
@@ -105,13 +100,13 @@ fn krb5<'a>(conf: &'a DriverConf<'_>) -> Result<Option<Krb5<'a>>, Refusal> {
 /// A keytab that the image has already (`local:`) stays where it is.
 fn keytab<'a>(conf: &'a DriverConf<'_>) -> Result<Option<(&'a str, &'a ByteString)>, Refusal> {
     match conf.get(KEYTAB) {
-        Some(path) if !path.starts_with("local:") => conf.submitter_file(KEYTAB).map_err(|mut refusal| {
-            refusal.reason = format!(
-                "Keytab file: {path} does not exist. {} Or mount it from a Secret, and name its place there as local:///….",
-                refusal.reason
-            );
-            refusal
-        }),
+        Some(path) if !path.starts_with("local:") => {
+            let instead = "mount it from a Secret, and name its place there as local:///…";
+            conf.submitter_file(KEYTAB, instead).map_err(|mut refusal| {
+                refusal.reason = format!("Keytab file: {path} does not exist. {}", refusal.reason);
+                refusal
+            })
+        }
         _ => Ok(None),
     }
 }

@@ -48,9 +48,8 @@ impl<'a> PodTemplateConfigMap<'a> {
 }
 
 fn file(conf: &DriverConf<'_>) -> Result<Option<String>, Refusal> {
-    let Some((name, content)) = pod_template::file(conf, KEY, FIELD)? else { return Ok(None) };
-    let not_text = || Refusal::property(KEY, format!("The file `{name}` is not UTF-8 text."));
-    Ok(Some(conf.text(content).ok_or_else(not_text)?.into_owned()))
+    let found = conf.submitter_text(KEY, "send the template itself as executorPodTemplate")?;
+    Ok(found.map(|(_, text)| text.into_owned()))
 }
 
 /// Spark hands the text over unread, and its driver then fails. What no driver could read is refused at once. Whether a file

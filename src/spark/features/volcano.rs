@@ -3,8 +3,6 @@
 
 mod template;
 
-use std::str;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
@@ -51,24 +49,13 @@ impl FeatureStep for Volcano {
 
 /// The template, with the property that gives it: the one of a file comes first. Both are read as YAML or JSON.
 fn template(conf: &DriverConf<'_>) -> Result<Option<(&'static str, Value)>, Refusal> {
-    let (key, text) = match file(conf)? {
-        Some(text) => (TEMPLATE_FILE, text),
-        None => match conf.get(TEMPLATE_JSON) {
-            Some(text) => (TEMPLATE_JSON, text),
-            None => return Ok(None),
-        },
+    let file = conf.submitter_text(TEMPLATE_FILE, &format!("send the template itself as {TEMPLATE_JSON}"))?;
+    let (key, text) = match (file, conf.get(TEMPLATE_JSON)) {
+        (Some((_, text)), _) => (TEMPLATE_FILE, text),
+        (None, Some(text)) => (TEMPLATE_JSON, text.into()),
+        (None, None) => return Ok(None),
     };
-    let template = yaml::parse(text)
+    let template = yaml::parse(&text)
         .map_err(|error| Refusal::property(key, format!("The template of the PodGroup can't be read: {error}.")))?;
     Ok(Some((key, template)))
-}
-
-fn file<'a>(conf: &DriverConf<'a>) -> Result<Option<&'a str>, Refusal> {
-    let found = conf.submitter_file(TEMPLATE_FILE).map_err(|mut refusal| {
-        refusal.reason = format!("{} Or send the template itself as {TEMPLATE_JSON}.", refusal.reason);
-        refusal
-    })?;
-    let Some((name, content)) = found else { return Ok(None) };
-    let not_text = |_| Refusal::property(TEMPLATE_FILE, format!("The file `{name}` is not UTF-8 text."));
-    str::from_utf8(&content.0).map(Some).map_err(not_text)
 }

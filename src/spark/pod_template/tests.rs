@@ -1,6 +1,7 @@
 //! What the comparison with spark-submit can't show: refusals of our own, bounds, and templates inside the request.
 
 use chrono::DateTime;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::json;
 use uuid::Uuid;
