@@ -4,6 +4,7 @@ mod connect;
 mod create;
 mod driver_pod;
 mod error;
+mod http;
 pub mod labels;
 mod observe;
 mod pods;
@@ -19,6 +20,8 @@ pub use watch::{PodKey, Seen};
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// For watches alone: however many there are, and however much they have to tell, other calls don't wait for them.
+    watching: std::sync::Arc<[kube::Client]>,
     /// The namespaces that are watched; empty means all.
     namespaces: std::sync::Arc<[String]>,
 }
@@ -26,7 +29,7 @@ pub struct Cluster {
 impl Cluster {
     /// The cluster behind a client. Drivers are watched in `namespaces`, everywhere if there are none.
     pub fn new(client: kube::Client, namespaces: &[String]) -> Self {
-        Self { client, namespaces: namespaces.into() }
+        Self { watching: [client.clone()].into(), client, namespaces: namespaces.into() }
     }
 
     /// Whether the end of a driver in this namespace would be seen.
