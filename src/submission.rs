@@ -1,11 +1,13 @@
 //! A submission and its life, pure: ids, states, transitions, observations.
 
+mod executor;
 mod id;
 mod observation;
 mod outcome;
 mod state;
 mod transition;
 
+pub use executor::{ExecutorKey, ExecutorObservation};
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use observation::{Container, Observation, Phase};
 pub use outcome::Outcome;
