@@ -9,10 +9,10 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use super::{Cluster, Error, error::call, http, labels};
+use super::{Cluster, Error, error::call, http};
 
 /// An API server allows a hundred streams on a connection (`MaxConcurrentStreams` of its secure serving).
-const WATCHES_PER_CONNECTION: usize = 50;
+pub(super) const WATCHES_PER_CONNECTION: usize = 50;
 
 /// How to reach the cluster.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +51,8 @@ impl Cluster {
         let watching = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
         cluster.watching = (0..watching).map(|_| client()).collect::<Result<_, _>>()?;
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
-            let one = ListParams::default().labels(labels::DRIVERS).limit(1);
-            let tried = call("listing driver pods", Duration::from_secs(10), pods.list(&one)).await;
+            let one = ListParams::default().labels(&cluster.selector).limit(1);
+            let tried = call("listing our pods", Duration::from_secs(10), pods.list(&one)).await;
             tried.map_err(|source| {
                 let place =
                     namespace.map_or_else(|| "in all namespaces".to_owned(), |name| format!("in the namespace {name}"));
