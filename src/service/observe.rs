@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::{Error, Gateway, error::chain};
 use crate::{
     cluster::{Found, PodKey, Seen},
-    store::{Live, Placement, Progress, Record},
-    submission::{Container, Observation, Phase, Step, step},
+    store::{Live, Record},
+    submission::{Container, Observation, Phase, Placement, Progress, Step, step},
 };
 
 impl Gateway {
