@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 pub(super) use dev::{Dev, Sandbox};
-pub(super) use serve::{Http, Kubernetes, Serve, Spark};
+pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::store::DatabaseSettings;
 
