@@ -13,9 +13,13 @@ pub(super) fn observation(pod: &DriverPod, gone: bool) -> Option<Observation> {
     Some(Observation {
         submission: label(labels::SUBMISSION_ID)?.parse().ok()?,
         attempt: label(labels::ATTEMPT)?.parse().ok()?,
+        namespace: pod.metadata.namespace.clone().unwrap_or_default(),
+        pod: pod.metadata.name.clone().unwrap_or_default(),
         pod_uid: pod.metadata.uid.clone()?,
         phase: phase(status.phase.as_deref()),
         deleting: pod.metadata.deletion_timestamp.is_some(),
+        forced: pod.metadata.deletion_timestamp.is_some() && pod.metadata.deletion_grace_period_seconds == Some(0),
+        holds_finalizer: pod.metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
         gone,
         node: pod.spec.node_name.clone(),
         pod_ip: status.pod_ip.clone(),

@@ -119,6 +119,10 @@ fn gone(live: &Live) -> Observation {
     Observation {
         submission: live.id.clone(),
         attempt: live.attempt,
+        namespace: live.namespace.clone(),
+        pod: live.pod.clone(),
+        forced: false,
+        holds_finalizer: false,
         pod_uid: live.pod_uid.clone().unwrap_or_default(),
         phase: Phase::Unknown,
         deleting: false,

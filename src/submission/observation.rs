@@ -9,10 +9,18 @@ use super::SubmissionId;
 pub struct Observation {
     pub submission: SubmissionId,
     pub attempt: i32,
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
     pub pod_uid: String,
     pub phase: Phase,
     /// `metadata.deletionTimestamp` is set: somebody deleted the pod, it may still run out its grace period.
     pub deleting: bool,
+    /// It is being deleted without a grace period, so nobody will report on it any more: it was deleted by force, or had
+    /// no node yet. Only a finalizer still holds it.
+    pub forced: bool,
+    /// Our finalizer is on the pod.
+    pub holds_finalizer: bool,
     /// The pod is not there any more; the rest is what was last seen of it.
     pub gone: bool,
     pub node: Option<String>,
