@@ -3,6 +3,7 @@
 
 mod create;
 mod error;
+mod executors;
 mod health;
 mod kill;
 mod launch;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
 
 pub use error::{Error, chain};
+pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
 pub use settings::SparkSettings;
 pub use status::{Status, Worker};
@@ -38,6 +40,8 @@ pub struct Gateway {
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
+    /// What the watch shows of executors, on its way to the database.
+    pub executors: Arc<Executors>,
 }
 
 impl Gateway {
@@ -50,6 +54,7 @@ impl Gateway {
             worker: Uuid::new_v4(),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
+            executors: Arc::default(),
         }
     }
 

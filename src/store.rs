@@ -5,6 +5,7 @@ mod advance;
 mod claim;
 mod connect;
 mod error;
+mod executors;
 mod kill;
 mod query;
 mod row;
@@ -17,6 +18,7 @@ pub use advance::{Placement, Progress};
 pub use claim::{Claimed, Task};
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
+pub use executors::LiveExecutor;
 pub use query::{Live, Record};
 
 /// The submissions, in Postgres. Cheap to clone.
