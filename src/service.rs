@@ -1,6 +1,7 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod clean_up;
 mod create;
 mod error;
 mod executors;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
 
+pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use error::{Error, chain};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};

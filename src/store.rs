@@ -3,6 +3,7 @@
 mod accept;
 mod advance;
 mod claim;
+mod clean_up;
 mod connect;
 mod error;
 mod executors;
@@ -16,6 +17,7 @@ use sqlx::PgPool;
 pub use accept::NewSubmission;
 pub use advance::{Placement, Progress};
 pub use claim::{Claimed, Task};
+pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
 pub use executors::LiveExecutor;

@@ -14,7 +14,7 @@ use super::settings::Serve;
 use crate::{
     api::{self, HttpSettings},
     cluster::Cluster,
-    service::Gateway,
+    service::{CleanUpSettings, Gateway},
     store::Store,
     workers,
 };
@@ -43,6 +43,7 @@ pub(super) struct Parts {
     cluster: Cluster,
     gateway: Gateway,
     http: HttpSettings,
+    clean_up: CleanUpSettings,
 }
 
 impl Parts {
@@ -53,7 +54,7 @@ impl Parts {
         let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
         let gateway = Gateway::new(store.clone(), cluster.clone(), spark);
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
-        Ok(Self { store, cluster, gateway, http })
+        Ok(Self { store, cluster, gateway, http, clean_up: settings.clean_up.settings() })
     }
 
     /// Serves and works until `until` says that it is time, or why it has to end; then drains.
@@ -62,12 +63,13 @@ impl Parts {
         listener: TcpListener,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let Self { store, cluster, gateway, http } = self;
+        let Self { store, cluster, gateway, http, clean_up } = self;
         let address = listener.local_addr().context("asking for the listening address")?;
         let stop = CancellationToken::new();
         let mut parts = JoinSet::new();
         parts.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
         parts.spawn(named("watcher", workers::watcher(gateway.clone(), cluster, stop.clone())));
+        parts.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
         let router = api::router(gateway.clone(), http);
         let stopped = stop.clone().cancelled_owned();
         parts.spawn(named("http", async move {
