@@ -1,0 +1,164 @@
+//! What is shown of executors reaches the database, whatever happens on the way.
+
+use std::collections::HashSet;
+
+use sparkgate::{
+    service::Gateway,
+    submission::{Container, ExecutorObservation, ExecutorState, Phase, SubmissionId},
+};
+use sqlx::PgPool;
+
+use crate::world::{World, eventually};
+
+fn look(submission: &SubmissionId, id: i64, phase: Phase) -> ExecutorObservation {
+    ExecutorObservation {
+        submission: submission.clone(),
+        attempt: 1,
+        executor_id: id,
+        pod_name: format!("pi-exec-{id}"),
+        pod_uid: format!("u{id}"),
+        phase,
+        deleting: false,
+        gone: false,
+        node: Some("n".to_owned()),
+        reason: None,
+        message: None,
+        container: Container::Absent,
+        created_at: None,
+    }
+}
+
+fn oom(submission: &SubmissionId, id: i64) -> ExecutorObservation {
+    let container = Container::Terminated {
+        exit_code: 137,
+        reason: Some("OOMKilled".to_owned()),
+        message: None,
+        started_at: None,
+        finished_at: None,
+    };
+    ExecutorObservation { container, ..look(submission, id, Phase::Failed) }
+}
+
+async fn states(gateway: &Gateway, id: &SubmissionId) -> Vec<(i64, ExecutorState)> {
+    let all = gateway.executors(id, None, 10_000).await.unwrap();
+    all.into_iter().map(|one| (one.executor_id, one.state)).collect()
+}
+
+#[sqlx::test]
+async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (gateway, here) = (&world.gateway, Some(world.namespace.as_str()));
+    let id = world.submit(&[]).await;
+    gateway.executors.note(here, &look(&id, 1, Phase::Running));
+    gateway.executors.note(here, &look(&id, 2, Phase::Pending));
+    assert_eq!(gateway.flush_executors().await.unwrap(), 2);
+    gateway.executors.note(here, &oom(&id, 1));
+    let gone = ExecutorObservation { gone: true, deleting: true, ..oom(&id, 1) };
+    gateway.executors.note(here, &gone);
+    gateway.executors.note(here, &gone);
+    assert_eq!(gateway.flush_executors().await.unwrap(), 1);
+    assert_eq!(gateway.flush_executors().await.unwrap(), 0, "nothing is new");
+    let first = gateway.executors(&id, None, 1).await.unwrap().remove(0);
+    assert_eq!((first.state, first.exit_code), (ExecutorState::Failed, Some(137)));
+    assert_eq!(first.reason.as_deref(), Some("OOMKilled"));
+}
+
+#[sqlx::test]
+async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
+    let world = World::new(pool).await;
+    let gateway = &world.gateway;
+    let id = world.submit(&[]).await;
+    let nobody = "driver-20200101000000-9999".parse().unwrap();
+    for n in 0..1600 {
+        gateway.executors.note(None, &look(&id, n, Phase::Running));
+        gateway.executors.note(None, &look(&nobody, n, Phase::Running));
+    }
+    assert!(gateway.executors.batch_is_full());
+    assert_eq!(gateway.flush_executors().await.unwrap(), 1600);
+    assert!(!gateway.executors.batch_is_full());
+    assert_eq!(states(gateway, &id).await.len(), 1600);
+}
+
+#[sqlx::test]
+async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
+    let world = World::new(pool).await;
+    let gateway = &world.gateway;
+    let id = world.submit(&[]).await;
+    for n in 0..100 {
+        // Postgres has no year 200 000 and more.
+        let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
+        gateway.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
+    }
+    assert_eq!(gateway.flush_executors().await.unwrap(), 99);
+    assert!(states(gateway, &id).await.iter().all(|(n, _)| *n != 33));
+}
+
+#[sqlx::test]
+async fn what_could_not_be_written_is_written_later(pool: PgPool) {
+    let world = World::new(pool).await;
+    let gateway = &world.gateway;
+    let id = world.submit(&[]).await;
+    gateway.executors.note(None, &look(&id, 1, Phase::Running));
+    let mut lock = world.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let flushing = tokio::spawn({
+        let gateway = gateway.clone();
+        async move { gateway.flush_executors().await }
+    });
+    eventually(|| async {
+        let cancelled: Option<bool> = sqlx::query_scalar(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INTO executors%'",
+        )
+        .fetch_optional(&world.pool)
+        .await
+        .unwrap();
+        cancelled.ok_or("nobody waits for the lock")
+    })
+    .await;
+    assert!(flushing.await.unwrap().unwrap_err().may_pass());
+    lock.rollback().await.unwrap();
+    gateway.executors.note(None, &oom(&id, 1));
+    assert_eq!(gateway.flush_executors().await.unwrap(), 1);
+    assert_eq!(states(gateway, &id).await, [(1, ExecutorState::Failed)]);
+}
+
+#[sqlx::test]
+async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool) {
+    let before = World::new(pool).await;
+    let here = Some(before.namespace.as_str());
+    let id = before.submit(&[]).await;
+    for n in 1..=3 {
+        before.gateway.executors.note(here, &look(&id, n, Phase::Running));
+    }
+    before.gateway.flush_executors().await.unwrap();
+
+    let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone());
+    after.gateway.executors.note(here, &look(&id, 1, Phase::Running));
+    after.gateway.executors.listed(here, &HashSet::from([(id.clone(), 1, 1)]));
+    // Younger than the list, and written by the process that watched before.
+    after.gateway.flush_executors().await.unwrap();
+    after.gateway.executors.note(here, &look(&id, 2, Phase::Running));
+    let expected = [(1, ExecutorState::Running), (2, ExecutorState::Running), (3, ExecutorState::Deleted)];
+    eventually(|| async {
+        after.gateway.flush_executors().await.unwrap();
+        let now = states(&after.gateway, &id).await;
+        if now == expected { Ok(()) } else { Err(now) }
+    })
+    .await;
+}
+
+#[sqlx::test]
+async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
+    let here = World::new(pool.clone()).await;
+    let there = World::new(pool).await;
+    let ids = [here.submit(&[]).await, there.submit(&[]).await];
+    let gateway = &here.gateway;
+    for (world, id) in [&here, &there].into_iter().zip(&ids) {
+        gateway.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
+    }
+    gateway.executors.listed(Some(&here.namespace), &HashSet::new());
+    gateway.flush_executors().await.unwrap();
+    assert_eq!(states(gateway, &ids[0]).await, [(1, ExecutorState::Deleted)]);
+    assert_eq!(states(gateway, &ids[1]).await, [(1, ExecutorState::Running)]);
+}
