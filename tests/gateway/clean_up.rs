@@ -105,6 +105,22 @@ async fn nothing_goes_when_it_is_switched_off(pool: PgPool) {
     assert_eq!((world.driver_count().await, world.events(&id).await.last().unwrap().as_str()), (1, "FINISHED"));
 }
 
+#[sqlx::test]
+async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
+    let mut good = World::new(pool.clone()).await;
+    finished(&mut good).await;
+    later(&pool, DAY).await;
+    let away = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "Away"}"#;
+        http::Response::builder().status(503).body(kube::client::Body::from(status.as_bytes().to_vec()))
+    });
+    let world = World::on(pool.clone(), Client::new(away, "default"), good.namespace.clone());
+    assert!(world.gateway.clean_up(&POD_TTL).await.unwrap_err().may_pass());
+    assert_eq!(clean_up(&good, POD_TTL).await, (0, 0, 0), "not again at once");
+    later(&pool, Duration::from_secs(3600)).await;
+    assert_eq!(clean_up(&good, POD_TTL).await, (1, 0, 0));
+}
+
 /// The gateway may delete pods in one namespace and not in the other.
 #[sqlx::test]
 async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
