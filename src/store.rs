@@ -15,7 +15,6 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::NewSubmission;
-pub use advance::{Placement, Progress};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};

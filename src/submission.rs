@@ -1,9 +1,11 @@
 //! A submission and its life, pure: ids, states, transitions, observations.
 
+pub mod engine;
 mod executor;
 mod id;
 mod observation;
 mod outcome;
+mod progress;
 mod state;
 mod transition;
 
@@ -13,5 +15,6 @@ pub use executor::{
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use observation::{Container, Observation, Phase};
 pub use outcome::Outcome;
+pub use progress::{Placement, Progress};
 pub use state::{DriverState, State, UnknownState};
 pub use transition::{Step, step};

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::SubmissionId;
+use super::{Placement, SubmissionId};
 
 /// One look at the driver pod of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,20 @@ impl Observation {
     pub fn is_alive(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
+    }
+
+    /// Where the driver runs, as far as this look tells.
+    pub fn placement(&self) -> Placement {
+        let started_at = match &self.container {
+            Container::Running { started_at } | Container::Terminated { started_at, .. } => *started_at,
+            Container::Absent | Container::Waiting { .. } => None,
+        };
+        Placement {
+            pod_uid: Some(self.pod_uid.clone()).filter(|uid| !uid.is_empty()),
+            node: self.node.clone(),
+            pod_ip: self.pod_ip.clone(),
+            started_at,
+        }
     }
 }
 
