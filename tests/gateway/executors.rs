@@ -1,8 +1,12 @@
 //! What is shown of executors reaches the database, whatever happens on the way.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
+use futures::StreamExt;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
 use sparkgate::{
+    cluster::{Cluster, Seen, labels},
     service::Gateway,
     submission::{Container, ExecutorObservation, ExecutorState, Phase, SubmissionId},
 };
@@ -161,4 +165,86 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
     gateway.flush_executors().await.unwrap();
     assert_eq!(states(gateway, &ids[0]).await, [(1, ExecutorState::Deleted)]);
     assert_eq!(states(gateway, &ids[1]).await, [(1, ExecutorState::Running)]);
+}
+
+/// Pods as a driver makes them, on a real API server, and the watch that shows them.
+#[sqlx::test]
+async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    for n in 1..=4 {
+        start(&world, &id, &n.to_string()).await;
+    }
+    start(&world, &id, "EXECID").await;
+    let watching = tokio::spawn(watch(world.gateway.clone(), world.cluster.clone(), world.namespace.clone()));
+    use ExecutorState::*;
+    until(&world, &id, [Pending, Pending, Pending, Pending]).await;
+    for n in 1..=4 {
+        play(&world, n, "Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
+    }
+    until(&world, &id, [Running, Running, Running, Running]).await;
+    play(&world, 1, "Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
+    play(&world, 2, "Failed", json!({"terminated": {"exitCode": 52, "reason": "Error"}})).await;
+    // The driver deletes the pod of an executor that failed, and of one that it needs no longer.
+    for n in [2, 3] {
+        world.pods().delete(&format!("pi-exec-{n}"), &DeleteParams::default().grace_period(0)).await.unwrap();
+    }
+    until(&world, &id, [Succeeded, Failed, Deleted, Running]).await;
+    let failed = world.gateway.executors(&id, Some((1, 1)), 1).await.unwrap().remove(0);
+    assert_eq!(failed.message.as_deref(), Some("the executor exited with code 52 (Error; JVM OOM)"));
+    assert!(failed.created_at.is_some() && failed.finished_at.is_some());
+
+    watching.abort();
+    world.pods().delete("pi-exec-4", &DeleteParams::default().grace_period(0)).await.unwrap();
+    let after = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone());
+    let watching = tokio::spawn(watch(after.gateway.clone(), after.cluster.clone(), after.namespace.clone()));
+    until(&after, &id, [Succeeded, Failed, Deleted, Deleted]).await;
+    watching.abort();
+    let counts: (i32, i32, i32, i32, i32) = sqlx::query_as(
+        "SELECT executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted
+         FROM submissions",
+    )
+    .fetch_one(&after.pool)
+    .await
+    .unwrap();
+    assert_eq!(counts, (0, 0, 1, 1, 2));
+}
+
+async fn watch(gateway: Gateway, cluster: Cluster, namespace: String) {
+    let mut stream = cluster.watch(Some(namespace.clone()), None);
+    let mut tick = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        tokio::select! {
+            Some(shown) = stream.next() => match shown.seen {
+                Some(Seen::Executor(pod)) => gateway.executors.note(Some(&namespace), &pod),
+                Some(Seen::Listed { executors, .. }) => gateway.executors.listed(Some(&namespace), &executors),
+                Some(Seen::Driver(_) | Seen::Broken { .. }) | None => {}
+            },
+            _ = tick.tick() => drop(gateway.flush_executors().await.unwrap()),
+        }
+    }
+}
+
+async fn start(world: &World, id: &SubmissionId, executor: &str) {
+    let pod = json!({
+        "metadata": {"name": format!("pi-exec-{}", executor.to_lowercase()), "labels": {"spark-role": "executor",
+            "spark-exec-id": executor, labels::SUBMISSION_ID: id.to_string(), labels::ATTEMPT: "1"}},
+        "spec": {"containers": [{"name": "spark-kubernetes-executor", "image": "spark"}]},
+    });
+    world.pods().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+}
+
+async fn play(world: &World, executor: i64, phase: &str, container: serde_json::Value) {
+    let status = json!({"status": {"phase": phase, "containerStatuses": [{"name": "spark-kubernetes-executor",
+        "image": "spark", "imageID": "", "ready": true, "restartCount": 0, "state": container}]}});
+    let name = format!("pi-exec-{executor}");
+    world.pods().patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}
+
+async fn until(world: &World, id: &SubmissionId, expected: [ExecutorState; 4]) {
+    eventually(|| async {
+        let now: Vec<_> = states(&world.gateway, id).await.into_iter().map(|(_, state)| state).collect();
+        if now == expected { Ok(()) } else { Err(now) }
+    })
+    .await;
 }
