@@ -6,7 +6,10 @@ use sparkgate::{
     store::Store,
     submission::{ExecutorRecord, ExecutorState, SubmissionId},
 };
-use sqlx::PgPool;
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
 
 async fn submission(pool: &PgPool, number: i64, namespace: &str) -> SubmissionId {
     let id = format!("driver-20260101000000-{number:04}");
@@ -182,4 +185,41 @@ async fn live_executors_are_those_of_the_namespace_that_have_not_ended(pool: PgP
 
     sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
     assert_eq!(store.live_executors(None).await.unwrap(), [], "executors go with their submission");
+}
+
+/// Postgres itself counts what it read.
+#[sqlx::test]
+async fn a_batch_reads_what_it_changes_and_not_the_tables(options: PgPoolOptions, connect: PgConnectOptions) {
+    // One connection, so that its counts can be published before they are read.
+    let pool = options.max_connections(1).connect_with(connect).await.unwrap();
+    let id = submission(&pool, 200_000, "spark").await;
+    sqlx::query(
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
+         SELECT 'driver-1-' || n, n, 'RUNNING', '{}', '4.3.0', 'tester', 'spark', '{}', now()
+         FROM generate_series(1, 50000) AS n",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    sqlx::query(
+        "INSERT INTO executors (submission_id, attempt, executor_id, pod_name, pod_uid, state)
+         SELECT id, 1, 1, 'pod', 'uid', 'RUNNING' FROM submissions",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    sqlx::query("VACUUM ANALYZE submissions, executors").execute(&pool).await.unwrap();
+    let store = Store::new(pool.clone());
+    let batch: Vec<_> = (2..=501).map(|n| executor(&id, n, ExecutorState::Running)).collect();
+    let before = whole_scans(&pool).await;
+    assert_eq!(store.write_executors(&batch).await.unwrap(), 500);
+    assert_eq!(store.write_executors(&batch).await.unwrap(), 0);
+    assert_eq!(store.executors(&id, None, 100).await.unwrap().len(), 100);
+    assert_eq!(whole_scans(&pool).await, before);
+}
+
+async fn whole_scans(pool: &PgPool) -> i64 {
+    sqlx::query("SELECT pg_stat_force_next_flush()").execute(pool).await.unwrap();
+    let scans = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables WHERE relname IN ('submissions', 'executors')";
+    sqlx::query_scalar(scans).fetch_one(pool).await.unwrap()
 }

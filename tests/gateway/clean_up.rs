@@ -15,8 +15,10 @@ use serde_json::json;
 use sparkgate::{
     service::{CleanUpSettings, CleanedUp},
     submission::{DriverState, SubmissionId},
+    workers,
 };
 use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     kube_apiserver::KubeApiserver,
@@ -119,6 +121,21 @@ async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
     assert_eq!(clean_up(&good, POD_TTL).await, (0, 0, 0), "not again at once");
     later(&pool, Duration::from_secs(3600)).await;
     assert_eq!(clean_up(&good, POD_TTL).await, (1, 0, 0));
+}
+
+#[sqlx::test]
+async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    finished(&mut world).await;
+    let stop = CancellationToken::new();
+    let idle = tokio::spawn(workers::clean_up(world.gateway.clone(), OFF, stop.clone()));
+    let at_once = CleanUpSettings { finished_pod_ttl: Some(Duration::ZERO), ..OFF };
+    let busy = tokio::spawn(workers::clean_up(world.gateway.clone(), at_once, stop.clone()));
+    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
+    assert!(!idle.is_finished() && !busy.is_finished());
+    stop.cancel();
+    idle.await.unwrap();
+    busy.await.unwrap();
 }
 
 /// The gateway may delete pods in one namespace and not in the other.
