@@ -108,7 +108,7 @@ async fn what_is_learnt_later_is_added_and_nothing_is_forgotten(pool: PgPool) {
     let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
     assert_eq!((kept.node.as_deref(), kept.reason.as_deref()), (Some("n"), Some("ErrImagePull")));
 
-    let gone = ExecutorRecord { created_at: None, ..pending }.vanished();
+    let gone = ExecutorRecord::vanished(pending.key(), pending.pod_name, pending.pod_uid);
     store.write_executors(&[gone]).await.unwrap();
     let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
     assert_eq!((kept.state, kept.node.as_deref()), (ExecutorState::Deleted, Some("n")));

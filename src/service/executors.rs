@@ -7,17 +7,20 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::time::Instant;
+use futures::{StreamExt, stream};
 
 use self::scope::Scope;
 use super::{Error, Gateway, error::chain};
 use crate::{
-    store::LiveExecutor,
+    cluster,
     submission::{ExecutorKey, ExecutorObservation, ExecutorRecord, SubmissionId},
 };
 
 /// Rows of one statement.
 const BATCH: usize = 500;
+/// Pods that one flush looks for, and how many at once.
+const LOOKS: usize = 100;
+const AT_ONCE: usize = 16;
 
 /// What the watches of this process have shown of executors, and what of it is yet to be written. Each watched scope (a
 /// namespace, or `None` for all) is taken in by itself, one thing after the other.
@@ -29,32 +32,26 @@ pub struct Executors {
 impl Executors {
     /// Takes in one look at the pod of an executor; twice does no harm.
     pub fn note(&self, namespace: Option<&str>, seen: &ExecutorObservation) {
-        self.scopes().entry(namespace.map(str::to_owned)).or_default().note(seen);
+        self.within(namespace, |scope| scope.note(seen));
     }
 
-    /// Takes in a full list: the pods of these executors exist. Of all others the next [`Gateway::flush_executors`]
-    /// finds out that they are gone.
-    pub fn listed(&self, namespace: Option<&str>, listed: &HashSet<ExecutorKey>) {
-        self.scopes().entry(namespace.map(str::to_owned)).or_default().listed(listed.clone());
+    /// Takes in a full list: the pods of these executors exist. [`Gateway::flush_executors`] finds out about all others.
+    pub fn listed(&self, namespace: Option<&str>, listed: HashSet<ExecutorKey>) {
+        self.within(namespace, |scope| scope.listed(listed));
     }
 
-    /// Forgets a scope that this process watches no longer; who watches it next begins with a full list.
+    /// Begins anew: a watch of this scope begins, or has ended.
     pub fn forget(&self, namespace: Option<&str>) {
         self.scopes().remove(&namespace.map(str::to_owned));
     }
 
     /// Whether there is a whole batch to be written.
-    pub fn batch_is_full(&self) -> bool {
-        self.scopes().values().any(|scope| scope.changes() >= BATCH)
+    pub fn batch_is_full(&self, namespace: Option<&str>) -> bool {
+        self.within(namespace, |scope| scope.changes() >= BATCH)
     }
 
-    fn names(&self) -> Vec<Option<String>> {
-        self.scopes().keys().cloned().collect()
-    }
-
-    /// Runs `act` on a scope, if it is still watched.
-    fn within<T: Default>(&self, namespace: &Option<String>, act: impl FnOnce(&mut Scope) -> T) -> T {
-        self.scopes().get_mut(namespace).map(act).unwrap_or_default()
+    fn within<T>(&self, namespace: Option<&str>, act: impl FnOnce(&mut Scope) -> T) -> T {
+        act(self.scopes().entry(namespace.map(str::to_owned)).or_default())
     }
 
     /// Nothing that holds the lock can leave a scope half changed.
@@ -64,17 +61,19 @@ impl Executors {
 }
 
 impl Gateway {
-    /// Writes what was noted of executors before this call; answers how many rows were new or changed. Whatever
-    /// interrupts it, what is not written stays noted.
+    /// Writes what was noted of a scope's executors before this call; answers how many rows were new or changed.
+    /// Whatever interrupts it, what is not written stays noted.
     ///
     /// # Errors
-    /// What may pass: the same is written by the next call. An executor that can't be written at all is logged and left
-    /// out.
-    pub async fn flush_executors(&self) -> Result<u64, Error> {
-        let mut written = 0;
-        for namespace in self.executors.names() {
-            written += self.write_changes(&namespace).await?;
-            self.compare_executors(&namespace).await?;
+    /// What may pass: the next call does the rest. An executor that can't be written at all is logged and left out.
+    pub async fn flush_executors(&self, namespace: Option<&str>) -> Result<u64, Error> {
+        let mut written = self.write_changes(namespace).await?;
+        if let Some(list) = self.executors.within(namespace, |scope| scope.to_be_compared()) {
+            let live = self.store.live_executors(namespace).await?;
+            self.executors.within(namespace, |scope| scope.compare(list, live));
+        }
+        if self.look_for_missing(namespace).await? {
+            written += self.write_changes(namespace).await?;
         }
         Ok(written)
     }
@@ -89,7 +88,7 @@ impl Gateway {
         Ok(self.store.executors(id, after, limit).await?)
     }
 
-    async fn write_changes(&self, namespace: &Option<String>) -> Result<u64, Error> {
+    async fn write_changes(&self, namespace: Option<&str>) -> Result<u64, Error> {
         let mut written = 0;
         let mut last = None;
         loop {
@@ -121,16 +120,27 @@ impl Gateway {
         Ok(written)
     }
 
-    /// After a full list: executors that have not ended by their rows and were not in it. The ones that this process
-    /// has not seen come from another that watched before: one of those may be younger than the list, so the watch gets
-    /// a moment to show it before it counts as gone.
-    async fn compare_executors(&self, namespace: &Option<String>) -> Result<(), Error> {
-        if self.executors.within(namespace, |scope| scope.is_to_be_compared()) {
-            let begun = self.executors.within(namespace, |scope| scope.lists());
-            let live: Vec<LiveExecutor> = self.store.live_executors(namespace.as_deref()).await?;
-            self.executors.within(namespace, |scope| scope.compared(begun, live, Instant::now()));
+    /// Looks for pods that a full list didn't have, some at a time: a row may be younger than the list, if another
+    /// replica wrote it. Tells whether there were any.
+    async fn look_for_missing(&self, namespace: Option<&str>) -> Result<bool, Error> {
+        let missing = self.executors.within(namespace, |scope| scope.missing(LOOKS));
+        let any = !missing.is_empty();
+        let looks = stream::iter(missing).map(|executor| async move {
+            let there = self.cluster.pod_exists(&executor.namespace, &executor.pod_name, &executor.pod_uid).await;
+            (executor, there)
+        });
+        let mut looks = std::pin::pin!(looks.buffer_unordered(AT_ONCE));
+        while let Some((executor, there)) = looks.next().await {
+            let there = match there {
+                Ok(there) => there,
+                Err(error @ cluster::Error::Unavailable { .. }) => return Err(error.into()),
+                Err(error) => {
+                    tracing::warn!(submission = %executor.key.0, "left to the next list: {}", chain(&error));
+                    true
+                }
+            };
+            self.executors.within(namespace, |scope| scope.looked_for(&executor, there));
         }
-        self.executors.within(namespace, |scope| scope.give_up_missing(Instant::now()));
-        Ok(())
+        Ok(any)
     }
 }

@@ -12,6 +12,7 @@ use crate::submission::{ExecutorKey, ExecutorRecord, ExecutorState, SubmissionId
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveExecutor {
     pub key: ExecutorKey,
+    pub namespace: String,
     pub pod_name: String,
     pub pod_uid: String,
 }
@@ -86,10 +87,10 @@ impl Store {
 
     /// The executors that have not ended, of the submissions in `namespace` or of all.
     pub async fn live_executors(&self, namespace: Option<&str>) -> Result<Vec<LiveExecutor>, Error> {
-        let rows: Vec<(String, i32, i64, String, String)> = within(
+        let rows: Vec<(String, i32, i64, String, String, String)> = within(
             "listing live executors",
             sqlx::query_as(
-                "SELECT submission_id, executors.attempt, executor_id, pod_name, executors.pod_uid
+                "SELECT submission_id, executors.attempt, executor_id, namespace, pod_name, executors.pod_uid
              FROM executors JOIN submissions ON id = submission_id
              WHERE executors.state IN ('UNKNOWN', 'PENDING', 'RUNNING') AND ($1::text IS NULL OR namespace = $1)",
             )
@@ -98,8 +99,8 @@ impl Store {
         )
         .await?;
         rows.into_iter()
-            .map(|(id, attempt, executor_id, pod_name, pod_uid)| {
-                Ok(LiveExecutor { key: (parse(&id, &id)?, attempt, executor_id), pod_name, pod_uid })
+            .map(|(id, attempt, executor_id, namespace, pod_name, pod_uid)| {
+                Ok(LiveExecutor { key: (parse(&id, &id)?, attempt, executor_id), namespace, pod_name, pod_uid })
             })
             .collect()
     }

@@ -4,19 +4,23 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::singleton::singleton;
 use crate::service::{CleanUpSettings, CleanedUp, Gateway, chain};
 
 /// Between two rounds, unless there is more to do at once.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// Runs until `stop`.
+/// Goes round if no other replica does, until `stop`.
 pub async fn clean_up(gateway: Gateway, settings: CleanUpSettings, stop: CancellationToken) {
     if settings.finished_pod_ttl.is_none() && settings.retention.is_none() {
         return stop.cancelled().await;
     }
+    singleton(&gateway, "clean-up", &stop, || {}, || rounds(&gateway, &settings)).await;
+}
+
+async fn rounds(gateway: &Gateway, settings: &CleanUpSettings) {
     loop {
-        let Some(round) = stop.run_until_cancelled(gateway.clean_up(&settings)).await else { return };
-        let more = match round {
+        let more = match gateway.clean_up(settings).await {
             Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, .. }) => false,
             Ok(CleanedUp { pods, put_off, submissions, more }) => {
                 tracing::info!(pods, put_off, submissions, "cleaned up");
@@ -27,8 +31,8 @@ pub async fn clean_up(gateway: Gateway, settings: CleanUpSettings, stop: Cancell
                 false
             }
         };
-        if !more && stop.run_until_cancelled(tokio::time::sleep(PERIOD)).await.is_none() {
-            return;
+        if !more {
+            tokio::time::sleep(PERIOD).await;
         }
     }
 }

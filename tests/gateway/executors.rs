@@ -1,12 +1,11 @@
 //! What is shown of executors reaches the database, whatever happens on the way.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 
-use futures::StreamExt;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sparkgate::{
-    cluster::{Cluster, Seen, labels},
+    cluster::labels,
     service::Gateway,
     submission::{Container, ExecutorObservation, ExecutorState, Phase, SubmissionId},
 };
@@ -55,13 +54,13 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
     let id = world.submit(&[]).await;
     gateway.executors.note(here, &look(&id, 1, Phase::Running));
     gateway.executors.note(here, &look(&id, 2, Phase::Pending));
-    assert_eq!(gateway.flush_executors().await.unwrap(), 2);
+    assert_eq!(gateway.flush_executors(here).await.unwrap(), 2);
     gateway.executors.note(here, &oom(&id, 1));
     let gone = ExecutorObservation { gone: true, deleting: true, ..oom(&id, 1) };
     gateway.executors.note(here, &gone);
     gateway.executors.note(here, &gone);
-    assert_eq!(gateway.flush_executors().await.unwrap(), 1);
-    assert_eq!(gateway.flush_executors().await.unwrap(), 0, "nothing is new");
+    assert_eq!(gateway.flush_executors(here).await.unwrap(), 1);
+    assert_eq!(gateway.flush_executors(here).await.unwrap(), 0, "nothing is new");
     let first = gateway.executors(&id, None, 1).await.unwrap().remove(0);
     assert_eq!((first.state, first.exit_code), (ExecutorState::Failed, Some(137)));
     assert_eq!(first.reason.as_deref(), Some("OOMKilled"));
@@ -77,9 +76,9 @@ async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
         gateway.executors.note(None, &look(&id, n, Phase::Running));
         gateway.executors.note(None, &look(&nobody, n, Phase::Running));
     }
-    assert!(gateway.executors.batch_is_full());
-    assert_eq!(gateway.flush_executors().await.unwrap(), 1600);
-    assert!(!gateway.executors.batch_is_full());
+    assert!(gateway.executors.batch_is_full(None));
+    assert_eq!(gateway.flush_executors(None).await.unwrap(), 1600);
+    assert!(!gateway.executors.batch_is_full(None));
     assert_eq!(states(gateway, &id).await.len(), 1600);
 }
 
@@ -93,7 +92,7 @@ async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
         let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
         gateway.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
     }
-    assert_eq!(gateway.flush_executors().await.unwrap(), 99);
+    assert_eq!(gateway.flush_executors(None).await.unwrap(), 99);
     assert!(states(gateway, &id).await.iter().all(|(n, _)| *n != 33));
 }
 
@@ -107,7 +106,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
     sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let flushing = tokio::spawn({
         let gateway = gateway.clone();
-        async move { gateway.flush_executors().await }
+        async move { gateway.flush_executors(None).await }
     });
     eventually(|| async {
         let cancelled: Option<bool> = sqlx::query_scalar(
@@ -123,7 +122,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
     assert!(flushing.await.unwrap().unwrap_err().may_pass());
     lock.rollback().await.unwrap();
     gateway.executors.note(None, &oom(&id, 1));
-    assert_eq!(gateway.flush_executors().await.unwrap(), 1);
+    assert_eq!(gateway.flush_executors(None).await.unwrap(), 1);
     assert_eq!(states(gateway, &id).await, [(1, ExecutorState::Failed)]);
 }
 
@@ -132,24 +131,20 @@ async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool
     let before = World::new(pool).await;
     let here = Some(before.namespace.as_str());
     let id = before.submit(&[]).await;
+    let uid = start(&before, &id, "2").await;
     for n in 1..=3 {
-        before.gateway.executors.note(here, &look(&id, n, Phase::Running));
+        let pod_uid = if n == 2 { uid.clone() } else { format!("u{n}") };
+        before.gateway.executors.note(here, &ExecutorObservation { pod_uid, ..look(&id, n, Phase::Running) });
     }
-    before.gateway.flush_executors().await.unwrap();
+    assert_eq!(before.gateway.flush_executors(here).await.unwrap(), 3);
 
-    let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone());
+    let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone()).await;
     after.gateway.executors.note(here, &look(&id, 1, Phase::Running));
-    after.gateway.executors.listed(here, &HashSet::from([(id.clone(), 1, 1)]));
-    // Younger than the list, and written by the process that watched before.
-    after.gateway.flush_executors().await.unwrap();
-    after.gateway.executors.note(here, &look(&id, 2, Phase::Running));
+    after.gateway.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
+    after.gateway.flush_executors(here).await.unwrap();
+    // The second is younger than the list: whoever watched before has seen it.
     let expected = [(1, ExecutorState::Running), (2, ExecutorState::Running), (3, ExecutorState::Deleted)];
-    eventually(|| async {
-        after.gateway.flush_executors().await.unwrap();
-        let now = states(&after.gateway, &id).await;
-        if now == expected { Ok(()) } else { Err(now) }
-    })
-    .await;
+    assert_eq!(states(&after.gateway, &id).await, expected);
 }
 
 #[sqlx::test]
@@ -161,8 +156,11 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
     for (world, id) in [&here, &there].into_iter().zip(&ids) {
         gateway.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
     }
-    gateway.executors.listed(Some(&here.namespace), &HashSet::new());
-    gateway.flush_executors().await.unwrap();
+    for world in [&here, &there] {
+        gateway.flush_executors(Some(&world.namespace)).await.unwrap();
+    }
+    gateway.executors.listed(Some(&here.namespace), HashSet::new());
+    gateway.flush_executors(Some(&here.namespace)).await.unwrap();
     assert_eq!(states(gateway, &ids[0]).await, [(1, ExecutorState::Deleted)]);
     assert_eq!(states(gateway, &ids[1]).await, [(1, ExecutorState::Running)]);
 }
@@ -170,13 +168,13 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
 /// Pods as a driver makes them, on a real API server, and the watch that shows them.
 #[sqlx::test]
 async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
-    let world = World::new(pool).await;
+    let mut world = World::new(pool).await;
     let id = world.submit(&[]).await;
     for n in 1..=4 {
         start(&world, &id, &n.to_string()).await;
     }
     start(&world, &id, "EXECID").await;
-    let watching = tokio::spawn(watch(world.gateway.clone(), world.cluster.clone(), world.namespace.clone()));
+    world.watch();
     use ExecutorState::*;
     until(&world, &id, [Pending, Pending, Pending, Pending]).await;
     for n in 1..=4 {
@@ -194,12 +192,11 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     assert_eq!(failed.message.as_deref(), Some("the executor exited with code 52 (Error; JVM OOM)"));
     assert!(failed.created_at.is_some() && failed.finished_at.is_some());
 
-    watching.abort();
+    world.look_away();
     world.pods().delete("pi-exec-4", &DeleteParams::default().grace_period(0)).await.unwrap();
-    let after = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone());
-    let watching = tokio::spawn(watch(after.gateway.clone(), after.cluster.clone(), after.namespace.clone()));
+    let mut after = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
+    after.watch();
     until(&after, &id, [Succeeded, Failed, Deleted, Deleted]).await;
-    watching.abort();
     let counts: (i32, i32, i32, i32, i32) = sqlx::query_as(
         "SELECT executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted
          FROM submissions",
@@ -210,28 +207,16 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     assert_eq!(counts, (0, 0, 1, 1, 2));
 }
 
-async fn watch(gateway: Gateway, cluster: Cluster, namespace: String) {
-    let mut stream = cluster.watch(Some(namespace.clone()), None);
-    let mut tick = tokio::time::interval(Duration::from_millis(50));
-    loop {
-        tokio::select! {
-            Some(shown) = stream.next() => match shown.seen {
-                Some(Seen::Executor(pod)) => gateway.executors.note(Some(&namespace), &pod),
-                Some(Seen::Listed { executors, .. }) => gateway.executors.listed(Some(&namespace), &executors),
-                Some(Seen::Driver(_) | Seen::Broken { .. }) | None => {}
-            },
-            _ = tick.tick() => drop(gateway.flush_executors().await.unwrap()),
-        }
-    }
-}
-
-async fn start(world: &World, id: &SubmissionId, executor: &str) {
+/// Creates the pod of an executor as its driver does; answers the uid.
+async fn start(world: &World, id: &SubmissionId, executor: &str) -> String {
     let pod = json!({
         "metadata": {"name": format!("pi-exec-{}", executor.to_lowercase()), "labels": {"spark-role": "executor",
-            "spark-exec-id": executor, labels::SUBMISSION_ID: id.to_string(), labels::ATTEMPT: "1"}},
+            "spark-exec-id": executor, labels::SUBMISSION_ID: id.to_string(), labels::ATTEMPT: "1",
+            labels::INSTANCE: world.gateway.instance().to_string()}},
         "spec": {"containers": [{"name": "spark-kubernetes-executor", "image": "spark"}]},
     });
-    world.pods().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let pod = serde_json::from_value(pod).unwrap();
+    world.pods().create(&PostParams::default(), &pod).await.unwrap().metadata.uid.unwrap()
 }
 
 async fn play(world: &World, executor: i64, phase: &str, container: serde_json::Value) {

@@ -1,48 +1,36 @@
-//! The executors of one watched scope: known, changed and not yet written, missing.
+//! The executors of one watched scope: known, changed and not yet written, to be looked for.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     ops::Bound,
-    time::Duration,
 };
-
-use tokio::time::Instant;
 
 use crate::{
     store::LiveExecutor,
-    submission::{ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState},
+    submission::{ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots},
 };
-
-/// How long the watch may take to show a pod that is younger than the last full list.
-const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     known: ExecutorSnapshots,
     /// Not written yet: the newest of each executor.
     changed: BTreeMap<ExecutorKey, ExecutorRecord>,
-    /// The last full list, until it was compared with the rows.
+    /// The last full list, until it was compared with the rows, and how many there were.
     listed: Option<HashSet<ExecutorKey>>,
-    /// How many full lists there were.
     lists: u64,
-    /// Executors with a row and without a pod, and when they count as gone.
-    missing: HashMap<ExecutorKey, (Instant, LiveExecutor)>,
+    /// Executors that have not ended by their rows and were not in the last full list.
+    missing: BTreeMap<ExecutorKey, LiveExecutor>,
 }
 
 impl Scope {
     pub(super) fn note(&mut self, seen: &ExecutorObservation) {
-        if !self.missing.is_empty() {
-            self.missing.remove(&seen.key());
-        }
         if let Some(now) = self.known.take(seen) {
             self.change(now);
         }
     }
 
     pub(super) fn listed(&mut self, listed: HashSet<ExecutorKey>) {
-        for vanished in self.known.listed(&listed) {
-            self.change(vanished);
-        }
+        self.known.listed(&listed);
         self.missing.retain(|key, _| !listed.contains(key));
         self.listed = Some(listed);
         self.lists += 1;
@@ -76,54 +64,33 @@ impl Scope {
         }
     }
 
-    pub(super) fn is_to_be_compared(&self) -> bool {
-        self.listed.is_some()
+    /// The number of the full list that is to be compared with the rows, if there is one.
+    pub(super) fn to_be_compared(&self) -> Option<u64> {
+        self.listed.as_ref().map(|_| self.lists)
     }
 
-    pub(super) fn lists(&self) -> u64 {
-        self.lists
-    }
-
-    /// Compares the rows that have not ended with the full list; `begun` is the number of lists when they were read.
-    pub(super) fn compared(&mut self, begun: u64, live: Vec<LiveExecutor>, now: Instant) {
-        if begun != self.lists {
+    /// Compares the full list of that number with the rows that have not ended.
+    pub(super) fn compare(&mut self, list: u64, live: Vec<LiveExecutor>) {
+        if list != self.lists {
             return;
         }
         let Some(listed) = self.listed.take() else { return };
-        for executor in live {
-            let there = listed.contains(&executor.key) || self.known.knows(&executor.key);
-            if !there && !self.changed.contains_key(&executor.key) {
-                self.missing.entry(executor.key.clone()).or_insert((now + GRACE, executor));
-            }
-        }
+        let missing = live.into_iter().filter(|executor| !listed.contains(&executor.key));
+        self.missing = missing.map(|executor| (executor.key.clone(), executor)).collect();
     }
 
-    /// Those that are missing for long enough are gone.
-    pub(super) fn give_up_missing(&mut self, now: Instant) {
-        let due: Vec<_> = self.missing.extract_if(|_, (until, _)| *until <= now).collect();
-        for (_, (_, executor)) in due {
-            self.change(gone(executor));
+    /// Up to `limit` executors whose pods are to be looked for; they stay until they are `looked_for`.
+    pub(super) fn missing(&self, limit: usize) -> Vec<LiveExecutor> {
+        self.missing.values().take(limit).cloned().collect()
+    }
+
+    /// Whether the pod is there, or can't be looked for.
+    pub(super) fn looked_for(&mut self, executor: &LiveExecutor, there: bool) {
+        if self.missing.remove(&executor.key).is_some() && !there {
+            let LiveExecutor { key, pod_name, pod_uid, .. } = executor.clone();
+            self.change(ExecutorRecord::vanished(key, pod_name, pod_uid));
         }
     }
-}
-
-fn gone(LiveExecutor { key: (submission, attempt, executor_id), pod_name, pod_uid }: LiveExecutor) -> ExecutorRecord {
-    let last = ExecutorRecord {
-        submission,
-        attempt,
-        executor_id,
-        pod_name,
-        pod_uid,
-        state: ExecutorState::Unknown,
-        exit_code: None,
-        reason: None,
-        message: None,
-        node: None,
-        created_at: None,
-        started_at: None,
-        finished_at: None,
-    };
-    last.vanished()
 }
 
 #[cfg(test)]

@@ -36,10 +36,23 @@ impl ExecutorRecord {
         (self.submission.clone(), self.attempt, self.executor_id)
     }
 
-    /// The same executor after its pod vanished and nobody saw how.
-    pub fn vanished(self) -> Self {
-        let message = "the executor's pod vanished before its end was seen".to_owned();
-        Self { state: ExecutorState::Deleted, reason: Some("PodGone".to_owned()), message: Some(message), ..self }
+    /// The end of an executor whose pod isn't there any more, and nobody saw how it went.
+    pub fn vanished((submission, attempt, executor_id): ExecutorKey, pod_name: String, pod_uid: String) -> Self {
+        Self {
+            submission,
+            attempt,
+            executor_id,
+            pod_name,
+            pod_uid,
+            state: ExecutorState::Deleted,
+            exit_code: None,
+            reason: Some("PodGone".to_owned()),
+            message: Some("the executor's pod vanished before its end was seen".to_owned()),
+            node: None,
+            created_at: None,
+            started_at: None,
+            finished_at: None,
+        }
     }
 }
 

@@ -37,25 +37,13 @@ impl ExecutorSnapshots {
         changed
     }
 
-    /// Takes a full list in: answers those that are not in it and were not seen to end.
-    pub fn listed(&mut self, listed: &HashSet<ExecutorKey>) -> Vec<ExecutorRecord> {
-        let mut vanished = Vec::new();
+    /// Takes a full list in: forgets those that are not in it. One of them may be younger than the list; it is shown
+    /// again, and then all of it is news again.
+    pub fn listed(&mut self, listed: &HashSet<ExecutorKey>) {
         self.known.retain(|(submission, attempt), executors| {
-            executors.retain(|id, known| {
-                let there = listed.contains(&(submission.clone(), *attempt, *id));
-                if let (false, Known::Live(last)) = (there, known) {
-                    vanished.push((**last).clone().vanished());
-                }
-                there
-            });
+            executors.retain(|id, _| listed.contains(&(submission.clone(), *attempt, *id)));
             !executors.is_empty()
         });
-        vanished
-    }
-
-    /// Whether the pod of this executor was shown and is still there.
-    pub fn knows(&self, (submission, attempt, id): &ExecutorKey) -> bool {
-        self.known.get(&(submission.clone(), *attempt)).is_some_and(|executors| executors.contains_key(id))
     }
 }
 

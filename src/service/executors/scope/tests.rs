@@ -1,5 +1,5 @@
 use super::*;
-use crate::submission::{Container, Phase};
+use crate::submission::{Container, ExecutorState, Phase};
 
 fn look(id: i64, phase: Phase) -> ExecutorObservation {
     ExecutorObservation {
@@ -20,8 +20,8 @@ fn look(id: i64, phase: Phase) -> ExecutorObservation {
 }
 
 fn row(id: i64) -> LiveExecutor {
-    let seen = look(id, Phase::Running);
-    LiveExecutor { key: seen.key(), pod_name: seen.pod_name, pod_uid: seen.pod_uid }
+    let ExecutorObservation { pod_name, pod_uid, .. } = look(id, Phase::Running);
+    LiveExecutor { key: look(id, Phase::Running).key(), namespace: "spark".to_owned(), pod_name, pod_uid }
 }
 
 fn states(scope: &Scope) -> Vec<(i64, ExecutorState)> {
@@ -55,29 +55,30 @@ fn an_end_that_waits_to_be_written_stays_that_end() {
 }
 
 #[test]
-fn a_row_without_a_pod_is_given_up_unless_the_watch_shows_it_in_time() {
+fn rows_that_are_not_in_a_list_are_looked_for() {
     let mut scope = Scope::default();
-    let now = Instant::now();
     scope.listed(HashSet::from([row(1).key]));
-    scope.compared(scope.lists(), [1, 2, 3].map(row).into(), now);
-    scope.give_up_missing(now);
-    assert_eq!(states(&scope), [], "not at once");
-    // Another process wrote its row after the list.
-    scope.note(&look(2, Phase::Running));
-    scope.give_up_missing(now + GRACE);
-    assert_eq!(states(&scope), [(2, ExecutorState::Running), (3, ExecutorState::Deleted)]);
-    assert!(!scope.is_to_be_compared(), "once for each list");
+    let list = scope.to_be_compared().unwrap();
+    scope.compare(list, [1, 2, 3, 4].map(row).into());
+    assert_eq!(scope.to_be_compared(), None, "once for each list");
+    assert_eq!(scope.missing(2), [row(2), row(3)]);
+    assert_eq!(states(&scope), [], "they may be younger than the list");
+    scope.looked_for(&row(2), true);
+    scope.looked_for(&row(3), false);
+    assert_eq!(states(&scope), [(3, ExecutorState::Deleted)]);
+    scope.listed(HashSet::from([row(4).key]));
+    assert_eq!(scope.missing(2), [], "it was listed since");
+    scope.looked_for(&row(4), false);
+    assert_eq!(states(&scope), [(3, ExecutorState::Deleted)], "the look is older than that list");
 }
 
 #[test]
 fn rows_that_were_read_before_the_last_list_are_not_compared_with_it() {
     let mut scope = Scope::default();
-    let now = Instant::now();
     scope.listed(HashSet::new());
-    let begun = scope.lists();
+    let list = scope.to_be_compared().unwrap();
     scope.listed(HashSet::new());
-    scope.compared(begun, vec![row(1)], now);
-    assert!(scope.is_to_be_compared());
-    scope.give_up_missing(now + GRACE);
-    assert_eq!(states(&scope), []);
+    scope.compare(list, vec![row(1)]);
+    assert_eq!(scope.missing(1), []);
+    assert!(scope.to_be_compared().is_some());
 }
