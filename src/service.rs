@@ -18,15 +18,15 @@ mod status;
 mod submitter;
 mod work;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
 
 use gate::Gate;
 use leases::Leases;
 
-use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
+use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use error::{Error, chain};
@@ -49,6 +49,8 @@ pub struct Gateway {
     /// Whether driver pods are held until their outcome is recorded.
     outcome_finalizer: bool,
     leases: Arc<Leases>,
+    /// What this process works on under a claim.
+    busy: Arc<Mutex<HashSet<SubmissionId>>>,
     gate: Arc<Gate>,
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
@@ -70,6 +72,7 @@ impl Gateway {
             spark: Arc::new(settings.spark),
             instance,
             outcome_finalizer: settings.outcome_finalizer,
+            busy: Arc::default(),
             gate: Arc::default(),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),

@@ -50,7 +50,7 @@ impl Parts {
         settings.http.check()?;
         let spark = settings.spark.settings()?;
         let store = Store::connect(&settings.database.settings()?).await?;
-        let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
+        let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
         let clean_up = settings.clean_up.settings();
         let settings = Settings { spark, outcome_finalizer: settings.kubernetes.outcome_finalizer };

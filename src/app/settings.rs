@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
-pub(super) use serve::{Http, Kubernetes, Serve, Spark};
+pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::store::DatabaseSettings;
 
