@@ -1,8 +1,10 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod clean_up;
 mod create;
 mod error;
+mod executors;
 mod gate;
 mod health;
 mod kill;
@@ -26,7 +28,9 @@ use leases::Leases;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
+pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use error::{Error, chain};
+pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
 pub use replica::ALL;
 pub use settings::{Settings, SparkSettings};
@@ -51,6 +55,8 @@ pub struct Gateway {
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
+    /// What the watch shows of executors, on its way to the database.
+    pub executors: Arc<Executors>,
 }
 
 impl Gateway {
@@ -70,6 +76,7 @@ impl Gateway {
             gate: Arc::default(),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
+            executors: Arc::default(),
         })
     }
 

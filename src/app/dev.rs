@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{
     serve::{self, Signals},
-    settings::{Database, Dev, Http, Kubernetes, Place, Serve, Spark},
+    settings::{CleanUp, Database, Dev, Http, Kubernetes, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -79,6 +79,7 @@ async fn beside(
             submitter_dir: settings.submitter_dir.clone(),
             spark_user: None,
         },
+        clean_up: CleanUp::default(),
     };
     let ended = async {
         tokio::select! {

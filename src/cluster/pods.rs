@@ -34,6 +34,13 @@ impl Cluster {
         })
     }
 
+    /// Whether exactly this pod is there, by the API server itself.
+    pub async fn pod_exists(&self, namespace: &str, pod: &str, uid: &str) -> Result<bool, Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let found = call(format!("looking for the pod {namespace}/{pod}"), TIMEOUT, pods.get_metadata_opt(pod)).await?;
+        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
+    }
+
     /// Deletes exactly this pod, with the grace period of its spec; what it owns goes with it. A pod that is already
     /// gone counts as deleted.
     pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {

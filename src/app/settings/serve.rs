@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::Database;
+use super::{CleanUp, Database};
 use crate::{
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
@@ -26,6 +26,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) kubernetes: Kubernetes,
     #[command(flatten)]
     pub(in crate::app) spark: Spark,
+    #[command(flatten)]
+    pub(in crate::app) clean_up: CleanUp,
 }
 
 #[derive(Debug, Args)]
