@@ -14,13 +14,15 @@ use super::settings::Serve;
 use crate::{
     api::{self, HttpSettings},
     cluster::Cluster,
-    service::{CleanUpSettings, Gateway, Settings},
-    store::Store,
+    service::{CleanUpSettings, Gateway, Settings, chain},
+    store::{ConnectError, DatabaseSettings, Store},
     workers,
 };
 
 /// What is under way when a signal comes has this long: a launch or a kill takes 25 s at most.
 const DRAIN: Duration = Duration::from_secs(26);
+
+const DATABASE_RETRY: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until SIGINT or SIGTERM, then drains.
 ///
@@ -49,7 +51,7 @@ impl Parts {
     pub(super) async fn connect(settings: &Serve) -> anyhow::Result<Self> {
         settings.http.check()?;
         let spark = settings.spark.settings()?;
-        let store = Store::connect(&settings.database.settings()?).await?;
+        let store = database(&settings.database.settings()?).await?;
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
         let clean_up = settings.clean_up.settings();
@@ -100,6 +102,20 @@ impl Parts {
         // A server that is gone never says goodbye.
         let _ = tokio::time::timeout(Duration::from_secs(2), store.close()).await;
         ended
+    }
+}
+
+/// Connects to the database, for as long as it takes if nothing is wrong but that it doesn't answer: after an outage
+/// nobody has to start us again.
+async fn database(settings: &DatabaseSettings) -> Result<Store, ConnectError> {
+    loop {
+        match Store::connect(settings).await {
+            Err(error) if error.may_pass() => {
+                tracing::warn!(retry_in = ?DATABASE_RETRY, "waiting for the database: {}", chain(&error));
+            }
+            connected => return connected,
+        }
+        tokio::time::sleep(DATABASE_RETRY).await;
     }
 }
 

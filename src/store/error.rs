@@ -56,7 +56,7 @@ pub(super) async fn within<T>(
 
 /// SQLSTATE classes: 08 connection, 53 resources, 57 shutdown, start-up and cancelled, 25006 a standby, and what another
 /// transaction can do to ours (40001, 40P01, 55P03).
-fn is_outage(error: &sqlx::Error) -> bool {
+pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     const CLASSES: [&str; 3] = ["08", "53", "57"];
     const CODES: [&str; 4] = ["25006", "40001", "40P01", "55P03"];
     match error {
