@@ -17,6 +17,8 @@ const TTL: Duration = Duration::from_secs(3);
 pub(super) const RENEWAL: Duration = Duration::from_millis(750);
 /// We stop believing in a lease a little before the database does: a write may still be on its way.
 const MARGIN: Duration = Duration::from_millis(250);
+/// A renewal may fail twice before the lease is lost.
+const _: () = assert!(RENEWAL.as_millis() * 3 < (TTL.as_millis() - MARGIN.as_millis()));
 
 /// The leases of this process. All belong to one session; when it is lost, another begins, and what was claimed under the
 /// old one is anybody's.

@@ -13,5 +13,6 @@ mod kill;
 mod launch;
 mod outcome;
 mod pod_group;
+mod replicas;
 mod submitter;
 mod world;
