@@ -1,6 +1,6 @@
 //! The loop of one list+watch.
 
-use std::{collections::HashSet, error::Error as _, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use kube::core::Status;
 use tokio::{
@@ -52,7 +52,7 @@ impl Scope {
         let mut position = resume;
         loop {
             let list = self.list().await;
-            position = self.follow(position, list).await;
+            position = Some(self.follow(position, list).await);
         }
     }
 
@@ -96,9 +96,9 @@ impl Scope {
         }
     }
 
-    /// Watches until it is time for another list. Answers the version up to which everything was told, `None` if the
-    /// server has forgotten what came after it.
-    async fn follow(&mut self, past: Option<String>, list: List) -> Option<String> {
+    /// Watches until it is time for another list, or only a list can help. Answers the version up to which everything was
+    /// told.
+    async fn follow(&mut self, past: Option<String>, list: List) -> String {
         let relist = Instant::now() + self.pace.relist;
         let mut position = list.version.clone();
         let mut unsettled = None;
@@ -108,7 +108,7 @@ impl Scope {
                 position = past;
                 unsettled = Some(list);
             }
-            None => self.settle(list, &position).await,
+            None => self.settle(list, &mut position).await,
         }
         while unsettled.is_some() || Instant::now() < relist {
             match self.watch(&mut position, &mut unsettled).await {
@@ -118,13 +118,13 @@ impl Scope {
                 Err(Trouble::Lost(reason)) => {
                     tracing::debug!(%position, %reason, "the watch of pods can't go on from where it was");
                     self.pause.wait().await;
-                    let list = unsettled.take()?;
-                    position = list.version.clone();
-                    self.settle(list, &position).await;
+                    // Twice, once before a list and once after it: what it knew no more is what is lost.
+                    let Some(list) = unsettled.take() else { return position };
+                    self.settle(list, &mut position).await;
                 }
             }
         }
-        Some(position)
+        position
     }
 
     /// One watch, from `position` on and to its end.
@@ -136,28 +136,27 @@ impl Scope {
         if self.broken {
             self.tell(None, Some(position.clone())).await;
         }
+        let mut silent = true;
         loop {
             // Telling may have taken longer than the watch itself: that is no silence.
             let end = end.max(Instant::now() + self.pace.grace);
             let quiet = unsettled.as_ref().map_or(end, |_| end.min(Instant::now() + self.pace.settling));
             let line = match timeout_at(quiet, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
-                Ok(Ok(None)) if begin.elapsed() < renewal / 2 => return Err(Trouble::Hasty),
-                Ok(Ok(None)) => {
-                    self.pause.reset();
-                    return Ok(());
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => {
+                    return Err(Trouble::Broken(format!("the watch of pods broke off: {}", reason(&error))));
                 }
-                Ok(Err(error)) => return Err(Trouble::Broken(format!("the watch of pods broke off: {error}"))),
                 Err(_) => {
                     let Some(list) = unsettled.take_if(|_| quiet < end) else {
                         return Err(Trouble::Broken("the watch of pods has been silent for too long".to_owned()));
                     };
-                    position.clone_from(&list.version);
                     self.settle(list, position).await;
                     continue;
                 }
             };
             let Sorted { seen, resource_version, .. } = event(line)?;
+            silent = false;
             self.pause.reset();
             if let Some(version) = &resource_version {
                 position.clone_from(version);
@@ -169,12 +168,23 @@ impl Scope {
                 self.settle(list, position).await;
             }
         }
+        if let Some(list) = unsettled.take_if(|_| silent) {
+            self.settle(list, position).await;
+        }
+        if begin.elapsed() < renewal / 2 {
+            return Err(Trouble::Hasty);
+        }
+        self.pause.reset();
+        Ok(())
     }
 
-    /// All that happened before this list has been told.
-    async fn settle(&mut self, list: List, position: &str) {
-        let List { drivers, executors, .. } = list;
-        self.tell(Some(Seen::Listed { drivers, executors }), Some(position.to_owned())).await;
+    /// All that happened before this list has been told: now the list is.
+    async fn settle(&mut self, list: List, position: &mut String) {
+        let List { version, drivers, executors } = list;
+        if is_before(position, &version) {
+            *position = version;
+        }
+        self.tell(Some(Seen::Listed { drivers, executors }), Some(position.clone())).await;
     }
 
     async fn fail(&mut self, reason: String) {
@@ -235,7 +245,7 @@ fn is_before(one: &str, other: &str) -> bool {
     matches!((one.parse::<u64>(), other.parse::<u64>()), (Ok(one), Ok(other)) if one < other)
 }
 
-fn reason(error: &Error) -> String {
+fn reason(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
