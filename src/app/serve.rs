@@ -14,7 +14,7 @@ use super::settings::Serve;
 use crate::{
     api::{self, HttpSettings},
     cluster::Cluster,
-    service::{Gateway, Settings},
+    service::{CleanUpSettings, Gateway, Settings},
     store::Store,
     workers,
 };
@@ -42,6 +42,7 @@ pub(super) struct Parts {
     store: Store,
     gateway: Gateway,
     http: HttpSettings,
+    clean_up: CleanUpSettings,
 }
 
 impl Parts {
@@ -49,12 +50,13 @@ impl Parts {
         settings.http.check()?;
         let spark = settings.spark.settings()?;
         let store = Store::connect(&settings.database.settings()?).await?;
-        let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
+        let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
+        let clean_up = settings.clean_up.settings();
         let settings = Settings { spark, outcome_finalizer: settings.kubernetes.outcome_finalizer };
         let gateway =
             Gateway::new(store.clone(), cluster, settings).await.context("reading which installation this is")?;
-        Ok(Self { store, gateway, http })
+        Ok(Self { store, gateway, http, clean_up })
     }
 
     /// Serves and works until `until` says that it is time, or why it has to end; then drains.
@@ -63,7 +65,7 @@ impl Parts {
         listener: TcpListener,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let Self { store, gateway, http } = self;
+        let Self { store, gateway, http, clean_up } = self;
         let address = listener.local_addr().context("asking for the listening address")?;
         let (stop, last) = (CancellationToken::new(), CancellationToken::new());
         // Work that is under way needs its leases to the end.
@@ -71,6 +73,7 @@ impl Parts {
         let mut parts = JoinSet::new();
         parts.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
         parts.spawn(named("watcher", workers::watcher(gateway.clone(), stop.clone())));
+        parts.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
         let router = api::router(gateway.clone(), http);
         let stopped = stop.clone().cancelled_owned();
         parts.spawn(named("http", async move {

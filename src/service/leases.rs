@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Mutex, watch},
+    time::Instant,
+};
 use uuid::Uuid;
 
 use super::Error;
@@ -21,6 +24,8 @@ const MARGIN: Duration = Duration::from_millis(250);
 pub(super) struct Leases {
     store: Store,
     now: watch::Sender<Session>,
+    /// One renewal at a time: two could each begin a session.
+    renewing: Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +45,7 @@ impl Session {
 
 impl Leases {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, now: watch::Sender::new(Session::new()) }
+        Self { store, now: watch::Sender::new(Session::new()), renewing: Mutex::default() }
     }
 
     /// Begins a session or extends it, with everything it holds. If it was lost (the database was away, this process was
@@ -49,6 +54,17 @@ impl Leases {
     /// # Errors
     /// The database doesn't answer: what is held runs out by itself.
     pub(super) async fn renew(&self) -> Result<(), Error> {
+        let _one = self.renewing.lock().await;
+        self.renew_now().await
+    }
+
+    /// Begins a session if there is none.
+    pub(super) async fn begin(&self) -> Result<(), Error> {
+        let _one = self.renewing.lock().await;
+        if self.session().is_some() { Ok(()) } else { self.renew_now().await }
+    }
+
+    async fn renew_now(&self) -> Result<(), Error> {
         let id = self.now.borrow().id;
         let sent = Instant::now();
         let renewed = self.store.renew_leases(id, TTL).await?;
@@ -97,6 +113,15 @@ impl Leases {
             });
         }
         Ok(taken)
+    }
+
+    /// Gives one lease back.
+    pub(super) async fn end_one(&self, name: &str) -> Result<(), Error> {
+        let session = self.now.borrow().id;
+        self.now.send_modify(|now| {
+            now.held.remove(name);
+        });
+        Ok(self.store.end_lease(name, session).await?)
     }
 
     /// Waits until a lease that was got is lost.

@@ -38,10 +38,11 @@ impl Gateway {
         for seen in told {
             match seen {
                 Seen::Driver(pod) => drivers.entry(pod.submission.clone()).or_default().push(pod),
-                Seen::Executor(_) => {}
-                Seen::Listed { drivers: listed, .. } => {
+                Seen::Executor(pod) => self.executors.note(namespace, &pod),
+                Seen::Listed { drivers: listed, executors } => {
                     self.take_in_drivers(std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
+                    self.executors.listed(namespace, executors);
                     self.watch.listed(namespace);
                 }
                 Seen::Broken { reason } => {

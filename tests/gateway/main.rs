@@ -6,6 +6,8 @@
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 
+mod clean_up;
+mod executors;
 mod faults;
 mod kill;
 mod launch;

@@ -28,6 +28,10 @@ impl Kill {
             (Effect::LookUp, Answer::Found(_)) => self.without_pod(0),
             // What can't be deleted may never have been made; the submission ends all the same.
             (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.without_pod(done + 1),
+            // One that isn't there any more needs no owner.
+            (Effect::HandOver(done, uid), Answer::Done | Answer::Refused { .. }) => {
+                self.hand_over(done + 1, uid.clone())
+            }
             // A pod without a node goes at once, except for our finalizer: one more look ends it.
             (Effect::Delete(_), Answer::Done) => {
                 self.deleted = true;
@@ -55,8 +59,13 @@ impl Kill {
                 Effect::Advance(Progress::Ended(outcome), seen.placement())
             }
             _ if self.deleted || seen.deleting => Effect::Settle(Settled::LookAgain),
-            _ => Effect::Delete(seen.pod_uid.clone()),
+            _ => self.hand_over(0, seen.pod_uid.clone()),
         }
+    }
+
+    /// What was made before the pod goes with it, once it belongs to it: the launcher may have died in between.
+    fn hand_over(&self, next: usize, uid: String) -> Effect {
+        if next < self.job.before { Effect::HandOver(next, uid) } else { Effect::Delete(uid) }
     }
 
     fn without_pod(&self, next: usize) -> Effect {
