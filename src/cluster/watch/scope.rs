@@ -2,7 +2,6 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use kube::core::Status;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
@@ -10,8 +9,9 @@ use tokio::{
 
 use super::{
     PodKey, Seen, Shown, WatchPace,
+    event::{Trouble, event, reason},
     pace::Pause,
-    pods::{Event, Page, Pods, bookmark},
+    pods::{Page, Pods},
     sort::{Key, Sorted, sort},
 };
 use crate::{cluster::Error, submission::ExecutorKey};
@@ -31,16 +31,6 @@ struct List {
     version: String,
     drivers: HashSet<PodKey>,
     executors: HashSet<ExecutorKey>,
-}
-
-/// Why a watch ended before its time.
-enum Trouble {
-    /// It can be tried again from where it was.
-    Broken(String),
-    /// There is no way on from where it was: too old a version, or one that the server doesn't know at all.
-    Lost(String),
-    /// The server ended it at once, without a word.
-    Hasty,
 }
 
 impl Scope {
@@ -132,7 +122,7 @@ impl Scope {
         let begin = Instant::now();
         let renewal = Duration::from_secs(self.pace.renewal.into());
         let end = begin + renewal + self.pace.grace;
-        let mut lines = self.pods.watch(position, self.pace.renewal).await.map_err(|error| sort_trouble(&error))?;
+        let mut lines = self.pods.watch(position, self.pace.renewal).await.map_err(|error| Trouble::of(&error))?;
         if self.broken {
             self.tell(None, Some(position.clone())).await;
         }
@@ -144,12 +134,10 @@ impl Scope {
             let line = match timeout_at(quiet, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
                 Ok(Ok(None)) => break,
-                Ok(Err(error)) => {
-                    return Err(Trouble::Broken(format!("the watch of pods broke off: {}", reason(&error))));
-                }
+                Ok(Err(error)) => return Err(Trouble::broke_off(reason(&error))),
                 Err(_) => {
                     let Some(list) = unsettled.take_if(|_| quiet < end) else {
-                        return Err(Trouble::Broken("the watch of pods has been silent for too long".to_owned()));
+                        return Err(Trouble::broke_off("it has been silent for too long"));
                     };
                     self.settle(list, position).await;
                     continue;
@@ -200,57 +188,7 @@ impl Scope {
     }
 }
 
-/// What a line tells; nothing if it is none that we know.
-fn event(line: &[u8]) -> Result<Sorted, Trouble> {
-    let event: Event<'_> = match serde_json::from_slice(line) {
-        Ok(event) => event,
-        Err(error) => {
-            tracing::error!(%error, "an event of the watch of pods can't be read and is passed over");
-            return Ok(Sorted::default());
-        }
-    };
-    match event.kind {
-        "ADDED" | "MODIFIED" => Ok(sort(event.object.get(), false)),
-        "DELETED" => Ok(sort(event.object.get(), true)),
-        "BOOKMARK" => Ok(Sorted { resource_version: bookmark(event.object.get()), ..Sorted::default() }),
-        "ERROR" => {
-            let status: Status = serde_json::from_str(event.object.get()).unwrap_or_default();
-            let reason = format!("the watch of pods broke off: {}", status.message);
-            Err(if is_lost(status.code) { Trouble::Lost(reason) } else { Trouble::Broken(reason) })
-        }
-        _ => Ok(Sorted::default()),
-    }
-}
-
-fn sort_trouble(error: &Error) -> Trouble {
-    let code = match error {
-        Error::Refused { code, .. } => *code,
-        Error::Unavailable { source, .. } => match source.downcast_ref() {
-            Some(kube::Error::Api(status)) => status.code,
-            _ => 0,
-        },
-        _ => 0,
-    };
-    if is_lost(code) { Trouble::Lost(reason(error)) } else { Trouble::Broken(reason(error)) }
-}
-
-/// Whether a status says that the version is too old (410), not one at all (400), or of the future (504): only a list
-/// helps.
-fn is_lost(code: u16) -> bool {
-    matches!(code, 400 | 410 | 504)
-}
-
 /// Versions of one kind of object can be compared as numbers (KEP-5504); what is none comes before nothing.
 fn is_before(one: &str, other: &str) -> bool {
     matches!((one.parse::<u64>(), other.parse::<u64>()), (Ok(one), Ok(other)) if one < other)
-}
-
-fn reason(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
