@@ -4,6 +4,7 @@
 //! and the kubelet ([`kubelet`]), the clients ([`clients`]) and the hand that kills ([`chaos`]). What was played is
 //! written down ([`truth`]), and at the end compared with what the program recorded ([`oracle`]).
 
+pub(crate) mod absence;
 pub(crate) mod audit;
 pub(crate) mod chaos;
 pub(crate) mod clients;
@@ -12,6 +13,7 @@ pub(crate) mod guard;
 pub(crate) mod http;
 pub(crate) mod kubelet;
 pub(crate) mod oracle;
+pub(crate) mod outage;
 pub(crate) mod plan;
 pub(crate) mod process;
 pub(crate) mod replica;

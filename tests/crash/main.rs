@@ -10,4 +10,13 @@
 mod fault_proxy;
 mod harness;
 
+mod absence;
+mod outage;
 mod storm;
+
+/// The logs stay where the complaint says.
+fn panic_if_any(what: &str, violations: &[String]) {
+    if let Some(complaint) = harness::run::complaint(what, violations) {
+        panic!("{complaint}");
+    }
+}

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{
-    chaos::Blows,
-    run::{Run, complaint},
+use crate::{
+    harness::{chaos::Blows, run::Run},
+    panic_if_any,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,7 +41,5 @@ async fn weather(seed: u64) {
     };
     let report = run.play().await;
     eprintln!("{report}");
-    if let Some(complaint) = complaint(&report) {
-        panic!("{complaint}");
-    }
+    panic_if_any(&format!("seed {seed}"), &report.verdict.violations);
 }

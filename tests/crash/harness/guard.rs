@@ -3,15 +3,15 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    process::{ChildStdin, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Mutex, OnceLock},
 };
 
 /// A `guard` script beside this process, and the directory that everything of this process is in.
 pub(crate) struct Guard {
     directory: PathBuf,
-    /// Closed by the end of this process.
-    input: Mutex<ChildStdin>,
+    /// Its standard input is closed by the end of this process.
+    script: Mutex<Child>,
 }
 
 static GUARD: OnceLock<Guard> = OnceLock::new();
@@ -27,13 +27,13 @@ impl Guard {
         // Postgres runs as another user.
         let passable = std::os::unix::fs::PermissionsExt::from_mode(0o711);
         std::fs::set_permissions(&directory, passable).unwrap();
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/guard"))
+        let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/guard"))
             .arg(&directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        Self { directory, input: Mutex::new(script.stdin.take().unwrap()) }
+        Self { directory, script: Mutex::new(script) }
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -54,6 +54,6 @@ impl Guard {
     }
 
     fn tell(&self, line: &str) {
-        writeln!(self.input.lock().unwrap(), "{line}").unwrap();
+        writeln!(self.script.lock().unwrap().stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 }

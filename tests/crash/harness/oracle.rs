@@ -19,7 +19,6 @@ use super::{
 pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) state: String,
-    pub(crate) attempt: i32,
     pub(crate) exit_code: Option<i32>,
     pub(crate) reason: Option<String>,
     pub(crate) pod_uid: Option<String>,
@@ -55,7 +54,7 @@ pub(crate) struct Verdict {
 /// Judges a run that has come to rest.
 pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     let mut verdict = Verdict { violations: leftovers(world).await, ..Verdict::default() };
-    let rows = sqlx::query_as("SELECT id, state, attempt, exit_code, reason, pod_uid FROM submissions");
+    let rows = sqlx::query_as("SELECT id, state, exit_code, reason, pod_uid FROM submissions");
     let rows: Vec<Row> = rows.fetch_all(&world.pool).await.unwrap();
     let rows: BTreeMap<String, Row> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
     let truth = world.truth.all().clone();

@@ -131,10 +131,11 @@ impl Replica {
             sleep(Duration::from_millis(20)).await;
             if !self.is_down() {
                 down_since = None;
-            } else if Instant::now() > *down_since.get_or_insert_with(|| {
-                pause = dice.millis(50, 600);
-                Instant::now()
-            }) + pause
+            } else if Instant::now()
+                > *down_since.get_or_insert_with(|| {
+                    pause = dice.millis(50, 600);
+                    Instant::now()
+                }) + pause
             {
                 self.start();
             }

@@ -39,8 +39,8 @@ impl Run {
         let progress = async {
             loop {
                 tokio::time::sleep(Duration::from_secs(30)).await;
-                let (accepted, in_doubt) = (clients.book().accepted.len(), clients.book().in_doubt.len());
-                self.say(began, &format!("{accepted} accepted, {in_doubt} in doubt"));
+                let accepted = clients.book().accepted.len();
+                self.say(began, &format!("{accepted} accepted"));
             }
         };
         tokio::select! {
@@ -84,21 +84,16 @@ impl Run {
     }
 }
 
-/// The violations in words, with where to look; the logs stay.
-pub(crate) fn complaint(report: &Report) -> Option<String> {
+/// The violations in words, if there are any. The logs stay.
+pub(crate) fn complaint(what: &str, violations: &[String]) -> Option<String> {
     const MOST: usize = 40;
-    let violations = &report.verdict.violations;
     if violations.is_empty() {
         return None;
     }
     guard().keep();
     let shown: Vec<_> = violations.iter().take(MOST).cloned().collect();
     let more = violations.len().saturating_sub(MOST);
-    Some(format!(
-        "seed {}: {} violations\n{}\n({more} more) logs: {}",
-        report.seed,
-        violations.len(),
-        shown.join("\n"),
-        guard().directory().display()
-    ))
+    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    let (count, logs) = (violations.len(), guard().directory().display());
+    Some(format!("{what}: {count} violations\n{}{more}\nlogs: {logs}", shown.join("\n")))
 }

@@ -2,12 +2,14 @@
 
 use std::{fmt, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::world::World;
 
 /// Jobs that are under way when their replica is killed.
 pub(crate) const BURST: u32 = 20;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// For each killed replica, how long until all its submissions were launched, and until all had ended.
 #[derive(Debug, Default)]
@@ -28,26 +30,13 @@ pub(crate) async fn measure(world: &mut World, first: u32, times: u32) -> Takeov
         let _ = tokio::time::timeout(Duration::from_secs(20), futures::future::join_all(submits)).await;
         replica.kill();
         let killed = Instant::now();
-        wait(world, "'QUEUED', 'LAUNCHING', 'KILLING'").await;
+        world.drain(PATIENCE).await;
         takeovers.launched.push(killed.elapsed());
-        wait(world, "'QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING'").await;
+        world.settle(PATIENCE).await;
         takeovers.ended.push(killed.elapsed());
         world.all_up().await;
     }
     takeovers
-}
-
-/// Until no submission is in one of the states, for a minute.
-async fn wait(world: &World, states: &str) {
-    let count = format!("SELECT count(*) FROM submissions WHERE state IN ({states})");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < deadline {
-        let left: Result<i64, _> = sqlx::query_scalar(sqlx::AssertSqlSafe(count.clone())).fetch_one(&world.pool).await;
-        if left.is_ok_and(|left| left == 0) {
-            return;
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 impl fmt::Display for Takeovers {

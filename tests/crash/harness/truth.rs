@@ -29,6 +29,8 @@ pub(crate) struct PodTruth {
     /// Its container was started.
     pub(crate) started: bool,
     pub(crate) played: Option<Played>,
+    /// The API server knows all of it.
+    pub(crate) told: bool,
     /// It was somebody else who deleted it, not Sparkgate.
     pub(crate) by_others: bool,
     /// The pod isn't there any more.
@@ -49,8 +51,8 @@ impl Truth {
         change(self.all().entry(uid.to_owned()).or_default());
     }
 
-    /// How many pods' containers run.
-    pub(crate) fn running(&self) -> usize {
-        self.all().values().filter(|pod| pod.started && pod.played.is_none()).count()
+    /// How many pods are as asked for.
+    pub(crate) fn count(&self, which: impl Fn(&PodTruth) -> bool) -> usize {
+        self.all().values().filter(|pod| which(pod)).count()
     }
 }

@@ -6,7 +6,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 use sqlx::PgPool;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use super::{
     clients::Clients,
@@ -90,22 +94,26 @@ impl World {
         self.all_up().await;
     }
 
-    /// How many submissions have not ended.
-    pub(crate) async fn live(&self) -> Result<i64, sqlx::Error> {
-        let count = "SELECT count(*) FROM submissions WHERE state NOT IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')";
-        sqlx::query_scalar(count).fetch_one(&self.pool).await
+    /// Waits until all submissions have ended. Those that don't are for the oracle.
+    pub(crate) async fn settle(&self, limit: Duration) {
+        self.none_is_in("'QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING'", limit).await;
     }
 
-    /// Waits until all submissions have ended; whether they did.
-    pub(crate) async fn settle(&self, limit: Duration) -> bool {
-        let deadline = tokio::time::Instant::now() + limit;
-        while self.live().await.is_ok_and(|live| live == 0).eq(&false) {
-            if tokio::time::Instant::now() > deadline {
-                return false;
+    /// Waits until nothing is left for launchers to do.
+    pub(crate) async fn drain(&self, limit: Duration) {
+        self.none_is_in("'QUEUED', 'LAUNCHING', 'KILLING'", limit).await;
+    }
+
+    async fn none_is_in(&self, states: &str, limit: Duration) {
+        let count = format!("SELECT count(*) FROM submissions WHERE state IN ({states})");
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            let left = sqlx::query_scalar(sqlx::AssertSqlSafe(count.clone())).fetch_one(&self.pool).await;
+            if left.is_ok_and(|left: i64| left == 0) {
+                return;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            sleep(Duration::from_millis(20)).await;
         }
-        true
     }
 }
 

@@ -38,8 +38,19 @@ impl Life {
             () = self.is_deleted() => self.played(Played::NeverStarted),
             () = self.prepare() => self.run().await,
         }
+        let told = || self.truth.note(&self.uid, |pod| pod.told = true);
+        if self.keeps_its_pod() {
+            told();
+        }
         self.is_deleted().await;
         self.api.delete(&self.name, &self.uid, 0).await;
+        told();
+    }
+
+    /// A pod that has ended stays until somebody deletes it.
+    fn keeps_its_pod(&self) -> bool {
+        let planned = [Ending::DeletedByOthers, Ending::ForceDeleted, Ending::NodeVanished].contains(&self.job.ending);
+        !planned && !self.sight.borrow().deleting
     }
 
     /// Gives it a node and waits for what it mounts.
@@ -120,7 +131,8 @@ impl Life {
 
     async fn exited(&self, code: i32, reason: &str) {
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
-        let ended = json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": now(), "finishedAt": now()}});
+        let ended =
+            json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": now(), "finishedAt": now()}});
         self.report(phase, ended).await;
     }
 

@@ -23,7 +23,8 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, kill_asked: bool, unse
         Played::Terminated => ("KILLED", Some(143), None),
         Played::ForceDeleted | Played::NeverStarted => ("KILLED", None, None),
     };
-    let deleted_by_us = matches!(played, Played::Terminated | Played::ForceDeleted | Played::NeverStarted) && !pod.by_others;
+    let deleted_by_us =
+        matches!(played, Played::Terminated | Played::ForceDeleted | Played::NeverStarted) && !pod.by_others;
     if deleted_by_us && !kill_asked {
         return Err(format!("its pod was deleted, and nobody had asked for that: {pod:?}"));
     }
