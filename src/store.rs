@@ -13,7 +13,6 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::NewSubmission;
-pub use advance::{Placement, Progress};
 pub use claim::{Claimed, Task};
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;

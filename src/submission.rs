@@ -1,13 +1,18 @@
 //! A submission and its life, pure: ids, states, transitions, observations.
 
+pub mod engine;
+mod executor;
 mod id;
 mod observation;
 mod outcome;
+mod progress;
 mod state;
 mod transition;
 
+pub use executor::{ExecutorKey, ExecutorObservation};
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use observation::{Container, Observation, Phase};
 pub use outcome::Outcome;
+pub use progress::{Placement, Progress};
 pub use state::{DriverState, State, UnknownState};
 pub use transition::{Step, step};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{NewSubmission, Placement, Progress, Store, Task},
-    submission::{Outcome, State, SubmissionId},
+    store::{NewSubmission, Store, Task},
+    submission::{Outcome, Placement, Progress, State, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;

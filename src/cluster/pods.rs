@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, Preconditions},
 };
 
-use super::{Cluster, Error, driver_pod::DriverPod, error::call, observe::observation};
+use super::{Cluster, Error, error::call, observe::observation, slim_pod::SlimPod};
 use crate::submission::{Observation, SubmissionId};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ impl Cluster {
         id: &SubmissionId,
         attempt: i32,
     ) -> Result<Found, Error> {
-        let pods: Api<DriverPod> = Api::namespaced(self.client.clone(), namespace);
+        let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("reading the driver pod {namespace}/{pod}");
         let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
         Ok(match observation(&there, false) {

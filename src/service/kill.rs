@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Error, Gateway, work::Backoff};
 use crate::{
     cluster::Found,
-    store::{Claimed, Placement, Progress},
-    submission::{Outcome, SubmissionId},
+    store::Claimed,
+    submission::{Outcome, Placement, Progress, SubmissionId},
 };
 
 /// How often a driver that was told to go is looked at, should the watch miss its end.

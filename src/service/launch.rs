@@ -4,8 +4,8 @@ use super::{Error, Gateway, error::chain, work::Backoff};
 use crate::{
     cluster::{self, Found, labels},
     spark::{DriverObjects, Refusal, SubmitContext, build_driver},
-    store::{Claimed, Placement, Progress},
-    submission::{Outcome, State},
+    store::Claimed,
+    submission::{Outcome, Placement, Progress, State},
 };
 
 /// Why an attempt to launch did not end with a driver.

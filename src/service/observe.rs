@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::{Error, Gateway, error::chain};
 use crate::{
     cluster::{Found, PodKey, Seen},
-    store::{Live, Placement, Progress, Record},
-    submission::{Container, Observation, Phase, Step, step},
+    store::{Live, Record},
+    submission::{Container, Observation, Phase, Placement, Progress, Step, step},
 };
 
 impl Gateway {
@@ -15,17 +15,18 @@ impl Gateway {
     /// # Errors
     /// What may pass: the caller takes the same thing again, because a pod that has ended is not shown a second time.
     /// Everything else is logged here and left.
-    pub async fn seen(&self, seen: &Seen) -> Result<(), Error> {
+    pub async fn seen(&self, namespace: Option<&str>, seen: &Seen) -> Result<(), Error> {
         let taken = match seen {
-            Seen::Pod(pod) => self.observe(pod).await,
-            Seen::Listed { namespace, pods } => {
-                self.compare(namespace.as_deref(), pods).await?;
-                self.watch.listed(namespace.clone());
+            Seen::Driver(pod) => self.observe(pod).await,
+            Seen::Executor(_) => Ok(()),
+            Seen::Listed { drivers, .. } => {
+                self.compare(namespace, drivers).await?;
+                self.watch.listed(namespace.map(str::to_owned));
                 Ok(())
             }
-            Seen::Broken { namespace, reason } => {
+            Seen::Broken { reason } => {
                 tracing::warn!(%reason, "the watch of driver pods is interrupted");
-                self.watch.broken(namespace.clone(), reason.clone());
+                self.watch.broken(namespace.map(str::to_owned), reason.clone());
                 Ok(())
             }
         };
@@ -119,6 +120,10 @@ fn gone(live: &Live) -> Observation {
     Observation {
         submission: live.id.clone(),
         attempt: live.attempt,
+        namespace: live.namespace.clone(),
+        pod: live.pod.clone(),
+        forced: false,
+        holds_finalizer: false,
         pod_uid: live.pod_uid.clone().unwrap_or_default(),
         phase: Phase::Unknown,
         deleting: false,

@@ -1,48 +1,7 @@
 //! Moving a submission forwards.
 
-use std::fmt;
-
-use chrono::{DateTime, Utc};
-
 use super::{Error, Store, error::within, row::words};
-use crate::submission::{Outcome, State, SubmissionId};
-
-/// Where the driver runs. What is not known yet leaves the row as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Placement {
-    pub pod_uid: Option<String>,
-    pub node: Option<String>,
-    pub pod_ip: Option<String>,
-    pub started_at: Option<DateTime<Utc>>,
-}
-
-/// A step forwards.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
-    /// All objects exist.
-    Launched,
-    Running,
-    Ended(Outcome),
-}
-
-impl Progress {
-    fn state(&self) -> State {
-        match self {
-            Self::Launched => State::Pending,
-            Self::Running => State::Running,
-            Self::Ended(outcome) => outcome.state,
-        }
-    }
-}
-
-impl fmt::Display for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended(outcome) => write!(f, "{}: {}", outcome.state, outcome.message),
-            Self::Launched | Self::Running => self.state().fmt(f),
-        }
-    }
-}
+use crate::submission::{Placement, Progress, State, SubmissionId};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
@@ -57,10 +16,7 @@ impl Store {
         let to = progress.state();
         // A launch that ends while the kill is under way must not undo it; `may_become` knows.
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
-        let outcome = match progress {
-            Progress::Ended(outcome) => Some(outcome),
-            Progress::Launched | Progress::Running => None,
-        };
+        let outcome = progress.outcome();
         let moved = within(
             "recording a submission's state",
             sqlx::query(

@@ -2,17 +2,25 @@
 
 use chrono::{DateTime, Utc};
 
-use super::SubmissionId;
+use super::{Placement, SubmissionId};
 
 /// One look at the driver pod of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub submission: SubmissionId,
     pub attempt: i32,
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
     pub pod_uid: String,
     pub phase: Phase,
     /// `metadata.deletionTimestamp` is set: somebody deleted the pod, it may still run out its grace period.
     pub deleting: bool,
+    /// It is being deleted without a grace period, so nobody will report on it any more: it was deleted by force, or had
+    /// no node yet. Only a finalizer still holds it.
+    pub forced: bool,
+    /// Our finalizer is on the pod.
+    pub holds_finalizer: bool,
     /// The pod is not there any more; the rest is what was last seen of it.
     pub gone: bool,
     pub node: Option<String>,
@@ -28,6 +36,20 @@ impl Observation {
     pub fn is_alive(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
+    }
+
+    /// Where the driver runs, as far as this look tells.
+    pub fn placement(&self) -> Placement {
+        let started_at = match &self.container {
+            Container::Running { started_at } | Container::Terminated { started_at, .. } => *started_at,
+            Container::Absent | Container::Waiting { .. } => None,
+        };
+        Placement {
+            pod_uid: Some(self.pod_uid.clone()).filter(|uid| !uid.is_empty()),
+            node: self.node.clone(),
+            pod_ip: self.pod_ip.clone(),
+            started_at,
+        }
     }
 }
 

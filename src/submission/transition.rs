@@ -35,7 +35,7 @@ pub fn step(state: State, seen: &Observation) -> Step {
             reason: Some("Completed".to_owned()),
             message: "the driver pod succeeded".to_owned(),
         }),
-        _ if seen.gone => Step::Ended(gone(killing, seen)),
+        _ if seen.gone || seen.forced => Step::Ended(gone(killing, seen)),
         Container::Running { .. } if matches!(state, State::Queued | State::Launching | State::Pending) => {
             Step::Started
         }

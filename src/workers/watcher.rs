@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use tokio::time::{Instant, sleep, sleep_until};
+use futures::{StreamExt, stream};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -11,32 +11,28 @@ use crate::{
     service::{Gateway, chain},
 };
 
-/// All pods are listed anew this often, which repairs what a watch or we may have missed.
-const RELIST: Duration = Duration::from_secs(600);
-
 /// Runs until `stop`.
 pub async fn watcher(gateway: Gateway, cluster: Cluster, stop: CancellationToken) {
-    while !stop.is_cancelled() {
-        let mut stream = std::pin::pin!(cluster.watch_drivers());
-        let relist = Instant::now() + RELIST;
-        loop {
-            let seen = tokio::select! {
-                () = stop.cancelled() => return,
-                () = sleep_until(relist) => break,
-                seen = stream.next() => seen,
-            };
-            let Some(seen) = seen else { break };
-            if stop.run_until_cancelled(take(&gateway, &seen)).await.is_none() {
-                return;
-            }
+    let scopes = match cluster.namespaces() {
+        [] => vec![None],
+        named => named.iter().cloned().map(Some).collect(),
+    };
+    let streams = scopes
+        .into_iter()
+        .map(|scope| cluster.watch(scope.clone(), None).map(move |shown| (scope.clone(), shown.seen)));
+    let mut stream = stream::select_all(streams);
+    while let Some(Some((scope, seen))) = stop.run_until_cancelled(stream.next()).await {
+        let Some(seen) = seen else { continue };
+        if stop.run_until_cancelled(take(&gateway, scope.as_deref(), &seen)).await.is_none() {
+            return;
         }
     }
 }
 
 /// Takes one thing in, again and again while the database or the cluster is away: it isn't shown a second time.
-async fn take(gateway: &Gateway, seen: &Seen) {
+async fn take(gateway: &Gateway, namespace: Option<&str>, seen: &Seen) {
     let mut pause = Duration::from_millis(100);
-    while let Err(error) = gateway.seen(seen).await {
+    while let Err(error) = gateway.seen(namespace, seen).await {
         tracing::warn!(retry_in = ?pause, "taking in what the watch saw: {}", chain(&error));
         sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(5));

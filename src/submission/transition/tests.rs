@@ -4,6 +4,10 @@ fn seen(phase: Phase, container: Container) -> Observation {
     Observation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
+        namespace: "spark".to_owned(),
+        pod: "pi-driver".to_owned(),
+        forced: false,
+        holds_finalizer: true,
         pod_uid: "u".to_owned(),
         phase,
         deleting: false,

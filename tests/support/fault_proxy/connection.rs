@@ -107,7 +107,7 @@ impl Turns {
     }
 }
 
-/// SplitMix64's last step.
+/// The last step of `SplitMix64`.
 fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,0 +1,45 @@
+//! The engine: what is done for a submission, as state machines without any input or output of their own.
+//!
+//! A machine asks for one [`Effect`] at a time: one look, or one write, at the database or at the cluster. Whoever runs it
+//! carries the effect out and tells the [`Answer`]; the machine then asks for the next, until it says [`Effect::Settle`].
+//! A process may die between any two effects, and an answer may get lost: all three machines can be begun anew at any
+//! time, by anyone, and come to the same end. `tests/simulation` checks that over millions of histories.
+
+mod effect;
+mod follow;
+mod kill;
+mod launch;
+
+pub use effect::{Answer, Effect, Found, Row, Settled};
+pub use follow::Follow;
+pub use kill::Kill;
+pub use launch::Launch;
+
+use super::{Outcome, State};
+
+/// A state machine.
+pub trait Machine {
+    /// What to do now. The same until [`Machine::answer`] was called.
+    fn effect(&self) -> &Effect;
+
+    /// Takes what became of [`Machine::effect`] and moves on.
+    fn answer(&mut self, answer: Answer);
+}
+
+/// The claimed work on a submission whose objects may be half-made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Job {
+    /// The driver pod that an earlier try made and recorded: no other is ever made for this attempt.
+    pub pod_uid: Option<String>,
+    /// How many objects have to be there before the pod, and how many follow it.
+    pub before: usize,
+    pub beside: usize,
+}
+
+/// The cluster said no, and repeating can't help.
+fn error(reason: String, message: String) -> Outcome {
+    Outcome::new(State::Error, &reason, message)
+}
+
+#[cfg(test)]
+mod tests;

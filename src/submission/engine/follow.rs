@@ -1,0 +1,108 @@
+//! What is seen of a driver pod becomes state.
+
+use super::{Answer, Effect, Found, Machine, Row, Settled};
+use crate::submission::{Observation, Outcome, Progress, State, Step, step};
+
+/// Takes one look at a driver pod, or the lack of one, to the row. It needs no claim: what it writes is guarded, what it
+/// deletes no submission stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// What was seen; unknown for a pod that wasn't in a list, until it was looked up.
+    seen: Option<Box<Observation>>,
+    effect: Effect,
+    row: Option<Row>,
+}
+
+impl Follow {
+    /// A pod was seen, by a watch or in a list.
+    pub fn seen(seen: Box<Observation>) -> Self {
+        Self { seen: Some(seen), effect: Effect::Read, row: None }
+    }
+
+    /// The pod of a live row wasn't in a list: it may be younger than the list, or gone.
+    pub fn missed(row: Row) -> Self {
+        Self { seen: None, effect: Effect::LookUp, row: Some(row) }
+    }
+
+    fn next(&mut self, answer: Answer) -> Effect {
+        match (&self.effect, answer) {
+            (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (Effect::Read, Answer::Row(row)) => {
+                self.row = row;
+                self.read()
+            }
+            (Effect::LookUp, Answer::Found(found)) => match self.seen.take() {
+                None => self.looked_for(found),
+                Some(before) => self.looked_again(&before, found),
+            },
+            // The outcome is committed, by us or by somebody before us: the pod may go.
+            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(_)) => self.let_go(),
+            (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
+            (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
+            _ => Effect::done(),
+        }
+    }
+
+    fn read(&mut self) -> Effect {
+        let Some(seen) = &self.seen else { return Effect::done() };
+        let row = self.row.as_ref().filter(|row| stands_for(row, seen));
+        let Some(row) = row.filter(|row| !row.state.is_terminal()) else {
+            // What was seen may be old: before a pod is deleted it is looked at afresh.
+            return if seen.is_alive() { Effect::LookUp } else { self.let_go() };
+        };
+        match step(row.state, seen) {
+            Step::Stay => Effect::done(),
+            Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
+            Step::Started => Effect::Advance(Progress::Running, seen.placement()),
+            Step::Ended(outcome) => Effect::Advance(Progress::Ended(outcome), seen.placement()),
+        }
+    }
+
+    fn looked_for(&mut self, found: Found) -> Effect {
+        match (found, &self.row) {
+            (Found::Ours(seen), Some(row)) if stands_for(row, &seen) => {
+                self.seen = Some(seen);
+                Effect::Read
+            }
+            (_, Some(row)) => Effect::end(match row.state {
+                State::Killing => Outcome::killed_on_request(),
+                _ => Outcome::pod_gone(),
+            }),
+            (_, None) => Effect::done(),
+        }
+    }
+
+    /// A live driver that no submission stands for must not run: a writer that was paused may have created it late.
+    fn looked_again(&mut self, before: &Observation, found: Found) -> Effect {
+        match found {
+            Found::Ours(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
+            Found::Ours(now) if now.pod_uid == before.pod_uid => {
+                self.seen = Some(now);
+                self.let_go()
+            }
+            Found::Ours(_) | Found::Foreign | Found::Nothing => Effect::done(),
+        }
+    }
+
+    fn let_go(&self) -> Effect {
+        match &self.seen {
+            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::LetGo(seen.pod_uid.clone()),
+            Some(_) | None => Effect::done(),
+        }
+    }
+}
+
+impl Machine for Follow {
+    fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.effect = self.next(answer);
+    }
+}
+
+/// Whether the pod is the one of the submission.
+fn stands_for(row: &Row, seen: &Observation) -> bool {
+    row.attempt == seen.attempt && row.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid)
+}

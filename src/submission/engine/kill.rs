@@ -1,0 +1,79 @@
+//! Carrying out a kill.
+
+use super::{Answer, Effect, Found, Job, Machine, Settled};
+use crate::submission::{Observation, Outcome, Progress, State, Step, step};
+
+/// Deletes the driver pod of a claimed submission, or records the end where there is no pod. The end of a deleted pod is
+/// mostly seen by the watch; the work is looked at again until it has been.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kill {
+    job: Job,
+    effect: Effect,
+    /// The pod, as long as our finalizer is on it.
+    held: Option<String>,
+    /// We told it to go.
+    deleted: bool,
+}
+
+impl Kill {
+    pub fn begin(job: Job) -> Self {
+        Self { job, effect: Effect::LookUp, held: None, deleted: false }
+    }
+
+    fn next(&mut self, answer: Answer) -> Effect {
+        match (&self.effect, answer) {
+            (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (Effect::LookUp, Answer::Found(Found::Ours(seen))) if self.is_ours(&seen) => self.found(&seen),
+            // No pod of ours, and while we hold the claim nobody makes one.
+            (Effect::LookUp, Answer::Found(_)) => self.without_pod(0),
+            // What can't be deleted may never have been made; the submission ends all the same.
+            (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.without_pod(done + 1),
+            // A pod without a node goes at once, except for our finalizer: one more look ends it.
+            (Effect::Delete(_), Answer::Done) => {
+                self.deleted = true;
+                Effect::LookUp
+            }
+            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(true)) => match &self.held {
+                Some(uid) => Effect::LetGo(uid.clone()),
+                None => Effect::done(),
+            },
+            (Effect::LetGo(_), Answer::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
+            (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
+            _ => Effect::done(),
+        }
+    }
+
+    fn is_ours(&self, seen: &Observation) -> bool {
+        self.job.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid)
+    }
+
+    fn found(&mut self, seen: &Observation) -> Effect {
+        match step(State::Killing, seen) {
+            // It may have ended before the kill reached it: a finished pod stays, with its log.
+            Step::Ended(outcome) => {
+                self.held = Some(seen.pod_uid.clone()).filter(|_| seen.holds_finalizer);
+                Effect::Advance(Progress::Ended(outcome), seen.placement())
+            }
+            _ if self.deleted || seen.deleting => Effect::Settle(Settled::LookAgain),
+            _ => Effect::Delete(seen.pod_uid.clone()),
+        }
+    }
+
+    fn without_pod(&self, next: usize) -> Effect {
+        // Objects that were handed over to a pod go with it.
+        if next < self.job.before && self.job.pod_uid.is_none() {
+            return Effect::DeleteBefore(next);
+        }
+        Effect::end(Outcome::killed_on_request())
+    }
+}
+
+impl Machine for Kill {
+    fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.effect = self.next(answer);
+    }
+}

@@ -1,0 +1,132 @@
+//! From a claimed row to a driver in the cluster.
+
+use super::{Answer, Effect, Found, Job, Machine, Settled, error};
+use crate::submission::{Outcome, Placement, Progress};
+
+/// Makes sure that the driver pod and everything beside it exist.
+///
+/// The pod's uid is recorded before anything is made that it owns, above all the `ConfigMap` without which the driver
+/// can't start: a driver that may have run is a recorded one, and no other is ever made for its attempt. If the cluster
+/// refuses an object, what was made goes again, as with spark-submit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    job: Job,
+    effect: Effect,
+    /// The pod, once it is known.
+    pod: Option<String>,
+    /// Why there won't be a driver.
+    refused: Option<Outcome>,
+    /// What the API server said of the taken name.
+    taken: String,
+}
+
+impl Launch {
+    pub fn begin(job: Job) -> Self {
+        let effect = if job.pod_uid.is_some() { Effect::LookUp } else { before(&job, 0) };
+        Self { job, effect, pod: None, refused: None, taken: String::new() }
+    }
+
+    /// Ends the submission before anything is made for it.
+    pub fn refuse(job: Job, reason: &str, message: String) -> Self {
+        let mut machine = Self::begin(job);
+        machine.pod.clone_from(&machine.job.pod_uid);
+        machine.effect = machine.give_up(error(reason.to_owned(), message));
+        machine
+    }
+
+    fn next(&mut self, answer: Answer) -> Effect {
+        match (&self.effect, answer) {
+            (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (Effect::CreateBefore(done), Answer::Done) => before(&self.job, done + 1),
+            (Effect::CreatePod, Answer::Created(uid)) => self.record(uid),
+            (Effect::CreatePod, Answer::Taken(message)) => {
+                self.taken = message;
+                Effect::LookUp
+            }
+            (Effect::LookUp, Answer::Found(found)) => self.found(found),
+            (Effect::RecordPod(uid), Answer::Moved(true)) => self.after_pod(uid.clone()),
+            // The claim is lost, or another pod is known: whoever has it now decides about ours.
+            (Effect::RecordPod(_), Answer::Moved(false)) => Effect::done(),
+            (Effect::HandOver(done, uid), Answer::Done) => hand_over(&self.job, done + 1, uid.clone()),
+            (Effect::CreateBeside(done, uid), Answer::Done) => beside(&self.job, done + 1, uid.clone()),
+            (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.give_back(done + 1),
+            // The end first: whoever sees the pod go then knows why. If it wasn't written it isn't ours to act upon.
+            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(true)) => match &self.pod {
+                Some(uid) => Effect::Delete(uid.clone()),
+                None => Effect::done(),
+            },
+            (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
+            (Effect::Delete(_) | Effect::LetGo(_), Answer::Refused { message, .. }) => {
+                Effect::Settle(Settled::GivenUp(message))
+            }
+            (
+                Effect::CreateBefore(_) | Effect::CreatePod | Effect::HandOver(..) | Effect::CreateBeside(..),
+                Answer::Refused { reason, message },
+            ) => self.give_up(error(reason, message)),
+            (Effect::LookUp, Answer::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
+            _ => Effect::done(),
+        }
+    }
+
+    fn found(&mut self, found: Found) -> Effect {
+        let known = self.job.pod_uid.is_some();
+        match found {
+            Found::Ours(seen) if self.job.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid) => {
+                self.record(seen.pod_uid)
+            }
+            // It was there, and may have run: it is never made again.
+            _ if known => Effect::end(Outcome::pod_gone()),
+            Found::Foreign => self
+                .give_up(error("AlreadyExists".to_owned(), format!("{}, and it isn't this submission's", self.taken))),
+            // It went between the two calls, before it could start: its name is free for the next try.
+            Found::Ours(_) | Found::Nothing => Effect::Settle(Settled::TryAgain(self.taken.clone())),
+        }
+    }
+
+    fn record(&mut self, uid: String) -> Effect {
+        self.pod = Some(uid.clone());
+        if self.job.pod_uid.as_ref() == Some(&uid) { self.after_pod(uid) } else { Effect::RecordPod(uid) }
+    }
+
+    fn after_pod(&self, uid: String) -> Effect {
+        hand_over(&self.job, 0, uid)
+    }
+
+    /// What was made before a pod goes if there will be none; what came after it goes with it.
+    fn give_up(&mut self, outcome: Outcome) -> Effect {
+        self.refused = Some(outcome);
+        if self.pod.is_some() { self.give_back(self.job.before) } else { self.give_back(0) }
+    }
+
+    fn give_back(&self, next: usize) -> Effect {
+        if next < self.job.before {
+            return Effect::DeleteBefore(next);
+        }
+        self.refused.clone().map_or_else(Effect::done, Effect::end)
+    }
+}
+
+impl Machine for Launch {
+    fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.effect = self.next(answer);
+    }
+}
+
+fn before(job: &Job, next: usize) -> Effect {
+    if next < job.before { Effect::CreateBefore(next) } else { Effect::CreatePod }
+}
+
+fn hand_over(job: &Job, next: usize, uid: String) -> Effect {
+    if next < job.before { Effect::HandOver(next, uid) } else { beside(job, 0, uid) }
+}
+
+fn beside(job: &Job, next: usize, uid: String) -> Effect {
+    if next < job.beside {
+        return Effect::CreateBeside(next, uid);
+    }
+    Effect::Advance(Progress::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
+}

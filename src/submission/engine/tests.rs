@@ -1,0 +1,173 @@
+use super::*;
+use crate::submission::{Container, Observation, Phase, Placement, Progress};
+
+fn seen(phase: Phase, container: Container) -> Observation {
+    Observation {
+        submission: "driver-20260101000000-0001".parse().unwrap(),
+        attempt: 1,
+        namespace: "spark".to_owned(),
+        pod: "pi-driver".to_owned(),
+        pod_uid: "u".to_owned(),
+        phase,
+        deleting: false,
+        forced: false,
+        holds_finalizer: true,
+        gone: false,
+        node: None,
+        pod_ip: None,
+        reason: None,
+        message: None,
+        container,
+    }
+}
+
+fn running() -> Observation {
+    seen(Phase::Running, Container::Running { started_at: None })
+}
+
+fn row(state: State, uid: Option<&str>) -> Row {
+    Row { state, attempt: 1, pod_uid: uid.map(str::to_owned) }
+}
+
+/// Gives the answers in turn and tells what was asked for.
+fn run(mut machine: impl Machine, answers: impl IntoIterator<Item = Answer>) -> Vec<Effect> {
+    let mut asked = vec![machine.effect().clone()];
+    for answer in answers {
+        assert!(!matches!(asked.last(), Some(Effect::Settle(_))), "settled too soon: {asked:?}");
+        machine.answer(answer);
+        asked.push(machine.effect().clone());
+    }
+    asked
+}
+
+fn refusal() -> Answer {
+    Answer::Refused { reason: "Forbidden".to_owned(), message: "no".to_owned() }
+}
+
+fn ends(effect: &Effect) -> Option<State> {
+    match effect {
+        Effect::Advance(progress @ Progress::Ended(_), _) => Some(progress.state()),
+        _ => None,
+    }
+}
+
+const ROUND_POD: Job = Job { pod_uid: None, before: 1, beside: 2 };
+
+#[test]
+fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {
+    let u = || "u".to_owned();
+    let answers = [Answer::Done, Answer::Created(u()), Answer::Moved(true), Answer::Done, Answer::Done, Answer::Done];
+    let asked = run(Launch::begin(ROUND_POD), answers.into_iter().chain([Answer::Moved(true)]));
+    let launched = Placement { pod_uid: Some(u()), ..Placement::default() };
+    assert_eq!(
+        asked,
+        [
+            Effect::CreateBefore(0),
+            Effect::CreatePod,
+            Effect::RecordPod(u()),
+            Effect::HandOver(0, u()),
+            Effect::CreateBeside(0, u()),
+            Effect::CreateBeside(1, u()),
+            Effect::Advance(Progress::Launched, launched),
+            Effect::Settle(Settled::Done),
+        ]
+    );
+}
+
+#[test]
+fn a_recorded_pod_is_never_made_again() {
+    let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
+    for found in
+        [Found::Nothing, Found::Foreign, Found::Ours(Box::new(Observation { pod_uid: "v".into(), ..running() }))]
+    {
+        let asked = run(Launch::begin(job.clone()), [Answer::Found(found), Answer::Moved(true)]);
+        assert_eq!(ends(&asked[1]), Some(State::Lost), "{asked:?}");
+        assert_eq!(asked[2], Effect::Settle(Settled::Done));
+    }
+}
+
+#[test]
+fn a_refused_object_takes_the_pod_along_but_only_under_a_claim_that_holds() {
+    let until_pod = || [Answer::Done, Answer::Created("u".into()), Answer::Moved(true), Answer::Done, refusal()];
+    let asked =
+        run(Launch::begin(ROUND_POD), until_pod().into_iter().chain([Answer::Moved(true), Answer::Done, Answer::Done]));
+    assert_eq!(ends(&asked[5]), Some(State::Error));
+    assert_eq!(asked[6..8], [Effect::Delete("u".into()), Effect::LetGo("u".into())]);
+
+    let asked = run(Launch::begin(ROUND_POD), until_pod().into_iter().chain([Answer::Moved(false)]));
+    assert_eq!(asked[6], Effect::Settle(Settled::Done), "another worker may have launched it");
+}
+
+#[test]
+fn a_refused_pod_takes_along_what_was_made_for_it() {
+    let asked = run(Launch::begin(ROUND_POD), [Answer::Done, refusal(), Answer::Done]);
+    assert_eq!(asked[2], Effect::DeleteBefore(0));
+    assert_eq!(ends(&asked[3]), Some(State::Error));
+}
+
+#[test]
+fn a_kill_lets_go_of_a_pod_that_never_had_a_node() {
+    let held = Observation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
+    let pending = seen(Phase::Pending, Container::Absent);
+    let asked = run(
+        Kill::begin(Job::default()),
+        [
+            Answer::Found(Found::Ours(Box::new(pending))),
+            Answer::Done,
+            Answer::Found(Found::Ours(Box::new(held))),
+            Answer::Moved(true),
+            Answer::Done,
+        ],
+    );
+    assert_eq!(asked[1], Effect::Delete("u".into()));
+    assert_eq!(ends(&asked[3]), Some(State::Killed));
+    assert_eq!(asked[4..], [Effect::LetGo("u".into()), Effect::Settle(Settled::Done)]);
+}
+
+#[test]
+fn an_outcome_is_committed_before_the_pod_is_let_go() {
+    let ended = seen(Phase::Succeeded, exit(0));
+    for moved in [true, false] {
+        let answers = [Answer::Row(Some(row(State::Running, Some("u")))), Answer::Moved(moved), Answer::Done];
+        let asked = run(Follow::seen(Box::new(ended.clone())), answers);
+        assert_eq!(ends(&asked[1]), Some(State::Finished));
+        assert_eq!(asked[2], Effect::LetGo("u".into()));
+    }
+    let asked = run(
+        Follow::seen(Box::new(ended)),
+        [Answer::Row(Some(row(State::Running, Some("u")))), Answer::Unknown("away".into())],
+    );
+    assert_eq!(asked[2], Effect::Settle(Settled::TryAgain("away".into())));
+}
+
+#[test]
+fn a_driver_that_no_submission_stands_for_is_deleted_after_a_fresh_look() {
+    let rows = [
+        None,
+        Some(row(State::Lost, Some("u"))),
+        Some(row(State::Running, Some("v"))),
+        Some(Row { attempt: 2, ..row(State::Running, None) }),
+    ];
+    for row in rows {
+        let fresh = Answer::Found(Found::Ours(Box::new(running())));
+        let asked = run(Follow::seen(Box::new(running())), [Answer::Row(row.clone()), fresh, Answer::Done]);
+        assert_eq!(asked[1..], [Effect::LookUp, Effect::Delete("u".into()), Effect::LetGo("u".into())], "{row:?}");
+
+        let ended = Answer::Found(Found::Ours(Box::new(seen(Phase::Failed, exit(1)))));
+        let asked = run(Follow::seen(Box::new(running())), [Answer::Row(row), ended]);
+        assert_eq!(asked[2], Effect::LetGo("u".into()), "a finished pod stays, with its log");
+    }
+}
+
+fn exit(exit_code: i32) -> Container {
+    Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
+}
+
+#[test]
+fn a_pod_that_is_missing_from_a_list_is_looked_up_before_its_submission_is_lost() {
+    let missed = || Follow::missed(row(State::Running, Some("u")));
+    let asked = run(missed(), [Answer::Found(Found::Nothing)]);
+    assert_eq!(ends(&asked[1]), Some(State::Lost));
+    let asked = run(missed(), [Answer::Found(Found::Ours(Box::new(running())))]);
+    assert_eq!(asked[1], Effect::Read);
+}

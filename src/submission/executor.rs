@@ -1,0 +1,37 @@
+//! Executors: what the cluster shows of their pods.
+
+use chrono::{DateTime, Utc};
+
+use super::{Container, Phase, SubmissionId};
+
+/// One executor of one attempt: the submission, the number of the attempt, the executor's id (the label `spark-exec-id`).
+pub type ExecutorKey = (SubmissionId, i32, i64);
+
+/// One look at the pod of an executor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorObservation {
+    pub submission: SubmissionId,
+    pub attempt: i32,
+    /// The label `spark-exec-id`. Pods without a number there (`EXECID`, before the driver filled it in) aren't executors.
+    pub executor_id: i64,
+    pub pod_name: String,
+    pub pod_uid: String,
+    pub phase: Phase,
+    /// `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// The pod is not there any more; the rest is what was last seen of it.
+    pub gone: bool,
+    pub node: Option<String>,
+    /// `status.reason` and `status.message`, as the kubelet sets them on an eviction.
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    /// Spark's container: `spark-kubernetes-executor`, or the one that a pod template names.
+    pub container: Container,
+    pub created_at: Option<DateTime<Utc>>,
+}
+
+impl ExecutorObservation {
+    pub fn key(&self) -> ExecutorKey {
+        (self.submission.clone(), self.attempt, self.executor_id)
+    }
+}

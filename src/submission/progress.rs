@@ -1,0 +1,53 @@
+//! A step forwards, as it is written.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use super::{Outcome, State};
+
+/// Where the driver runs. What is not known yet leaves the row as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub started_at: Option<DateTime<Utc>>,
+}
+
+/// A step forwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// All objects exist.
+    Launched,
+    Running,
+    Ended(Outcome),
+}
+
+impl Progress {
+    /// The state that the row moves to, unless it is there or beyond.
+    pub fn state(&self) -> State {
+        match self {
+            Self::Launched => State::Pending,
+            Self::Running => State::Running,
+            Self::Ended(outcome) => outcome.state,
+        }
+    }
+
+    /// How the submission ended, if this is its end.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Ended(outcome) => Some(outcome),
+            Self::Launched | Self::Running => None,
+        }
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(outcome) => write!(f, "{}: {}", outcome.state, outcome.message),
+            Self::Launched | Self::Running => self.state().fmt(f),
+        }
+    }
+}
