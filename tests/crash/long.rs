@@ -32,6 +32,9 @@ struct Options {
     /// Decides all that happens, but not what the machine makes of it [default: a new one].
     #[arg(long)]
     seed: Option<u64>,
+    /// How often to measure, after the storm, how long it takes the others to take over.
+    #[arg(long, default_value_t = 10)]
+    takeovers: u32,
     /// How long the API server, and then Postgres, is away in the runs after the storm, in seconds; 0 leaves them out.
     #[arg(long, default_value_t = 60)]
     outage: u64,
@@ -68,7 +71,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         apiserver: kills / 50,
         etcd: kills / 50,
         compactions: kills / 50,
-        network: kills / 4,
+        network: kills / 10,
         lost_replies: 0.02,
     };
     let run = Run {
@@ -77,7 +80,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         jobs: options.jobs,
         replicas: options.replicas,
         blows,
-        takeovers: 10,
+        takeovers: options.takeovers,
         patience: Duration::from_secs(180),
         talkative: true,
     };

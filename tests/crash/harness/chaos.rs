@@ -145,7 +145,7 @@ async fn strike_network(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows
             2 => proxy.set(Fault::Silent(Way::Both)),
             _ => proxy.set(Fault::Silent(Way::ToClient)),
         }
-        sleep(dice.millis(300, 4500)).await;
+        sleep(dice.millis(300, 2500)).await;
         proxy.set(Fault::None);
     }
 }

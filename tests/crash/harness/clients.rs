@@ -30,6 +30,8 @@ pub(crate) struct Book {
     pub(crate) accepted: BTreeMap<String, u32>,
     /// Jobs whose request may have been carried out without a reply. They are not repeated.
     pub(crate) in_doubt: BTreeSet<u32>,
+    /// How many of those a gateway itself said to be in doubt.
+    pub(crate) said_in_doubt: usize,
     /// Submissions that somebody asked to kill, whether the request arrived or not.
     pub(crate) kills: BTreeSet<String>,
     /// How often a request was put off with 503, or nobody listened.
@@ -123,7 +125,10 @@ impl Clients {
             let gateway = *dice.pick(&self.gateways).unwrap();
             match post(gateway, &format!("/v1/submissions/{path}"), body, LIMIT).await {
                 Err(NoReply::InDoubt) if !repeated => return None,
-                Ok(Reply { status: 503, retry_after: false, .. }) if !repeated => return None,
+                Ok(Reply { status: 503, retry_after: false, .. }) if !repeated => {
+                    self.book().said_in_doubt += 1;
+                    return None;
+                }
                 Err(NoReply::NotSent | NoReply::InDoubt) | Ok(Reply { status: 503, .. }) => self.book().put_off += 1,
                 Ok(reply) => return Some(reply),
             }

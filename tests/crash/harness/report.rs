@@ -10,6 +10,7 @@ pub(crate) struct Report {
     pub(crate) jobs: u32,
     pub(crate) accepted: usize,
     pub(crate) in_doubt: usize,
+    pub(crate) said_in_doubt: usize,
     pub(crate) put_off: usize,
     pub(crate) kills_asked: usize,
     pub(crate) replicas: usize,
@@ -31,7 +32,9 @@ impl fmt::Display for Report {
         line("seed", self.seed.to_string())?;
         line("jobs", self.jobs.to_string())?;
         line("accepted", self.accepted.to_string())?;
-        line("replies lost on the way to clients", format!("{} ({} accepted)", self.in_doubt, verdict.unacknowledged))?;
+        let doubt = format!("{} ({} were kept)", self.in_doubt, verdict.unacknowledged);
+        line("in doubt for their clients", doubt)?;
+        line("  of those by the gateway's own word", self.said_in_doubt.to_string())?;
         line("put off (503, or nobody listened)", self.put_off.to_string())?;
         line("kills asked for by clients", self.kills_asked.to_string())?;
         line("replicas", self.replicas.to_string())?;

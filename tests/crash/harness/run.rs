@@ -64,6 +64,7 @@ impl Run {
             jobs: self.jobs + self.takeovers * takeover::BURST,
             accepted: book.accepted.len(),
             in_doubt: book.in_doubt.len(),
+            said_in_doubt: book.said_in_doubt,
             put_off: book.put_off,
             kills_asked: book.kills.len(),
             replicas: self.replicas,
