@@ -7,6 +7,7 @@ mod error;
 mod executor_pod;
 mod http;
 pub mod labels;
+mod manifest;
 mod observe;
 mod pods;
 mod pre_resource;
@@ -15,7 +16,7 @@ mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
-pub use pods::Found;
+pub use manifest::{Manifest, Marks};
 pub use watch::{PodKey, Seen, Shown, WatchPace};
 
 use std::sync::Arc;

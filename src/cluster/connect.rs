@@ -46,10 +46,13 @@ impl Cluster {
     pub async fn connect(settings: &ClusterSettings) -> Result<Self, ConnectError> {
         let config = config(settings).await?;
         let url = config.cluster_url.to_string();
-        let client = || http::client(&config).map_err(|source| ConnectError::Client { url: url.clone(), source });
-        let mut cluster = Self::new(client()?, &settings.namespaces);
-        let watching = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
-        cluster.watching = (0..watching).map(|_| client()).collect::<Result<_, _>>()?;
+        let connections = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
+        let clients = || -> kube::Result<_> {
+            let watching = (0..connections).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
+            Ok((http::client(&config)?, watching))
+        };
+        let (client, watching) = clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
+        let cluster = Self { watching, ..Self::new(client, &settings.namespaces) };
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let one = ListParams::default().labels(&cluster.selector).limit(1);
             let tried = call("listing our pods", Duration::from_secs(10), pods.list(&one)).await;

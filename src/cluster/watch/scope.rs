@@ -110,7 +110,7 @@ impl Scope {
             }
             None => self.settle(list, &position).await,
         }
-        while Instant::now() < relist {
+        while unsettled.is_some() || Instant::now() < relist {
             match self.watch(&mut position, &mut unsettled).await {
                 Ok(()) => {}
                 Err(Trouble::Hasty) => self.pause.wait().await,
@@ -143,7 +143,10 @@ impl Scope {
             let line = match timeout_at(quiet, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
                 Ok(Ok(None)) if begin.elapsed() < renewal / 2 => return Err(Trouble::Hasty),
-                Ok(Ok(None)) => return Ok(self.pause.reset()),
+                Ok(Ok(None)) => {
+                    self.pause.reset();
+                    return Ok(());
+                }
                 Ok(Err(error)) => return Err(Trouble::Broken(format!("the watch of pods broke off: {error}"))),
                 Err(_) => {
                     let Some(list) = unsettled.take_if(|_| quiet < end) else {
