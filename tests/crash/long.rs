@@ -14,6 +14,7 @@ use clap::Parser;
 use crate::harness::{
     absence::{self, Absence},
     chaos::Blows,
+    guard::guard,
     outage::{self, Server},
     run::{Run, complaint},
 };
@@ -38,6 +39,9 @@ struct Options {
     /// How long the API server, and then Postgres, is away in the runs after the storm, in seconds; 0 leaves them out.
     #[arg(long, default_value_t = 60)]
     outage: u64,
+    /// Leave the logs behind in any case.
+    #[arg(long)]
+    keep: bool,
     /// The `sparkgate` to run.
     #[arg(long, default_value = "target/release/sparkgate")]
     program: PathBuf,
@@ -54,6 +58,10 @@ async fn main() -> ExitCode {
     if options.outage > 0 {
         complaints.extend(looks_away(&program, seed).await);
         complaints.extend(outages(&options, &program, seed).await);
+    }
+    if options.keep {
+        guard().keep();
+        println!("logs: {}", guard().directory().display());
     }
     let complaints: Vec<_> = complaints.into_iter().flatten().collect();
     for complaint in &complaints {
