@@ -1,37 +1,73 @@
-//! Kubernetes: the layer that says kube. Creates, looks up and deletes a driver's objects and watches driver pods.
+//! Kubernetes: the layer that says kube. Creates, looks up and deletes a driver's objects, and watches the pods of
+//! drivers and executors.
 
 mod connect;
 mod create;
-mod driver_pod;
 mod error;
+mod executor_pod;
+mod http;
 pub mod labels;
+mod manifest;
 mod observe;
 mod pods;
 mod pre_resource;
+mod slim_pod;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
-pub use pods::Found;
-pub use watch::{PodKey, Seen};
+pub use manifest::{Manifest, Marks};
+pub use watch::{PodKey, Seen, Shown, WatchPace};
+
+use std::sync::Arc;
 
 /// A Kubernetes cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// For watches alone: however many there are, and however much they have to tell, other calls don't wait for them.
+    watching: Arc<[kube::Client]>,
     /// The namespaces that are watched; empty means all.
-    namespaces: std::sync::Arc<[String]>,
+    namespaces: Arc<[String]>,
+    /// The labels of the pods that are watched.
+    selector: Arc<str>,
+    pace: WatchPace,
 }
 
 impl Cluster {
     /// The cluster behind a client. Drivers are watched in `namespaces`, everywhere if there are none.
     pub fn new(client: kube::Client, namespaces: &[String]) -> Self {
-        Self { client, namespaces: namespaces.into() }
+        Self {
+            watching: [client.clone()].into(),
+            client,
+            namespaces: namespaces.into(),
+            selector: labels::SUBMISSION_ID.into(),
+            pace: WatchPace::default(),
+        }
+    }
+
+    /// The same cluster, of which only the pods of one installation are watched.
+    #[must_use]
+    pub fn of_instance(self, instance: impl std::fmt::Display) -> Self {
+        Self { selector: format!("{}={instance}", labels::INSTANCE).into(), ..self }
+    }
+
+    /// The same cluster, watched at another pace.
+    #[must_use]
+    pub fn with_pace(self, pace: WatchPace) -> Self {
+        Self { pace, ..self }
     }
 
     /// Whether the end of a driver in this namespace would be seen.
     pub fn watches(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|watched| watched == namespace)
+    }
+
+    /// The client for the watch of a namespace.
+    fn watching(&self, namespace: Option<&str>) -> &kube::Client {
+        let place = namespace.and_then(|name| self.namespaces.iter().position(|watched| watched == name));
+        let connection = place.unwrap_or_default() / connect::WATCHES_PER_CONNECTION;
+        self.watching.get(connection).unwrap_or(&self.client)
     }
 
     /// The watched namespaces; none means all.

@@ -3,11 +3,14 @@
 
 mod create;
 mod error;
+mod gate;
 mod health;
 mod kill;
-mod launch;
+mod leases;
 mod limits;
 mod observe;
+mod perform;
+mod replica;
 mod settings;
 mod status;
 mod submitter;
@@ -18,11 +21,15 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use gate::Gate;
+use leases::Leases;
+
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
 
 pub use error::{Error, chain};
 pub use health::{Readiness, WatchHealth};
-pub use settings::SparkSettings;
+pub use replica::ALL;
+pub use settings::{Settings, SparkSettings};
 pub use status::{Status, Worker};
 pub use submitter::{Submitter, SubmitterError};
 pub use work::Work;
@@ -33,24 +40,39 @@ pub struct Gateway {
     store: Store,
     cluster: Cluster,
     spark: Arc<SparkSettings>,
-    /// Names this process in claims.
-    worker: Uuid,
+    /// In the label of every pod that is this database's.
+    instance: Uuid,
+    /// Whether driver pods are held until their outcome is recorded.
+    outcome_finalizer: bool,
+    leases: Arc<Leases>,
+    gate: Arc<Gate>,
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
 }
 
 impl Gateway {
-    pub fn new(store: Store, cluster: Cluster, spark: SparkSettings) -> Self {
-        let watch = WatchHealth::new(cluster.namespaces().len().max(1));
-        Self {
+    /// # Errors
+    /// The database can't tell which installation it is.
+    pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
+        let instance = store.installation().await?;
+        let watch = WatchHealth::new(cluster.namespaces());
+        Ok(Self {
+            leases: Arc::new(Leases::new(store.clone())),
             store,
-            cluster,
-            spark: Arc::new(spark),
-            worker: Uuid::new_v4(),
+            cluster: cluster.of_instance(instance),
+            spark: Arc::new(settings.spark),
+            instance,
+            outcome_finalizer: settings.outcome_finalizer,
+            gate: Arc::default(),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
-        }
+        })
+    }
+
+    /// The id in the label by which this installation's pods are known.
+    pub fn instance(&self) -> Uuid {
+        self.instance
     }
 
     /// The release whose contract drivers follow and that replies name.

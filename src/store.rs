@@ -6,16 +6,18 @@ mod claim;
 mod connect;
 mod error;
 mod kill;
+mod lease;
 mod query;
 mod row;
 
 use error::within;
 use sqlx::PgPool;
 
-pub use accept::NewSubmission;
+pub use accept::{Drawn, NewSubmission};
 pub use claim::{Claimed, Task};
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
+pub use lease::replica;
 pub use query::{Live, Record};
 
 /// The submissions, in Postgres. Cheap to clone.
@@ -25,12 +27,14 @@ pub struct Store {
     pool: PgPool,
     /// For workers: they would rather wait than drop what they hold.
     patient: PgPool,
+    /// For leases, which wait for nobody.
+    leases: PgPool,
 }
 
 impl Store {
     /// A store on a migrated database.
     pub fn new(pool: PgPool) -> Self {
-        Self { patient: pool.clone(), pool }
+        Self { patient: pool.clone(), leases: pool.clone(), pool }
     }
 
     /// Whether the database answers.
@@ -42,5 +46,6 @@ impl Store {
     pub async fn close(&self) {
         self.pool.close().await;
         self.patient.close().await;
+        self.leases.close().await;
     }
 }

@@ -69,7 +69,12 @@ async fn beside(
     let gateway = Serve {
         http: Http { listen: settings.listen, trusted_network: false, max_request_body: 100 << 20 },
         database: Database::new(postgres.url.clone()),
-        kubernetes: Kubernetes { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },
+        kubernetes: Kubernetes {
+            kubeconfig: Some(sandbox.kubeconfig.clone()),
+            context: None,
+            namespaces: Vec::new(),
+            outcome_finalizer: true,
+        },
         spark: Spark {
             spark_version: settings.spark_version,
             spark_defaults: Some(defaults),

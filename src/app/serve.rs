@@ -14,7 +14,7 @@ use super::settings::Serve;
 use crate::{
     api::{self, HttpSettings},
     cluster::Cluster,
-    service::Gateway,
+    service::{Gateway, Settings},
     store::Store,
     workers,
 };
@@ -40,7 +40,6 @@ pub(super) async fn serve(settings: Serve) -> anyhow::Result<()> {
 /// A gateway with its database and its cluster, before it does anything.
 pub(super) struct Parts {
     store: Store,
-    cluster: Cluster,
     gateway: Gateway,
     http: HttpSettings,
 }
@@ -51,9 +50,11 @@ impl Parts {
         let spark = settings.spark.settings()?;
         let store = Store::connect(&settings.database.settings()?).await?;
         let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
-        let gateway = Gateway::new(store.clone(), cluster.clone(), spark);
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
-        Ok(Self { store, cluster, gateway, http })
+        let settings = Settings { spark, outcome_finalizer: settings.kubernetes.outcome_finalizer };
+        let gateway =
+            Gateway::new(store.clone(), cluster, settings).await.context("reading which installation this is")?;
+        Ok(Self { store, gateway, http })
     }
 
     /// Serves and works until `until` says that it is time, or why it has to end; then drains.
@@ -62,12 +63,14 @@ impl Parts {
         listener: TcpListener,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let Self { store, cluster, gateway, http } = self;
+        let Self { store, gateway, http } = self;
         let address = listener.local_addr().context("asking for the listening address")?;
-        let stop = CancellationToken::new();
+        let (stop, last) = (CancellationToken::new(), CancellationToken::new());
+        // Work that is under way needs its leases to the end.
+        let keeper = tokio::spawn(workers::lease_keeper(gateway.clone(), last.clone()));
         let mut parts = JoinSet::new();
         parts.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
-        parts.spawn(named("watcher", workers::watcher(gateway.clone(), cluster, stop.clone())));
+        parts.spawn(named("watcher", workers::watcher(gateway.clone(), stop.clone())));
         let router = api::router(gateway.clone(), http);
         let stopped = stop.clone().cancelled_owned();
         parts.spawn(named("http", async move {
@@ -89,6 +92,8 @@ impl Parts {
             tracing::warn!("what was still under way after {DRAIN:?} is left to the next process");
             parts.shutdown().await;
         }
+        last.cancel();
+        let _ = keeper.await;
         // A server that is gone never says goodbye.
         let _ = tokio::time::timeout(Duration::from_secs(2), store.close()).await;
         ended

@@ -4,12 +4,15 @@ use std::{path::PathBuf, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client, Config,
+    Api, Config,
     api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use super::{Cluster, Error, error::call, labels};
+use super::{Cluster, Error, error::call, http};
+
+/// An API server allows a hundred streams on a connection (`MaxConcurrentStreams` of its secure serving).
+pub(super) const WATCHES_PER_CONNECTION: usize = 50;
 
 /// How to reach the cluster.
 #[derive(Debug, Clone, Default)]
@@ -41,19 +44,18 @@ impl Cluster {
     /// # Errors
     /// [`ConnectError`], which says what to look at.
     pub async fn connect(settings: &ClusterSettings) -> Result<Self, ConnectError> {
-        let mut config = config(settings).await?;
-        // Its retries repeat creates and hide outages for minutes: every caller here has its own.
-        config.default_retry = false;
-        config.connect_timeout = Some(Duration::from_secs(5));
-        // Longer than the 50 s of a watch: a connection that is silent for longer is dead.
-        config.read_timeout = Some(Duration::from_secs(60));
-        config.reset_reader_on_write = true;
+        let config = config(settings).await?;
         let url = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|source| ConnectError::Client { url: url.clone(), source })?;
-        let cluster = Self::new(client, &settings.namespaces);
+        let connections = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
+        let clients = || -> kube::Result<_> {
+            let watching = (0..connections).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
+            Ok((http::client(&config)?, watching))
+        };
+        let (client, watching) = clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
+        let cluster = Self { watching, ..Self::new(client, &settings.namespaces) };
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
-            let one = ListParams::default().labels(labels::DRIVERS).limit(1);
-            let tried = call("listing driver pods", Duration::from_secs(10), pods.list(&one)).await;
+            let one = ListParams::default().labels(&cluster.selector).limit(1);
+            let tried = call("listing our pods", Duration::from_secs(10), pods.list(&one)).await;
             tried.map_err(|source| {
                 let place =
                     namespace.map_or_else(|| "in all namespaces".to_owned(), |name| format!("in the namespace {name}"));

@@ -13,40 +13,23 @@ use kube::{
     Api,
     api::{ApiResource, DynamicObject, PostParams},
 };
+use serde_json::Value;
 
-use super::{Cluster, Error, error::call, labels};
-use crate::{
-    spark::{Object, PodGroup},
-    submission::SubmissionId,
-};
+use super::{Cluster, Error, error::call};
+use crate::spark::PodGroup;
 
 /// Admission webhooks have ten seconds by default.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(12);
 
 impl Cluster {
-    /// Creates the driver pod with our labels; answers its uid.
+    /// Creates the driver pod; answers its uid.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] tells whose it is.
-    pub async fn create_pod(
-        &self,
-        namespace: &str,
-        pod: &Pod,
-        id: &SubmissionId,
-        attempt: i32,
-    ) -> Result<String, Error> {
-        let mut pod = pod.clone();
-        let labels = pod.metadata.labels.get_or_insert_default();
-        labels.insert(labels::SUBMISSION_ID.to_owned(), id.to_string());
-        labels.insert(labels::ATTEMPT.to_owned(), attempt.to_string());
-        // Spark appends the driver's container after all others.
-        let driver = pod.spec.as_ref().and_then(|spec| spec.containers.last()).map(|container| container.name.clone());
-        let annotations = pod.metadata.annotations.get_or_insert_default();
-        annotations.insert(labels::DRIVER_CONTAINER.to_owned(), driver.unwrap_or_default());
-        let name = pod.metadata.name.clone().unwrap_or_default();
-        let action = format!("creating the driver pod {namespace}/{name}");
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let created = call(action, TIMEOUT, pods.create(&PostParams::default(), &pod)).await?;
+    pub async fn create_pod(&self, namespace: &str, pod: &Value) -> Result<String, Error> {
+        let (api, pod) = self.dynamic(namespace, pod)?;
+        let action = format!("creating the driver pod {}", place(namespace, &pod));
+        let created = call(action, TIMEOUT, api.create(&PostParams::default(), &pod)).await?;
         Ok(created.metadata.uid.unwrap_or_default())
     }
 
@@ -55,7 +38,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
-    pub async fn create_owned(&self, namespace: &str, object: &Object, pod: &str, uid: &str) -> Result<(), Error> {
+    pub async fn create_owned(&self, namespace: &str, object: &Value, pod: &str, uid: &str) -> Result<(), Error> {
         let (api, mut object) = self.dynamic(namespace, object)?;
         object.metadata.owner_references = Some(vec![owner_reference(pod, uid)]);
         create(&api, namespace, &object, |there| is_owned_by(there, uid)).await
@@ -65,24 +48,33 @@ impl Cluster {
     pub(super) fn dynamic(
         &self,
         namespace: &str,
-        object: &Object,
+        object: &Value,
     ) -> Result<(Api<DynamicObject>, DynamicObject), Error> {
-        let resource = match object {
-            Object::Service(_) => ApiResource::erase::<Service>(&()),
-            Object::NetworkPolicy(_) => ApiResource::erase::<NetworkPolicy>(&()),
-            Object::Secret(_) => ApiResource::erase::<Secret>(&()),
-            Object::ConfigMap(_) => ApiResource::erase::<ConfigMap>(&()),
-            Object::PersistentVolumeClaim(_) => ApiResource::erase::<PersistentVolumeClaim>(&()),
-            Object::PodGroup(_) => ApiResource::erase::<PodGroup>(&()),
-        };
-        let dynamic = serde_json::to_value(object).and_then(serde_json::from_value);
-        let dynamic = dynamic.map_err(|error| Error::Refused {
-            action: format!("writing a {}", resource.kind),
-            code: 400,
-            reason: "BadRequest".to_owned(),
-            message: error.to_string(),
-        })?;
+        let resource = resource(object).ok_or_else(|| unreadable(object, "it is of no kind that a driver has"))?;
+        let dynamic = serde_json::from_value(object.clone()).map_err(|error| unreadable(object, &error.to_string()))?;
         Ok((Api::namespaced_with(self.client.clone(), namespace, &resource), dynamic))
+    }
+}
+
+fn resource(object: &Value) -> Option<ApiResource> {
+    Some(match object["kind"].as_str()? {
+        "Pod" => ApiResource::erase::<Pod>(&()),
+        "Service" => ApiResource::erase::<Service>(&()),
+        "NetworkPolicy" => ApiResource::erase::<NetworkPolicy>(&()),
+        "Secret" => ApiResource::erase::<Secret>(&()),
+        "ConfigMap" => ApiResource::erase::<ConfigMap>(&()),
+        "PersistentVolumeClaim" => ApiResource::erase::<PersistentVolumeClaim>(&()),
+        "PodGroup" => ApiResource::erase::<PodGroup>(&()),
+        _ => return None,
+    })
+}
+
+fn unreadable(object: &Value, why: &str) -> Error {
+    Error::Refused {
+        action: format!("reading the kept {}", object["kind"].as_str().unwrap_or("object")),
+        code: 400,
+        reason: "BadRequest".to_owned(),
+        message: why.to_owned(),
     }
 }
 
@@ -117,7 +109,11 @@ pub(super) async fn create(
 /// What messages call an object.
 pub(super) fn subject(namespace: &str, object: &DynamicObject) -> String {
     let kind = object.types.as_ref().map_or("", |types| &types.kind);
-    format!("{kind} {namespace}/{}", object.metadata.name.as_deref().unwrap_or_default())
+    format!("{kind} {}", place(namespace, object))
+}
+
+fn place(namespace: &str, object: &DynamicObject) -> String {
+    format!("{namespace}/{}", object.metadata.name.as_deref().unwrap_or_default())
 }
 
 /// The driver pod as the one owner.

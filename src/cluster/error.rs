@@ -22,6 +22,18 @@ pub enum Error {
     Unavailable { action: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
+impl Error {
+    /// Whether nothing at all may get through just now: no connection, no answer, or one that asks everybody to wait. An
+    /// error of the server about one object is something else.
+    pub fn is_outage(&self) -> bool {
+        let Self::Unavailable { source, .. } = self else { return false };
+        match source.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => matches!(status.code, 401 | 429 | 503),
+            Some(_) | None => true,
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 struct TimedOut(Duration);

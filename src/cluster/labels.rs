@@ -11,6 +11,3 @@ pub const FINALIZER: &str = "sparkgate.dev/outcome";
 
 /// An annotation on driver pods: the container whose end is the driver's, whatever a webhook adds beside it.
 pub(super) const DRIVER_CONTAINER: &str = "sparkgate.dev/driver-container";
-
-/// What a watch of drivers selects.
-pub(super) const DRIVERS: &str = "spark-role=driver,sparkgate.dev/submission-id";

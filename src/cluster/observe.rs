@@ -1,35 +1,35 @@
-//! From a pod to an observation.
+//! From a driver pod to an observation.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::Time};
 
-use super::{driver_pod::DriverPod, labels};
+use super::{labels, slim_pod::SlimPod};
 use crate::submission::{Container, Observation, Phase};
 
 /// What a pod shows, or `None` if its labels aren't ours: what others wrote there must not stop a watch.
-pub(super) fn observation(pod: &DriverPod, gone: bool) -> Option<Observation> {
-    let label = |key| pod.metadata.labels.as_ref()?.get(key);
-    let status = &pod.status;
+pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
+    let (metadata, status) = (&pod.metadata, &pod.status);
     Some(Observation {
-        submission: label(labels::SUBMISSION_ID)?.parse().ok()?,
-        attempt: label(labels::ATTEMPT)?.parse().ok()?,
-        namespace: pod.metadata.namespace.clone().unwrap_or_default(),
-        pod: pod.metadata.name.clone().unwrap_or_default(),
-        pod_uid: pod.metadata.uid.clone()?,
+        submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
+        attempt: pod.label(labels::ATTEMPT)?.parse().ok()?,
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        pod: metadata.name.clone().unwrap_or_default(),
+        pod_uid: metadata.uid.clone()?,
         phase: phase(status.phase.as_deref()),
-        deleting: pod.metadata.deletion_timestamp.is_some(),
-        forced: pod.metadata.deletion_timestamp.is_some() && pod.metadata.deletion_grace_period_seconds == Some(0),
-        holds_finalizer: pod.metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
+        deleting: metadata.deletion_timestamp.is_some(),
+        forced: metadata.deletion_timestamp.is_some() && metadata.deletion_grace_period_seconds == Some(0),
+        holds_finalizer: metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
         gone,
         node: pod.spec.node_name.clone(),
         pod_ip: status.pod_ip.clone(),
         reason: status.reason.clone(),
         message: status.message.clone(),
-        container: driver_container(pod),
+        // The container that was the driver's at the creation: webhooks may have put others before and behind it.
+        container: container(pod, pod.annotation(labels::DRIVER_CONTAINER)),
     })
 }
 
-fn phase(text: Option<&str>) -> Phase {
+pub(super) fn phase(text: Option<&str>) -> Phase {
     match text {
         Some("Pending") | None => Phase::Pending,
         Some("Running") => Phase::Running,
@@ -39,14 +39,13 @@ fn phase(text: Option<&str>) -> Phase {
     }
 }
 
-/// The container that was the driver's at the creation: webhooks may have put others before and behind it.
-fn driver_container(pod: &DriverPod) -> Container {
-    let named = pod.metadata.annotations.as_ref().and_then(|all| all.get(labels::DRIVER_CONTAINER));
-    let Some(driver) = named.or_else(|| pod.spec.containers.last().map(|container| &container.name)) else {
+/// The state of the container of that name; of the last one, where Spark puts its own, if there is no name.
+pub(super) fn container(pod: &SlimPod, name: Option<&str>) -> Container {
+    let Some(name) = name.or_else(|| pod.spec.containers.last().map(|container| container.name.as_str())) else {
         return Container::Absent;
     };
     let statuses = pod.status.container_statuses.iter().flatten();
-    let state = statuses.into_iter().find(|status| status.name == *driver).and_then(|status| status.state.clone());
+    let state = statuses.into_iter().find(|status| status.name == name).and_then(|status| status.state.clone());
     match state {
         Some(ContainerState { terminated: Some(ended), .. }) => Container::Terminated {
             exit_code: ended.exit_code,
@@ -66,7 +65,7 @@ fn driver_container(pod: &DriverPod) -> Container {
 }
 
 /// Kubernetes' types speak jiff, ours chrono.
-fn time(time: &Time) -> Option<DateTime<Utc>> {
+pub(super) fn time(time: &Time) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.0.as_second(), u32::try_from(time.0.subsec_nanosecond()).ok()?)
 }
 
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_driver_is_found_beside_its_side_cars() {
-        let pod: DriverPod = serde_json::from_value(json!({
+        let pod: SlimPod = serde_json::from_value(json!({
             "metadata": {"uid": "u", "annotations": {labels::DRIVER_CONTAINER: "spark-kubernetes-driver"},
                 "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
             "spec": {"nodeName": "n", "containers": [{"name": "logger"}, {"name": "spark-kubernetes-driver"},

@@ -5,22 +5,16 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
-    api::{DeleteParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    core::PartialObjectMeta,
 };
 
-use super::{Cluster, Error, driver_pod::DriverPod, error::call, observe::observation};
-use crate::submission::{Observation, SubmissionId};
+use serde_json::json;
+
+use super::{Cluster, Error, error::call, labels, observe::observation, slim_pod::SlimPod};
+use crate::submission::{SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Whose pod stands under a driver's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
-    Ours(Box<Observation>),
-    /// A pod of another submission or attempt, or of somebody else: never to be touched.
-    Foreign,
-    Nothing,
-}
 
 impl Cluster {
     /// Reads the pod under a driver's name, from the API server itself and not from a cache.
@@ -31,7 +25,7 @@ impl Cluster {
         id: &SubmissionId,
         attempt: i32,
     ) -> Result<Found, Error> {
-        let pods: Api<DriverPod> = Api::namespaced(self.client.clone(), namespace);
+        let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("reading the driver pod {namespace}/{pod}");
         let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
         Ok(match observation(&there, false) {
@@ -49,6 +43,18 @@ impl Cluster {
         let action = format!("deleting the driver pod {namespace}/{pod}");
         match call(action, TIMEOUT, pods.delete(pod, &how)).await {
             // Conflict: the name belongs to another pod now, ours is gone.
+            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Takes our finalizer from exactly this pod. A pod that is gone, or that never had it, counts as let go.
+    pub async fn let_go(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
+        let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
+        let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
+        let action = format!("taking the finalizer from the driver pod {namespace}/{pod}");
+        match call(action, TIMEOUT, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await
+        {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Cluster, Error,
@@ -13,7 +13,7 @@ use super::{
     error::call,
     labels,
 };
-use crate::{spark::Object, submission::SubmissionId};
+use crate::submission::SubmissionId;
 
 /// Reading and deleting are quick; no webhook is asked.
 const SHORT: Duration = Duration::from_secs(5);
@@ -23,14 +23,13 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
-    pub async fn create_before_pod(&self, namespace: &str, object: &Object, id: &SubmissionId) -> Result<(), Error> {
-        let (api, mut dynamic) = self.dynamic(namespace, object)?;
-        dynamic.metadata.labels.get_or_insert_default().insert(labels::SUBMISSION_ID.to_owned(), id.to_string());
+    pub async fn create_before_pod(&self, namespace: &str, object: &Value, id: &SubmissionId) -> Result<(), Error> {
+        let (api, dynamic) = self.dynamic(namespace, object)?;
         create(&api, namespace, &dynamic, |there| is_of(there, id)).await
     }
 
     /// Hands such an object to the pod that exists now: it goes when the pod goes.
-    pub async fn give_to_pod(&self, namespace: &str, object: &Object, pod: &str, uid: &str) -> Result<(), Error> {
+    pub async fn give_to_pod(&self, namespace: &str, object: &Value, pod: &str, uid: &str) -> Result<(), Error> {
         let (api, dynamic) = self.dynamic(namespace, object)?;
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
         let name = dynamic.metadata.name.clone().unwrap_or_default();
@@ -39,7 +38,7 @@ impl Cluster {
     }
 
     /// Deletes such an object when there will be no pod. Only one that carries this submission's id is touched.
-    pub async fn delete_before_pod(&self, namespace: &str, object: &Object, id: &SubmissionId) -> Result<(), Error> {
+    pub async fn delete_before_pod(&self, namespace: &str, object: &Value, id: &SubmissionId) -> Result<(), Error> {
         let (api, dynamic) = self.dynamic(namespace, object)?;
         let subject = subject(namespace, &dynamic);
         let name = dynamic.metadata.name.as_deref().unwrap_or_default();

@@ -17,6 +17,9 @@ pub enum Error {
     /// The cluster gives no answer just now.
     #[error("the cluster is not available")]
     ClusterUnavailable(#[source] cluster::Error),
+    /// The same, where only the words are left of it.
+    #[error("{0}")]
+    Unanswered(String),
     /// A fault of ours.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
@@ -46,7 +49,7 @@ impl Error {
     /// Whether the same call may succeed in a while.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::InDoubt(_) | Self::ClusterUnavailable(_) => true,
+            Self::Unavailable(_) | Self::InDoubt(_) | Self::ClusterUnavailable(_) | Self::Unanswered(_) => true,
             Self::Refused(_) | Self::Internal(..) => false,
         }
     }

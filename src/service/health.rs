@@ -1,7 +1,7 @@
 //! Whether this process can do its work.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -16,52 +16,65 @@ pub enum Readiness {
     NotReady(String),
 }
 
-/// What is known of the watch.
+/// What is known of the watches.
 #[derive(Debug)]
-pub struct WatchHealth {
-    expected: usize,
-    state: Mutex<WatchState>,
-}
+pub struct WatchHealth(Mutex<State>);
 
-#[derive(Debug, Default)]
-struct WatchState {
-    listed: HashSet<Option<String>>,
-    broken: HashMap<Option<String>, Breakage>,
+#[derive(Debug)]
+struct State {
+    scopes: HashMap<Option<String>, Scope>,
     draining: bool,
 }
 
-#[derive(Debug)]
-struct Breakage {
-    since: Instant,
-    last: Instant,
-    reason: String,
+#[derive(Debug, Clone, Default)]
+enum Scope {
+    /// Not known yet who watches.
+    #[default]
+    Undecided,
+    /// Another replica does.
+    Elsewhere,
+    Here {
+        listed: bool,
+        broken: Option<(Instant, String)>,
+    },
 }
 
-/// A watch that stays broken complains at least this often (kube pauses for a minute at most): after a longer silence it
-/// works again.
-const SILENCE_MEANS_WELL: Duration = Duration::from_secs(75);
 /// A connection that is made anew at once is no reason to send clients elsewhere.
 const TOLERATED: Duration = Duration::from_secs(10);
 
 impl WatchHealth {
-    /// For a watch over `expected` lists.
-    pub fn new(expected: usize) -> Self {
-        Self { expected, state: Mutex::default() }
+    /// For the watches of these namespaces; none means all together.
+    pub fn new(namespaces: &[String]) -> Self {
+        let scopes = match namespaces {
+            [] => vec![None],
+            named => named.iter().cloned().map(Some).collect(),
+        };
+        let scopes = scopes.into_iter().map(|scope| (scope, Scope::Undecided)).collect();
+        Self(Mutex::new(State { scopes, draining: false }))
     }
 
-    pub(super) fn listed(&self, namespace: Option<String>) {
-        self.with(|state| {
-            state.broken.remove(&namespace);
-            state.listed.insert(namespace);
+    fn set(&self, scope: Option<&str>, change: impl FnOnce(&mut Scope)) {
+        self.with(|state| change(state.scopes.entry(scope.map(str::to_owned)).or_default()));
+    }
+
+    pub(super) fn listed(&self, scope: Option<&str>) {
+        self.set(scope, |scope| *scope = Scope::Here { listed: true, broken: None });
+    }
+
+    pub(super) fn works(&self, scope: Option<&str>) {
+        self.set(scope, |scope| {
+            if let Scope::Here { broken, .. } = scope {
+                *broken = None;
+            }
         });
     }
 
-    pub(super) fn broken(&self, namespace: Option<String>, reason: String) {
-        let now = Instant::now();
-        self.with(|state| {
-            let known = state.broken.get(&namespace).filter(|known| known.last.elapsed() < SILENCE_MEANS_WELL);
-            let since = known.map_or(now, |known| known.since);
-            state.broken.insert(namespace, Breakage { since, last: now, reason });
+    pub(super) fn broken(&self, scope: Option<&str>, reason: String) {
+        self.set(scope, |scope| {
+            if let Scope::Here { broken, .. } = scope {
+                let since = broken.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+                *broken = Some((since, reason));
+            }
         });
     }
 
@@ -70,20 +83,22 @@ impl WatchHealth {
             if state.draining {
                 return Some("shutting down".to_owned());
             }
-            if state.listed.len() < self.expected {
-                let why = state.broken.values().next().map(|broken| format!(": {}", broken.reason)).unwrap_or_default();
-                return Some(format!("the driver pods have not been listed yet{why}"));
-            }
-            let lasting = |broken: &&Breakage| {
-                broken.last.elapsed() < SILENCE_MEANS_WELL && broken.last.duration_since(broken.since) > TOLERATED
-            };
-            let broken = state.broken.values().find(lasting)?;
-            Some(format!("the watch of driver pods is interrupted: {}", broken.reason))
+            state.scopes.values().find_map(|scope| match scope {
+                Scope::Elsewhere | Scope::Here { listed: true, broken: None } => None,
+                Scope::Undecided => Some("it is not known yet who watches the pods".to_owned()),
+                Scope::Here { listed: false, broken } => {
+                    let why = broken.as_ref().map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+                    Some(format!("the driver pods have not been listed yet{why}"))
+                }
+                Scope::Here { broken: Some((since, reason)), .. } => {
+                    (since.elapsed() > TOLERATED).then(|| format!("the watch of driver pods is interrupted: {reason}"))
+                }
+            })
         })
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut WatchState) -> T) -> T {
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -94,6 +109,12 @@ impl Gateway {
             return Readiness::NotReady(chain(&error));
         }
         self.watch.problem().map_or(Readiness::Ready, Readiness::NotReady)
+    }
+
+    /// This replica begins to watch a namespace (`None`: all), or another one does.
+    pub fn watches_here(&self, scope: Option<&str>, here: bool) {
+        let now = if here { Scope::Here { listed: false, broken: None } } else { Scope::Elsewhere };
+        self.watch.set(scope, |scope| *scope = now);
     }
 
     /// From now on this process is not ready: it is going away.

@@ -1,149 +1,138 @@
 //! What the watch sees becomes state.
 
-use std::collections::HashSet;
-
-use super::{Error, Gateway, error::chain};
-use crate::{
-    cluster::{Found, PodKey, Seen},
-    store::{Live, Record},
-    submission::{Container, Observation, Phase, Placement, Progress, Step, step},
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
 };
 
+use futures::{StreamExt, stream};
+use tokio::time::sleep;
+
+use super::{
+    Error, Gateway,
+    error::chain,
+    perform::{Stopped, Subject},
+};
+use crate::{
+    cluster::{PodKey, Seen},
+    store::{Live, Record},
+    submission::{
+        Observation, SubmissionId,
+        engine::{Follow, Machine, Row, Settled},
+    },
+};
+
+/// Submissions whose pods are taken in at once; what is seen of one is taken in in order.
+const AT_ONCE: usize = 16;
+/// How often a pod's own trouble is tried before it is left to the next list.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
 impl Gateway {
-    /// Takes one thing the watch saw; taking it twice does no harm.
-    ///
-    /// # Errors
-    /// What may pass: the caller takes the same thing again, because a pod that has ended is not shown a second time.
-    /// Everything else is logged here and left.
-    pub async fn seen(&self, seen: &Seen) -> Result<(), Error> {
-        let taken = match seen {
-            Seen::Pod(pod) => self.observe(pod).await,
-            Seen::Listed { namespace, pods } => {
-                self.compare(namespace.as_deref(), pods).await?;
-                self.watch.listed(namespace.clone());
-                Ok(())
+    /// Takes in what the watch of `namespace` (`None`: of all) told, in its order, and again until it is taken: while the
+    /// database or the cluster is away everything waits, because what was seen isn't shown a second time. Taking a thing
+    /// twice does no harm, so this may be dropped at any time.
+    pub async fn take_in(&self, namespace: Option<&str>, told: impl IntoIterator<Item = Seen>) {
+        let mut drivers: HashMap<SubmissionId, Vec<Box<Observation>>> = HashMap::new();
+        for seen in told {
+            match seen {
+                Seen::Driver(pod) => drivers.entry(pod.submission.clone()).or_default().push(pod),
+                Seen::Executor(_) => {}
+                Seen::Listed { drivers: listed, .. } => {
+                    self.take_in_drivers(std::mem::take(&mut drivers)).await;
+                    self.compare(namespace, &listed).await;
+                    self.watch.listed(namespace);
+                }
+                Seen::Broken { reason } => {
+                    tracing::warn!(%reason, "the watch of our pods is interrupted");
+                    self.watch.broken(namespace, reason);
+                    continue;
+                }
             }
-            Seen::Broken { namespace, reason } => {
-                tracing::warn!(%reason, "the watch of driver pods is interrupted");
-                self.watch.broken(namespace.clone(), reason.clone());
-                Ok(())
-            }
-        };
-        taken.or_else(|error| leave_unless_it_may_pass(error, "taking in what the watch saw"))
+            self.watch.works(namespace);
+        }
+        self.take_in_drivers(drivers).await;
     }
 
-    /// One look at a pod: the next state by the rule of `submission`, written guarded.
-    pub(super) async fn observe(&self, seen: &Observation) -> Result<(), Error> {
-        let Some(record) = self.store.find(&seen.submission).await? else {
-            tracing::debug!(submission = %seen.submission, "a driver pod of a submission that isn't ours");
-            return Ok(());
-        };
-        if !stands_for(&record, seen) {
-            return self.reap(seen).await;
-        }
-        let progress = match step(record.state, seen) {
-            Step::Stay => return Ok(()),
-            Step::Waiting { reason, message } => {
-                return Ok(self.store.note_waiting(&record.id, record.attempt, &reason, &message).await?);
+    async fn take_in_drivers(&self, seen: HashMap<SubmissionId, Vec<Box<Observation>>>) {
+        let each = async |pods: Vec<Box<Observation>>| {
+            for pod in pods {
+                let subject = of_pod(&pod);
+                self.until_taken(&subject, || Follow::seen(pod.clone())).await;
             }
-            Step::Started => Progress::Running,
-            Step::Ended(outcome) => Progress::Ended(outcome),
         };
-        if self.store.advance(&record.id, record.attempt, &progress, &placement(seen)).await? {
-            tracing::info!(submission = %record.id, "{} → {progress}", record.state);
-        }
-        Ok(())
+        stream::iter(seen.into_values()).for_each_concurrent(AT_ONCE, each).await;
     }
 
-    /// A live driver that no submission stands for must not run: a writer that was paused may have created it late.
-    /// What was seen may be old, so both sides are read afresh before the pod is deleted.
-    async fn reap(&self, seen: &Observation) -> Result<(), Error> {
-        if !seen.is_alive() {
-            return Ok(());
-        }
-        let Some(pod) = self.store.pod_of(&seen.submission).await? else { return Ok(()) };
-        let found = self.cluster.find_driver(&pod.namespace, &pod.pod, &seen.submission, seen.attempt).await?;
-        let Found::Ours(now) = found else { return Ok(()) };
-        let Some(record) = self.store.find(&seen.submission).await? else { return Ok(()) };
-        if now.pod_uid != seen.pod_uid || !now.is_alive() || stands_for(&record, &now) {
-            return Ok(());
-        }
-        tracing::warn!(submission = %seen.submission, pod = %pod.pod, "deleting a driver that no submission stands for");
-        Ok(self.cluster.delete_pod(&pod.namespace, &pod.pod, &now.pod_uid).await?)
-    }
-
-    /// After a full list: submissions whose pod was not in it are looked up once more, because a pod may be younger
-    /// than the list. One that can't be looked up doesn't keep the others from it.
-    async fn compare(&self, namespace: Option<&str>, listed: &HashSet<PodKey>) -> Result<(), Error> {
-        let mut failed = Ok(());
-        for live in self.store.live().await? {
-            let elsewhere = namespace.is_some_and(|name| name != live.namespace);
+    /// After a full list: live submissions whose pod was not in it.
+    async fn compare(&self, namespace: Option<&str>, listed: &HashSet<PodKey>) {
+        let live = loop {
+            match self.store.live().await {
+                Ok(live) => break live,
+                Err(error) => tracing::warn!("comparing a list of pods: {}", chain(&error)),
+            }
+            sleep(PAUSE_MAX).await;
+        };
+        let missing = live.into_iter().filter(|live| {
             let uid = live.pod_uid.clone().unwrap_or_default();
-            if elsewhere || listed.contains(&(live.id.clone(), live.attempt, uid)) {
-                continue;
+            let here = namespace.is_none_or(|name| name == live.namespace);
+            here && !listed.contains(&(live.id.clone(), live.attempt, uid))
+        });
+        let each = async |live: Live| {
+            let subject = Subject {
+                id: &live.id,
+                attempt: live.attempt,
+                namespace: &live.namespace,
+                pod: &live.pod,
+                claim: None,
+            };
+            self.until_taken(&subject, || Follow::missed(row(&live))).await;
+        };
+        stream::iter(missing).for_each_concurrent(AT_ONCE, each).await;
+    }
+
+    /// Runs a machine until it settles for good.
+    async fn until_taken(&self, subject: &Subject<'_>, machine: impl Fn() -> Follow) {
+        let (mut pause, mut tries) = (PAUSE, 0);
+        while let Err(error) = self.follow(subject, machine()).await {
+            // In an outage of the whole cluster or of the database nothing else could be done either.
+            if matches!(error, Error::Unanswered(_)) && self.gate.pause().is_none() {
+                tries += 1;
             }
-            if let Err(error) = self.look_for(&live).await {
-                failed = leave_unless_it_may_pass(error, "looking for a driver pod").and(failed);
+            if !error.may_pass() || tries >= TRIES {
+                tracing::error!(submission = %subject.id, "left to the next list: {}", chain(&error));
+                return;
             }
+            tracing::warn!(submission = %subject.id, retry_in = ?pause, "{}", chain(&error));
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
-        failed
     }
 
-    async fn look_for(&self, live: &Live) -> Result<(), Error> {
-        let found = self.cluster.find_driver(&live.namespace, &live.pod, &live.id, live.attempt).await?;
-        match found {
-            Found::Ours(seen) if live.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid) => {
-                self.observe(&seen).await
+    async fn follow(&self, subject: &Subject<'_>, machine: impl Machine) -> Result<(), Error> {
+        match self.run(subject, machine).await {
+            Ok(Settled::TryAgain(why)) => Err(Error::Unanswered(why)),
+            Ok(Settled::GivenUp(why)) => {
+                tracing::error!(submission = %subject.id, "{why}");
+                Ok(())
             }
-            Found::Ours(_) | Found::Foreign | Found::Nothing => self.observe(&gone(live)).await,
+            Ok(Settled::Done | Settled::LookAgain) | Err(Stopped::ClaimLost) => Ok(()),
+            Err(Stopped::Store(error)) => Err(error),
         }
     }
 }
 
-/// Whether the pod is the one of the submission, and the submission still wants it.
-fn stands_for(record: &Record, seen: &Observation) -> bool {
-    let same = record.attempt == seen.attempt && record.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid);
-    same && !record.state.is_terminal()
+fn of_pod(pod: &Observation) -> Subject<'_> {
+    Subject { id: &pod.submission, attempt: pod.attempt, namespace: &pod.namespace, pod: &pod.pod, claim: None }
 }
 
-fn leave_unless_it_may_pass(error: Error, action: &str) -> Result<(), Error> {
-    if error.may_pass() {
-        return Err(error);
-    }
-    tracing::error!("{action}: {}", chain(&error));
-    Ok(())
+fn row(live: &Live) -> Row {
+    Row { state: live.state, attempt: live.attempt, pod_uid: live.pod_uid.clone() }
 }
 
-/// The observation of a pod that isn't there.
-fn gone(live: &Live) -> Observation {
-    Observation {
-        submission: live.id.clone(),
-        attempt: live.attempt,
-        namespace: live.namespace.clone(),
-        pod: live.pod.clone(),
-        forced: false,
-        holds_finalizer: false,
-        pod_uid: live.pod_uid.clone().unwrap_or_default(),
-        phase: Phase::Unknown,
-        deleting: false,
-        gone: true,
-        node: None,
-        pod_ip: None,
-        reason: None,
-        message: None,
-        container: Container::Absent,
-    }
-}
-
-fn placement(seen: &Observation) -> Placement {
-    let started_at = match &seen.container {
-        Container::Running { started_at } | Container::Terminated { started_at, .. } => *started_at,
-        Container::Absent | Container::Waiting { .. } => None,
-    };
-    Placement {
-        pod_uid: Some(seen.pod_uid.clone()).filter(|uid| !uid.is_empty()),
-        node: seen.node.clone(),
-        pod_ip: seen.pod_ip.clone(),
-        started_at,
+impl From<Record> for Row {
+    fn from(record: Record) -> Self {
+        Self { state: record.state, attempt: record.attempt, pod_uid: record.pod_uid }
     }
 }

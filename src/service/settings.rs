@@ -5,6 +5,15 @@ use std::collections::BTreeMap;
 use super::Submitter;
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
 
+/// All of it.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub spark: SparkSettings,
+    /// Whether driver pods are held by a finalizer until their outcome is recorded. Without it, a pod that vanishes while
+    /// no gateway runs, and is forgotten by the API server before one runs again, leaves its submission LOST.
+    pub outcome_finalizer: bool,
+}
+
 /// The Spark side of the configuration.
 #[derive(Debug, Clone)]
 pub struct SparkSettings {

@@ -1,52 +1,43 @@
-//! Claimed work: who may touch a submission's objects, and what becomes of the claim.
+//! Claimed work: launches and kills, and what becomes of the claim.
 
-use std::time::Duration;
+use std::{panic::AssertUnwindSafe, time::Duration};
 
-use futures::{StreamExt, stream};
-use tokio::time::Instant;
+use futures::{FutureExt, StreamExt, stream};
+use uuid::Uuid;
 
-use super::{Error, Gateway, error::chain};
+use super::{
+    Error, Gateway,
+    error::chain,
+    perform::{Claim, Stopped, Subject},
+};
 use crate::{
-    cluster,
+    cluster::Manifest,
     store::{Claimed, Task},
+    submission::engine::{Job, Kill, Launch, Settled},
 };
 
-/// How long a claim holds, and how long its work may take: who is slower stops before another may begin.
-const LEASE: Duration = Duration::from_secs(30);
-const WORK: Duration = Duration::from_secs(25);
+/// How often a driver that was told to go is looked at, should the watch miss its end.
+const RECHECK: Duration = Duration::from_secs(10);
+/// How soon a claim is tried to be given back again that the database didn't take.
+const SETTLE: Duration = Duration::from_millis(500);
 
 /// A claimed launch or kill.
 pub struct Work {
     claimed: Claimed,
-    begun: Instant,
-}
-
-/// What becomes of a claim after the work.
-pub(super) enum Backoff {
-    /// Done.
-    None,
-    /// To be looked at again.
-    After(Duration),
-    /// To be tried again, with the reason.
-    Because(Duration, String),
-}
-
-impl Backoff {
-    /// One second, doubling to half a minute.
-    pub(super) fn failed(claimed: &Claimed, error: &cluster::Error) -> Self {
-        let doublings = claimed.failed_tries.clamp(0, 5);
-        let delay = Duration::from_secs(1u64 << doublings).min(Duration::from_secs(30));
-        Self::Because(delay, chain(error))
-    }
+    session: Uuid,
 }
 
 impl Gateway {
-    /// Claims up to `slots` launches and kills that are due, oldest first.
+    /// Claims up to `slots` launches and kills that are due, oldest first. While the cluster doesn't answer, only one of
+    /// all tries.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
-        let begun = Instant::now();
-        let limit = i64::try_from(slots).unwrap_or(i64::MAX);
-        let claimed = self.store.claim(self.worker, LEASE, limit).await?;
-        Ok(claimed.into_iter().map(|claimed| Work { claimed, begun }).collect())
+        if self.leases.session().is_none() {
+            self.leases.renew().await?;
+        }
+        let slots = self.gate.admits(slots);
+        let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
+        let claimed = self.store.claim(session, i64::try_from(slots).unwrap_or(i64::MAX)).await?;
+        Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
     }
 
     /// Claims what is due and carries it out; answers how many there were.
@@ -57,36 +48,84 @@ impl Gateway {
         Ok(count)
     }
 
-    /// Does one piece of claimed work. Its failure is its own: it is logged, and the claim given back or left to run out.
+    /// Does one piece of claimed work and gives the claim back. Its failure is its own.
     pub async fn carry_out(&self, work: Work) {
-        let Work { claimed, begun } = work;
+        let Work { claimed, session } = &work;
         let (id, task) = (&claimed.id, claimed.task);
-        let done = async {
-            match task {
-                Task::Launch => self.launch(&claimed).await,
-                Task::Kill => self.carry_out_kill(&claimed).await,
-            }
-        };
-        let Ok(done) = tokio::time::timeout_at(begun + WORK, done).await else {
-            tracing::warn!(submission = %id, ?task, "not done within {WORK:?}: left to the next claim");
-            return;
-        };
-        let settled = match done {
-            Ok(Backoff::None) => self.store.release(id, self.worker).await,
-            Ok(Backoff::After(delay)) => self.store.retry_later(&claimed, self.worker, delay, None).await,
-            Ok(Backoff::Because(delay, why)) => {
-                tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
-                self.store.retry_later(&claimed, self.worker, delay, Some(&why)).await
-            }
-            Err(error) => {
-                tracing::error!(submission = %id, ?task, "{}", chain(&error));
+        // A panic would leave the claim with this process for as long as it lives.
+        let settled = match AssertUnwindSafe(self.do_work(&work)).catch_unwind().await {
+            Ok(Ok(settled)) => settled,
+            Ok(Err(Stopped::ClaimLost)) => {
+                tracing::warn!(submission = %id, ?task, "the claim was lost: left to whoever has it next");
                 return;
             }
+            Ok(Err(Stopped::Store(error))) => Settled::TryAgain(chain(&error)),
+            Err(_) => Settled::TryAgain("a fault of Sparkgate: see its log".to_owned()),
         };
-        if let Err(error) = settled {
-            tracing::error!(submission = %id, "{}", chain(&error));
+        while let Err(error) = self.settle(claimed, &settled).await {
+            tracing::warn!(submission = %id, "{}", chain(&error));
+            if !self.leases.holds(*session) {
+                return;
+            }
+            tokio::time::sleep(SETTLE).await;
         }
         // A kill may have come while we held the claim.
         self.wake.notify_one();
     }
+
+    async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
+        let Claimed { id, attempt, namespace, pod, epoch, .. } = claimed;
+        let unreadable =
+            || "this submission was accepted by a release of Sparkgate that kept no objects: submit it again";
+        let manifest = match claimed.manifest.as_deref().map(serde_json::from_str::<Manifest>) {
+            Some(Ok(manifest)) => Ok(manifest),
+            Some(Err(error)) => Err(format!("the objects that were kept for it can't be read: {error}")),
+            None => Err(unreadable().to_owned()),
+        };
+        let (manifest, fault) = match manifest {
+            Ok(manifest) => (manifest, self.not_served(namespace)),
+            Err(why) => (
+                Manifest { before: Vec::new(), pod: serde_json::Value::Null, beside: Vec::new() },
+                Some(("Unreadable", why)),
+            ),
+        };
+        let job =
+            Job { pod_uid: claimed.pod_uid.clone(), before: manifest.before.len(), beside: manifest.beside.len() };
+        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest };
+        let subject = Subject { id, attempt: *attempt, namespace, pod, claim: Some(claim) };
+        match (claimed.task, fault) {
+            (Task::Kill, _) => self.run(&subject, Kill::begin(job)).await,
+            (Task::Launch, None) => self.run(&subject, Launch::begin(job)).await,
+            (Task::Launch, Some((reason, why))) => self.run(&subject, Launch::refuse(job, reason, why)).await,
+        }
+    }
+
+    fn not_served(&self, namespace: &str) -> Option<(&'static str, String)> {
+        let why = || format!("this gateway no longer serves the namespace {namespace} (--namespaces)");
+        (!self.cluster.watches(namespace)).then(|| ("NamespaceNotServed", why()))
+    }
+
+    async fn settle(&self, claimed: &Claimed, settled: &Settled) -> Result<(), Error> {
+        let (id, task) = (&claimed.id, claimed.task);
+        match settled {
+            Settled::Done => self.store.release(claimed).await?,
+            Settled::LookAgain => self.store.retry_later(claimed, RECHECK, None).await?,
+            Settled::TryAgain(why) => {
+                // In an outage all wait for the same thing; otherwise this one has a trouble of its own.
+                let delay = self.gate.pause().unwrap_or_else(|| backoff(claimed.failed_tries));
+                tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
+                self.store.retry_later(claimed, delay, Some(why)).await?;
+            }
+            Settled::GivenUp(why) => {
+                tracing::error!(submission = %id, ?task, "{why}");
+                self.store.release(claimed).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One second, doubling to half a minute.
+fn backoff(failed_tries: i32) -> Duration {
+    Duration::from_secs(1u64 << failed_tries.clamp(0, 5)).min(Duration::from_secs(30))
 }

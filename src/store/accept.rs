@@ -1,59 +1,71 @@
 //! Accepting a submission.
 
+use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 
 use super::{Error, Store, error::within};
 use crate::{
-    spark::{CreateSubmissionRequest, DriverNames, SparkVersion, SubmitterFiles},
+    spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
     submission::{State, SubmissionId},
 };
+
+/// An id that no other submission gets, and the time of the database at which it was drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    pub id: SubmissionId,
+    pub number: i64,
+    pub at: DateTime<Utc>,
+}
 
 /// What is fixed when a request is accepted.
 #[derive(Debug, Clone)]
 pub struct NewSubmission {
+    pub drawn: Drawn,
     pub request: CreateSubmissionRequest,
     pub spark_version: SparkVersion,
     /// `SPARK_USER` where the request names none.
     pub spark_user: String,
     pub namespace: String,
     pub names: DriverNames,
-    pub submitter: SubmitterFiles,
+    /// The objects to create, as JSON.
+    pub manifest: String,
 }
 
 impl Store {
-    /// Writes the submission and its first event in one statement. When this returns, it is committed.
-    pub async fn accept(&self, new: &NewSubmission) -> Result<SubmissionId, Error> {
-        let id: String = within(
-            "accepting a submission",
-            sqlx::query_scalar(
-                r#"
-            WITH drawn AS (
-                SELECT nextval('submission_number') AS number, clock_timestamp() AS now
-            ), named AS (
-                SELECT number, now, 'driver-' || to_char(now AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS') || '-'
-                    || lpad(number::text, greatest(4, length(number::text)), '0') AS id
-                FROM drawn
-            ), accepted AS (
-                INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user,
-                                         submitter_files, created_at)
-                SELECT id, number, $1, $2, $3, $4, $5, $6, $7, now FROM named
+    /// Draws an id. Nothing is kept of one that isn't used.
+    pub async fn draw(&self) -> Result<Drawn, Error> {
+        let statement = sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp()").fetch_one(&self.pool);
+        let (number, at): (i64, DateTime<Utc>) = within("drawing a submission's id", statement).await?;
+        Ok(Drawn { id: SubmissionId::new(at, number), number, at })
+    }
+
+    /// Writes the submission, its objects and its first event in one statement. When this returns, it is committed.
+    pub async fn accept(&self, new: &NewSubmission) -> Result<(), Error> {
+        let statement = sqlx::query(
+            r#"
+            WITH accepted AS (
+                INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 RETURNING id, attempt, state, created_at
+            ), rendered AS (
+                INSERT INTO manifests (submission_id, objects) SELECT id, $10 FROM accepted
             )
             INSERT INTO submission_events (submission_id, attempt, state, at)
             SELECT id, attempt, state, created_at FROM accepted
-            RETURNING submission_id
             "#,
-            )
-            .bind(State::Queued.as_str())
-            .bind(Json(&new.request))
-            .bind(new.spark_version.to_string())
-            .bind(&new.namespace)
-            .bind(Json(&new.names))
-            .bind(&new.spark_user)
-            .bind(Json(&new.submitter))
-            .fetch_one(&self.pool),
         )
-        .await?;
-        id.parse().map_err(|source| Error::row(&id, source))
+        .bind(new.drawn.id.as_str())
+        .bind(new.drawn.number)
+        .bind(State::Queued.as_str())
+        .bind(Json(&new.request))
+        .bind(new.spark_version.to_string())
+        .bind(&new.namespace)
+        .bind(Json(&new.names))
+        .bind(&new.spark_user)
+        .bind(new.drawn.at)
+        .bind(&new.manifest)
+        .execute(&self.pool);
+        within("accepting a submission", statement).await?;
+        Ok(())
     }
 }

@@ -5,11 +5,12 @@ use crate::submission::{Placement, Progress, State, SubmissionId};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
-    /// a late or repeated call changes nothing. Tells whether it moved.
+    /// a late or repeated call changes nothing. Under a claim it must still be that claim. Tells whether it moved.
     pub async fn advance(
         &self,
         id: &SubmissionId,
         attempt: i32,
+        claim: Option<i64>,
         progress: &Progress,
         placement: &Placement,
     ) -> Result<bool, Error> {
@@ -27,7 +28,7 @@ impl Store {
                     pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
                     started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
                     finished_at = CASE WHEN $12 THEN clock_timestamp() END
-                WHERE id = $1 AND attempt = $2 AND state = ANY($4)
+                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                 RETURNING id, attempt
             )
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
@@ -46,19 +47,23 @@ impl Store {
             .bind(&placement.pod_ip)
             .bind(placement.started_at)
             .bind(to.is_terminal())
+            .bind(claim)
             .execute(&self.patient),
         )
         .await?;
         Ok(moved.rows_affected() == 1)
     }
 
-    /// Keeps the uid of the pod that was made for an attempt. `false` if another one is known already.
-    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, uid: &str) -> Result<bool, Error> {
+    /// Keeps the uid of the pod that was made for an attempt under a claim. `false` if the claim is lost, or if another
+    /// pod is known already.
+    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
         let statement = sqlx::query(
-            "UPDATE submissions SET pod_uid = $3 WHERE id = $1 AND attempt = $2 AND (pod_uid IS NULL OR pod_uid = $3)",
+            "UPDATE submissions SET pod_uid = $4
+             WHERE id = $1 AND attempt = $2 AND claim_epoch = $3 AND (pod_uid IS NULL OR pod_uid = $4)",
         )
         .bind(id.as_str())
         .bind(attempt)
+        .bind(claim)
         .bind(uid)
         .execute(&self.patient);
         Ok(within("recording a driver pod", statement).await?.rows_affected() == 1)

@@ -17,6 +17,9 @@ pub struct DatabaseSettings {
     pub max_connections: u32,
 }
 
+/// A client would rather be told soon, and a lease that is renewed late is lost.
+const IMPATIENT: Duration = Duration::from_millis(800);
+
 /// The database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -44,7 +47,8 @@ impl Store {
             Ok(connected) => connected.map_err(unreachable)?,
             Err(_) => return Err(unreachable(sqlx::Error::PoolTimedOut)),
         };
-        let migrated = sqlx::migrate!().run(&mut first).await;
+        // A newer release may have migrated already: it left what this one needs (migrations/README.md).
+        let migrated = sqlx::migrate!().set_ignore_missing(true).run(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         first.close().await.map_err(unreachable)?;
         let pool = |connections, patience| {
@@ -54,10 +58,11 @@ impl Store {
                 .max_lifetime(Duration::from_secs(300))
                 .connect_lazy_with(options.clone())
         };
-        let for_workers = (settings.max_connections / 4).max(1);
+        let for_workers = (settings.max_connections / 2).max(1);
         Ok(Self {
-            pool: pool(settings.max_connections - for_workers, Duration::from_secs(1)),
+            pool: pool(settings.max_connections.saturating_sub(for_workers + 1).max(1), IMPATIENT),
             patient: pool(for_workers, Duration::from_secs(8)),
+            leases: pool(1, IMPATIENT),
         })
     }
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{Error, Store, error::within, row::parse};
 use crate::submission::{State, SubmissionId};
 
-/// A submission as status answers need it.
+/// A submission as status answers and the engine need it.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub id: SubmissionId,
@@ -61,7 +61,9 @@ impl TryFrom<RecordRow> for Record {
 pub struct Live {
     pub id: SubmissionId,
     pub attempt: i32,
+    pub state: State,
     pub namespace: String,
+    /// The name of the driver pod.
     pub pod: String,
     pub pod_uid: Option<String>,
 }
@@ -83,33 +85,21 @@ impl Store {
         row.map(Record::try_from).transpose()
     }
 
-    /// Where the driver pod of a submission is, whatever its state.
-    pub async fn pod_of(&self, id: &SubmissionId) -> Result<Option<Live>, Error> {
-        let row: Option<(i32, String, String, Option<String>)> = within(
-            "reading where a driver is",
-            sqlx::query_as("SELECT attempt, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions WHERE id = $1")
-                .bind(id.as_str())
-                .fetch_optional(&self.pool),
-        )
-        .await?;
-        Ok(row.map(|(attempt, namespace, pod, pod_uid)| Live { id: id.clone(), attempt, namespace, pod, pod_uid }))
-    }
-
     /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is
     /// known; before that the kill's own claim decides.
     pub async fn live(&self) -> Result<Vec<Live>, Error> {
-        let rows: Vec<(String, i32, String, String, Option<String>)> = within(
+        let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing live submissions",
             sqlx::query_as(
-                "SELECT id, attempt, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
+                "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
              WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
             )
             .fetch_all(&self.pool),
         )
         .await?;
         rows.into_iter()
-            .map(|(id, attempt, namespace, pod, pod_uid)| {
-                Ok(Live { id: parse(&id, &id)?, attempt, namespace, pod, pod_uid })
+            .map(|(id, attempt, state, namespace, pod, pod_uid)| {
+                Ok(Live { state: parse(&id, &state)?, id: parse(&id, &id)?, attempt, namespace, pod, pod_uid })
             })
             .collect()
     }

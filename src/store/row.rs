@@ -13,11 +13,6 @@ where
     text.parse().map_err(|source| Error::row(id, source))
 }
 
-/// Parses one JSON column of the row `id`.
-pub(super) fn parse_json<T: serde::de::DeserializeOwned>(id: &str, text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|source| Error::row(id, source))
-}
-
 /// The words of states, for `= ANY($n)`.
 pub(super) fn words(states: impl IntoIterator<Item = crate::submission::State>) -> Vec<&'static str> {
     states.into_iter().map(|state| state.as_str()).collect()

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use chrono::{DateTime, Utc};
+
 /// `driver-<yyyyMMddHHmmss>-<nnnn…>`: a UTC time and a number from a sequence, digits and hyphens only, because Airflow
 /// finds it in a log with the pattern `driver-[0-9\-]+`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +17,11 @@ pub struct InvalidSubmissionId;
 impl SubmissionId {
     /// Longer than any id we hand out; a bound on what is looked up.
     const MAX_LENGTH: usize = 63;
+
+    /// The id of the submission that was drawn at a time, as `number`: at least four digits.
+    pub fn new(at: DateTime<Utc>, number: i64) -> Self {
+        Self(format!("driver-{}-{number:04}", at.format("%Y%m%d%H%M%S")))
+    }
 
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,44 +1,49 @@
-//! Carries what the watch sees to the service, and lets go of nothing that wasn't taken.
+//! Carries what the watch sees to the service, and keeps how far it got.
 
 use std::time::Duration;
 
-use futures::StreamExt;
-use tokio::time::{Instant, sleep, sleep_until};
+use futures::{StreamExt, future::join_all};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    cluster::{Cluster, Seen},
-    service::{Gateway, chain},
-};
+use super::singleton::singleton;
+use crate::service::{ALL, Gateway, chain};
 
-/// All pods are listed anew this often, which repairs what a watch or we may have missed.
-const RELIST: Duration = Duration::from_secs(600);
+/// What is taken in together at most.
+const BATCH: usize = 256;
+/// How often it is kept how far the watch got.
+const KEEP: Duration = Duration::from_secs(1);
 
-/// Runs until `stop`.
-pub async fn watcher(gateway: Gateway, cluster: Cluster, stop: CancellationToken) {
-    while !stop.is_cancelled() {
-        let mut stream = std::pin::pin!(cluster.watch_drivers());
-        let relist = Instant::now() + RELIST;
-        loop {
-            let seen = tokio::select! {
-                () = stop.cancelled() => return,
-                () = sleep_until(relist) => break,
-                seen = stream.next() => seen,
-            };
-            let Some(seen) = seen else { break };
-            if stop.run_until_cancelled(take(&gateway, &seen)).await.is_none() {
-                return;
-            }
-        }
-    }
+/// Watches each namespace, or all together, if no other replica does; runs until `stop`.
+pub async fn watcher(gateway: Gateway, stop: CancellationToken) {
+    let each = gateway.watch_scopes().into_iter().map(async |scope| {
+        let scope = scope.as_deref();
+        let name = format!("watch/{}", scope.unwrap_or(ALL));
+        let elsewhere = || gateway.watches_here(scope, false);
+        singleton(&gateway, &name, &stop, elsewhere, || watch(&gateway, scope)).await;
+    });
+    join_all(each).await;
 }
 
-/// Takes one thing in, again and again while the database or the cluster is away: it isn't shown a second time.
-async fn take(gateway: &Gateway, seen: &Seen) {
-    let mut pause = Duration::from_millis(100);
-    while let Err(error) = gateway.seen(seen).await {
-        tracing::warn!(retry_in = ?pause, "taking in what the watch saw: {}", chain(&error));
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
+async fn watch(gateway: &Gateway, scope: Option<&str>) {
+    gateway.watches_here(scope, true);
+    let position = loop {
+        match gateway.watch_position(scope).await {
+            Ok(position) => break position,
+            Err(error) => tracing::warn!("beginning to watch: {}", chain(&error)),
+        }
+        sleep(KEEP).await;
+    };
+    let mut told = gateway.watch_pods(scope, position).ready_chunks(BATCH);
+    let mut kept = Instant::now();
+    while let Some(batch) = told.next().await {
+        let position = batch.iter().rev().find_map(|shown| shown.resource_version.clone());
+        gateway.take_in(scope, batch.into_iter().filter_map(|shown| shown.seen)).await;
+        // One that is a little old only means that some things are taken in twice.
+        let Some(position) = position.filter(|_| kept.elapsed() >= KEEP) else { continue };
+        match gateway.keep_watch_position(scope, &position).await {
+            Ok(()) => kept = Instant::now(),
+            Err(error) => tracing::warn!("keeping how far the watch got: {}", chain(&error)),
+        }
     }
 }

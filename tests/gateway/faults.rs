@@ -52,7 +52,7 @@ async fn due_at_once(pool: &PgPool) {
 #[sqlx::test]
 async fn an_api_server_that_is_away_leaves_the_submission_waiting(pool: PgPool) {
     let good = World::new(pool.clone()).await;
-    let world = World::on(pool, faulty(&good.client, Fault::Away, 1), good.namespace.clone());
+    let world = World::on(pool, faulty(&good.client, Fault::Away, 1), good.namespace.clone()).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
     let status = world.status(&id).await;
@@ -70,7 +70,7 @@ async fn an_api_server_that_is_away_leaves_the_submission_waiting(pool: PgPool) 
 async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
     let good = World::new(pool.clone()).await;
     // The pod and each of the three objects after it.
-    let world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 4), good.namespace.clone());
+    let world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 4), good.namespace.clone()).await;
     let id = world.submit(&[]).await;
     for _ in 0..5 {
         world.gateway.work().await.unwrap();
@@ -107,7 +107,7 @@ async fn an_end_that_could_not_be_written_is_written_later(pool: PgPool) {
 #[sqlx::test]
 async fn a_kill_outlasts_an_api_server_that_is_away(pool: PgPool) {
     let good = World::new(pool.clone()).await;
-    let mut world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 1), good.namespace.clone());
+    let mut world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 1), good.namespace.clone()).await;
     world.watch();
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();

@@ -114,7 +114,7 @@ async fn names_that_cannot_be_are_refused_by_their_property(pool: PgPool) {
 /// A crash after the driver could start, and the pod gone before anybody looked again.
 #[sqlx::test]
 async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
-    let world = World::new(pool).await;
+    let world = World::without_finalizer(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
     sqlx::query("UPDATE submissions SET state = 'LAUNCHING'").execute(&world.pool).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
 async fn a_namespace_that_is_served_no_longer_is_an_error(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    let narrowed = World::on(world.pool.clone(), world.client.clone(), "another".to_owned());
+    let narrowed = World::on(world.pool.clone(), world.client.clone(), "another".to_owned()).await;
     narrowed.gateway.work().await.unwrap();
     assert!(narrowed.status(&id).await.message.unwrap().contains("--namespaces"));
     assert_eq!(world.driver_count().await, 0);
@@ -171,7 +171,7 @@ async fn a_namespace_that_is_not_ours_is_refused_and_one_that_is_not_there_is_an
     let refusal = world.refusal(&[("spark.kubernetes.namespace", "elsewhere")]).await;
     assert!(refusal.contains("spark.kubernetes.namespace") && refusal.contains("elsewhere"), "{refusal}");
 
-    let nowhere = World::on(pool, world.client.clone(), "nowhere".to_owned());
+    let nowhere = World::on(pool, world.client.clone(), "nowhere".to_owned()).await;
     let id = nowhere.submit(&[]).await;
     nowhere.gateway.work().await.unwrap();
     let status = nowhere.status(&id).await;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use sparkgate::{
-    cluster::{Found, Seen},
-    submission::DriverState,
+    cluster::{Cluster, Seen},
+    submission::{DriverState, engine::Found},
 };
 use sqlx::PgPool;
 
@@ -59,7 +59,7 @@ async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
     let id = world.submit_running().await;
     world.look_away();
     world.play_exit(7).await;
-    let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone());
+    let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
     restarted.watch();
     restarted.until(&id, DriverState::Failed).await;
     assert_eq!(restarted.exit_code(&id).await, Some(7));
@@ -67,7 +67,7 @@ async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
 
 #[sqlx::test]
 async fn a_pod_that_vanished_while_nobody_watched_is_lost_and_says_so(pool: PgPool) {
-    let mut world = World::new(pool).await;
+    let mut world = World::without_finalizer(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
     world.play_running().await;
@@ -107,13 +107,13 @@ async fn a_finished_driver_outlives_a_late_look_at_it(pool: PgPool) {
     world.gateway.work().await.unwrap();
     world.play_running().await;
     let name = world.driver().await.metadata.name.unwrap();
-    let found = world.cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
+    let cluster = Cluster::new(world.client.clone(), &[]);
+    let found = cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
     let Found::Ours(running) = found else { panic!("{found:?}") };
     world.play_exit(0).await;
-    let found = world.cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
+    let found = cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
     let Found::Ours(ended) = found else { panic!("{found:?}") };
-    world.gateway.seen(&Seen::Pod(ended)).await.unwrap();
-    world.gateway.seen(&Seen::Pod(running)).await.unwrap();
+    world.gateway.take_in(None, [Seen::Driver(ended), Seen::Driver(running)]).await;
     assert_eq!(world.driver_count().await, 1, "the pod stays, with its log");
     assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
 }

@@ -86,7 +86,7 @@ async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
 async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
     let world = World::new(pool).await;
     let namespace = [("spark.kubernetes.namespace", "nowhere-at-all")];
-    let world = World::on(world.pool.clone(), world.client.clone(), "nowhere-at-all".to_owned());
+    let world = World::on(world.pool.clone(), world.client.clone(), "nowhere-at-all".to_owned()).await;
     let id = world.submit(&[&VOLCANO[..], &namespace].concat()).await;
     world.gateway.work().await.unwrap();
     let status = world.status(&id).await;
@@ -115,7 +115,7 @@ fn without_permission(client: &Client) -> Client {
 #[sqlx::test]
 async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(pool: PgPool) {
     let world = World::new(pool.clone()).await;
-    let world = World::on(pool, without_permission(&world.client), world.namespace.clone());
+    let world = World::on(pool, without_permission(&world.client), world.namespace.clone()).await;
     let id = world.submit(&VOLCANO).await;
     world.gateway.work().await.unwrap();
     let status = world.status(&id).await;

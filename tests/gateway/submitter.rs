@@ -23,7 +23,7 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
     let world = World::new(pool.clone()).await;
     let defaults = "spark.kubernetes.driver.label.team data\nspark.driver.cores 3\nspark.executor.memory 3g\n";
     let files = [("defaults/data.conf", defaults), ("files/a.txt", "a"), ("files/b.txt", "b")];
-    let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files));
+    let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files)).await;
     let mut request = world.request(&[("spark.sparkgate.defaults", "data"), ("spark.file", "a.txt")]);
     request.main_class = "org.apache.spark.deploy.SparkSubmit".to_owned();
     request.app_resource = String::new();
@@ -31,7 +31,7 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
         ["--name", "From a line", "--driver-cores", "2", "local:///opt/pi.py", "10"].map(str::to_owned).to_vec();
     world.gateway.create(request).await.unwrap();
     // What was chosen is fixed with the row: a gateway that has another directory by now makes the same driver.
-    World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).gateway.work().await.unwrap();
+    World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await.gateway.work().await.unwrap();
 
     let pod = world.driver().await;
     let labels = pod.metadata.labels.unwrap();
@@ -63,7 +63,7 @@ async fn a_named_template_and_configuration_arrive_in_the_pod(pool: PgPool) {
         ("spark-conf/log4j2.properties", "rootLogger.level=warn"),
         ("hadoop-conf/core-site.xml", "<configuration/>"),
     ];
-    let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files));
+    let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files)).await;
     world.submit(&[("spark.sparkgate.defaults", "data")]).await;
     world.gateway.work().await.unwrap();
 

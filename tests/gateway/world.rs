@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     cluster::Cluster,
-    service::{Error, Gateway, SparkSettings, Status, Submitter},
+    service::{Error, Gateway, Settings, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::{DriverState, SubmissionId},
@@ -23,7 +23,6 @@ use crate::kube_apiserver::KubeApiserver;
 
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
-    pub(crate) cluster: Cluster,
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) pool: PgPool,
@@ -36,27 +35,39 @@ impl World {
         let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
         Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Self::on(pool, client, namespace)
+        Self::on(pool, client, namespace).await
     }
 
     /// The same database and namespace behind another client: a restart, or a client that fails.
-    pub(crate) fn on(pool: PgPool, client: Client, namespace: String) -> Self {
-        Self::submitting(pool, client, namespace, Submitter::default())
+    pub(crate) async fn on(pool: PgPool, client: Client, namespace: String) -> Self {
+        Self::submitting(pool, client, namespace, Submitter::default()).await
     }
 
     /// The same with an operator's submitter directory.
-    pub(crate) fn submitting(pool: PgPool, client: Client, namespace: String, submitter: Submitter) -> Self {
+    pub(crate) async fn submitting(pool: PgPool, client: Client, namespace: String, submitter: Submitter) -> Self {
+        Self::with(pool, client, namespace, submitter, true).await
+    }
+
+    /// The same without the finalizer on driver pods.
+    pub(crate) async fn without_finalizer(pool: PgPool) -> Self {
+        let world = Self::new(pool.clone()).await;
+        Self::with(pool, world.client, world.namespace, Submitter::default(), false).await
+    }
+
+    async fn with(pool: PgPool, client: Client, namespace: String, submitter: Submitter, finalizer: bool) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
-        let gateway = Gateway::new(Store::new(pool.clone()), cluster.clone(), spark);
-        Self { gateway, cluster, client, namespace, pool, watching: None }
+        let settings = Settings { spark, outcome_finalizer: finalizer };
+        let gateway = Gateway::new(Store::new(pool.clone()), cluster, settings).await.unwrap();
+        Self { gateway, client, namespace, pool, watching: None }
     }
 
     /// Starts the watch.
     pub(crate) fn watch(&mut self) {
         let stop = CancellationToken::new();
-        tokio::spawn(workers::watcher(self.gateway.clone(), self.cluster.clone(), stop.clone()));
+        tokio::spawn(workers::lease_keeper(self.gateway.clone(), stop.clone()));
+        tokio::spawn(workers::watcher(self.gateway.clone(), stop.clone()));
         self.watching = Some(stop.drop_guard());
     }
 

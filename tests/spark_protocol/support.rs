@@ -8,7 +8,7 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, Seen},
     sandbox::apiserver::Apiserver,
-    service::{Gateway, SparkSettings, Submitter},
+    service::{Gateway, Settings, SparkSettings, Submitter},
     spark::SparkVersion,
     store::Store,
 };
@@ -27,9 +27,10 @@ pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
     let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
-    let gateway = Gateway::new(Store::new(pool), cluster, spark);
+    let settings = Settings { spark, outcome_finalizer: true };
+    let gateway = Gateway::new(Store::new(pool), cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
-    gateway.seen(&Seen::Listed { namespace: None, pods: HashSet::new() }).await.expect("a list");
+    gateway.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
     router(gateway, HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() })
 }
 

@@ -58,7 +58,10 @@ impl Fault {
             Self::NotReady(_)
             | Self::Slow
             | Self::Service(
-                service::Error::Unavailable(_) | service::Error::InDoubt(_) | service::Error::ClusterUnavailable(_),
+                service::Error::Unavailable(_)
+                | service::Error::InDoubt(_)
+                | service::Error::ClusterUnavailable(_)
+                | service::Error::Unanswered(_),
             ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unwritable(_) | Self::Task(_) | Self::Service(service::Error::Internal { .. }) => {
                 StatusCode::INTERNAL_SERVER_ERROR

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use super::Database;
 use crate::{
@@ -66,6 +66,10 @@ pub(in crate::app) struct Kubernetes {
     /// The namespaces that drivers may use, separated by commas; all by default.
     #[arg(long, env = "SPARKGATE_NAMESPACES", value_delimiter = ',')]
     pub(in crate::app) namespaces: Vec<String>,
+    /// Hold each driver pod with a finalizer until its outcome is recorded. Without it, a pod that is deleted while no
+    /// gateway runs may leave its submission LOST. Before an uninstall: `sparkgate release-finalizers`.
+    #[arg(long, env = "SPARKGATE_OUTCOME_FINALIZER", default_value_t = true, action = ArgAction::Set)]
+    pub(in crate::app) outcome_finalizer: bool,
 }
 
 impl Kubernetes {

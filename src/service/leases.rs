@@ -1,0 +1,128 @@
+//! What this replica holds, and until when it may believe it.
+
+use std::{collections::HashSet, time::Duration};
+
+use tokio::{sync::watch, time::Instant};
+use uuid::Uuid;
+
+use super::Error;
+use crate::store::{Store, replica};
+
+/// How long a lease lasts without being renewed.
+const TTL: Duration = Duration::from_secs(3);
+/// How often all leases are renewed.
+pub(super) const RENEWAL: Duration = Duration::from_millis(750);
+/// We stop believing in a lease a little before the database does: a write may still be on its way.
+const MARGIN: Duration = Duration::from_millis(250);
+
+/// The leases of this process. All belong to one session; when it is lost, another begins, and what was claimed under the
+/// old one is anybody's.
+#[derive(Debug)]
+pub(super) struct Leases {
+    store: Store,
+    now: watch::Sender<Session>,
+}
+
+#[derive(Debug, Clone)]
+struct Session {
+    id: Uuid,
+    /// By this machine's monotonic clock, counted from before the renewal was sent.
+    until: Instant,
+    /// What is held beside the session's own lease.
+    held: HashSet<String>,
+}
+
+impl Session {
+    fn new() -> Self {
+        Self { id: Uuid::new_v4(), until: Instant::now(), held: HashSet::new() }
+    }
+}
+
+impl Leases {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, now: watch::Sender::new(Session::new()) }
+    }
+
+    /// Begins a session or extends it, with everything it holds. If it was lost (the database was away, this process was
+    /// stopped for too long) another begins.
+    ///
+    /// # Errors
+    /// The database doesn't answer: what is held runs out by itself.
+    pub(super) async fn renew(&self) -> Result<(), Error> {
+        let id = self.now.borrow().id;
+        let sent = Instant::now();
+        let renewed = self.store.renew_leases(id, TTL).await?;
+        let own = replica(id);
+        if renewed.contains(&own) {
+            self.now.send_modify(|now| {
+                now.until = sent + TTL - MARGIN;
+                now.held.retain(|name| renewed.contains(name));
+            });
+            return Ok(());
+        }
+        let mut next = Session::new();
+        let sent = Instant::now();
+        if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
+            next.until = sent + TTL - MARGIN;
+            self.now.send_replace(next);
+        }
+        Ok(())
+    }
+
+    /// The session, if it may be believed in just now.
+    pub(super) fn session(&self) -> Option<Uuid> {
+        let now = self.now.borrow();
+        (Instant::now() < now.until).then_some(now.id)
+    }
+
+    /// Whether a session still holds.
+    pub(super) fn holds(&self, session: Uuid) -> bool {
+        self.session() == Some(session)
+    }
+
+    /// Waits until a session no longer holds.
+    pub(super) async fn lost(&self, session: Uuid) {
+        self.no_longer(|now| now.id == session).await;
+    }
+
+    /// Tries to get what only one replica has.
+    pub(super) async fn acquire(&self, name: &str) -> Result<bool, Error> {
+        let Some(session) = self.session() else { return Ok(false) };
+        let taken = self.store.acquire_lease(name, session, TTL).await?;
+        if taken {
+            self.now.send_modify(|now| {
+                if now.id == session {
+                    now.held.insert(name.to_owned());
+                }
+            });
+        }
+        Ok(taken)
+    }
+
+    /// Waits until a lease that was got is lost.
+    pub(super) async fn gone(&self, name: &str) {
+        self.no_longer(|now| now.held.contains(name)).await;
+    }
+
+    /// Gives everything back.
+    pub(super) async fn end(&self) -> Result<(), Error> {
+        let id = self.now.borrow().id;
+        self.now.send_replace(Session::new());
+        Ok(self.store.end_leases(id).await?)
+    }
+
+    async fn no_longer(&self, is_so: impl Fn(&Session) -> bool) {
+        let mut now = self.now.subscribe();
+        loop {
+            let until = {
+                let now = now.borrow_and_update();
+                if !is_so(&now) || Instant::now() >= now.until {
+                    return;
+                }
+                now.until
+            };
+            // The time-out is looked at above, and the sender lives as long as we do.
+            let _ = tokio::time::timeout_at(until, now.changed()).await;
+        }
+    }
+}

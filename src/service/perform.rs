@@ -1,0 +1,145 @@
+//! Carries out what the engine asks for, one effect at a time.
+
+use uuid::Uuid;
+
+use super::{Error, Gateway, error::chain};
+use crate::{
+    cluster::{self, Manifest},
+    submission::{
+        SubmissionId,
+        engine::{Answer, Effect, Machine, Row, Settled},
+    },
+};
+
+/// Whose objects and row are meant.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) id: &'a SubmissionId,
+    pub(super) attempt: i32,
+    pub(super) namespace: &'a str,
+    /// The name of the driver pod.
+    pub(super) pod: &'a str,
+    pub(super) claim: Option<Claim<'a>>,
+}
+
+/// What one may do who has claimed the submission.
+#[derive(Debug)]
+pub(super) struct Claim<'a> {
+    pub(super) session: Uuid,
+    pub(super) epoch: i64,
+    pub(super) manifest: &'a Manifest,
+}
+
+/// Why work ended before the engine settled it.
+pub(super) enum Stopped {
+    /// The claim is lost: somebody else goes on.
+    ClaimLost,
+    Store(Error),
+}
+
+impl From<crate::store::Error> for Stopped {
+    fn from(error: crate::store::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Gateway {
+    /// Runs a machine until it settles.
+    pub(super) async fn run(&self, subject: &Subject<'_>, mut machine: impl Machine) -> Result<Settled, Stopped> {
+        loop {
+            let answer = match (machine.effect(), &subject.claim) {
+                (Effect::Settle(settled), _) => return Ok(settled.clone()),
+                // Right before each write, and as long as it may still be on its way.
+                (effect, Some(claim)) if effect.writes_to_the_cluster() => {
+                    if !self.leases.holds(claim.session) {
+                        return Err(Stopped::ClaimLost);
+                    }
+                    tokio::select! {
+                        biased;
+                        answer = self.perform(subject, effect) => answer?,
+                        () = self.leases.lost(claim.session) => return Err(Stopped::ClaimLost),
+                    }
+                }
+                (effect, _) => self.perform(subject, effect).await?,
+            };
+            machine.answer(answer);
+        }
+    }
+
+    async fn perform(&self, subject: &Subject<'_>, effect: &Effect) -> Result<Answer, Stopped> {
+        let Subject { id, attempt, namespace, pod, claim } = subject;
+        let (cluster, store) = (&self.cluster, &self.store);
+        let epoch = claim.as_ref().map(|claim| claim.epoch);
+        let called = match (effect, claim) {
+            (Effect::Read, _) => return Ok(Answer::Row(store.find(id).await?.map(Row::from))),
+            (Effect::Advance(progress, placement), _) => {
+                let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
+                if moved {
+                    tracing::info!(submission = %id, "→ {progress}");
+                }
+                return Ok(Answer::Moved(moved));
+            }
+            (Effect::NoteWaiting { reason, message }, _) => {
+                store.note_waiting(id, *attempt, reason, message).await?;
+                return Ok(Answer::Done);
+            }
+            (Effect::RecordPod(uid), Some(claim)) => {
+                return Ok(Answer::Moved(store.record_pod(id, *attempt, claim.epoch, uid).await?));
+            }
+            (Effect::LookUp, _) => cluster.find_driver(namespace, pod, id, *attempt).await.map(Answer::Found),
+            (Effect::CreatePod, Some(claim)) => {
+                cluster.create_pod(namespace, &claim.manifest.pod).await.map(Answer::Created)
+            }
+            (Effect::CreateBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
+                Some(object) => cluster.create_before_pod(namespace, object, id).await.map(|()| Answer::Done),
+                None => Ok(Answer::Done),
+            },
+            (Effect::HandOver(n, uid), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
+                Some(object) => cluster.give_to_pod(namespace, object, pod, uid).await.map(|()| Answer::Done),
+                None => Ok(Answer::Done),
+            },
+            (Effect::DeleteBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
+                Some(object) => cluster.delete_before_pod(namespace, object, id).await.map(|()| Answer::Done),
+                None => Ok(Answer::Done),
+            },
+            (Effect::CreateBeside(n, uid), Some(Claim { manifest, .. })) => match manifest.beside.get(*n) {
+                Some(object) => cluster.create_owned(namespace, object, pod, uid).await.map(|()| Answer::Done),
+                None => Ok(Answer::Done),
+            },
+            (Effect::Delete(uid), _) => {
+                tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
+                cluster.delete_pod(namespace, pod, uid).await.map(|()| Answer::Done)
+            }
+            (Effect::LetGo(uid), _) => cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done),
+            // Only work under a claim makes objects.
+            (
+                Effect::RecordPod(_)
+                | Effect::CreateBefore(_)
+                | Effect::CreatePod
+                | Effect::HandOver(..)
+                | Effect::CreateBeside(..)
+                | Effect::DeleteBefore(_),
+                None,
+            ) => return Err(Stopped::ClaimLost),
+            (Effect::Settle(_), _) => return Ok(Answer::Done),
+        };
+        if called.as_ref().is_err_and(cluster::Error::is_outage) {
+            self.gate.unanswered();
+        } else if self.gate.answered() {
+            tracing::info!("the cluster answers again");
+            self.wake.notify_one();
+        }
+        Ok(called.unwrap_or_else(answer))
+    }
+}
+
+/// Sorts a failed call: a `404` on a create means that the namespace isn't there.
+fn answer(error: cluster::Error) -> Answer {
+    let message = chain(&error);
+    match error {
+        cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => Answer::Unknown(message),
+        cluster::Error::AlreadyExists { .. } => Answer::Taken(message),
+        cluster::Error::NotFound { .. } => Answer::Refused { reason: "NotFound".to_owned(), message },
+        cluster::Error::Refused { reason, .. } => Answer::Refused { reason, message },
+    }
+}

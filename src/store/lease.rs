@@ -1,0 +1,81 @@
+//! Leases: who holds something, by the clock of the database, which is the only one that replicas share.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{Error, Store, error::within};
+
+/// The lease that stands behind all claims of a replica's session.
+pub fn replica(session: Uuid) -> String {
+    format!("replica/{session}")
+}
+
+impl Store {
+    /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it.
+    pub async fn acquire_lease(&self, name: &str, holder: Uuid, ttl: Duration) -> Result<bool, Error> {
+        let statement = sqlx::query(
+            "INSERT INTO leases AS l (name, holder, expires_at)
+             VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+             ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
+                 epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END
+             WHERE l.holder = excluded.holder OR l.expires_at <= clock_timestamp()",
+        )
+        .bind(name)
+        .bind(holder)
+        .bind(ttl.as_secs_f64())
+        .execute(&self.leases);
+        Ok(within("taking a lease", statement).await?.rows_affected() == 1)
+    }
+
+    /// Extends all leases of a holder that have not run out; answers their names.
+    pub async fn renew_leases(&self, holder: Uuid, ttl: Duration) -> Result<Vec<String>, Error> {
+        let statement = sqlx::query_scalar(
+            "UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => $2)
+             WHERE holder = $1 AND expires_at > clock_timestamp() RETURNING name",
+        )
+        .bind(holder)
+        .bind(ttl.as_secs_f64())
+        .fetch_all(&self.leases);
+        within("renewing leases", statement).await
+    }
+
+    /// Ends all leases of a holder, and forgets the sessions of replicas that ended long ago.
+    pub async fn end_leases(&self, holder: Uuid) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "WITH ended AS (UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1)
+             DELETE FROM leases WHERE name LIKE 'replica/%' AND expires_at < clock_timestamp() - interval '1 day'",
+        )
+        .bind(holder)
+        .execute(&self.leases);
+        within("giving leases back", statement).await?;
+        Ok(())
+    }
+
+    /// Up to where the watch of a namespace was taken in.
+    pub async fn watch_position(&self, scope: &str) -> Result<Option<String>, Error> {
+        let statement = sqlx::query_scalar("SELECT resource_version FROM watch_positions WHERE scope = $1")
+            .bind(scope)
+            .fetch_optional(&self.patient);
+        within("reading where the watch was", statement).await
+    }
+
+    /// Keeps up to where the watch of a namespace was taken in.
+    pub async fn keep_watch_position(&self, scope: &str, resource_version: &str) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "INSERT INTO watch_positions (scope, resource_version, at) VALUES ($1, $2, clock_timestamp())
+             ON CONFLICT (scope) DO UPDATE SET resource_version = excluded.resource_version, at = excluded.at",
+        )
+        .bind(scope)
+        .bind(resource_version)
+        .execute(&self.patient);
+        within("keeping where the watch is", statement).await?;
+        Ok(())
+    }
+
+    /// The id of this installation, the same for all replicas on one database.
+    pub async fn installation(&self) -> Result<Uuid, Error> {
+        let statement = sqlx::query_scalar("SELECT id FROM installation").fetch_one(&self.patient);
+        within("reading the installation's id", statement).await
+    }
+}

@@ -1,0 +1,41 @@
+//! What the gateway's own client makes of connections to a real kube-apiserver, which offers HTTP/2.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use sparkgate::cluster::{Seen, WatchPace};
+
+use crate::fault_proxy::{Fault, Way};
+use crate::world::World;
+
+#[tokio::test]
+async fn many_calls_share_one_connection() {
+    let world = World::kube_apiserver("many-calls").await;
+    world.driver(1).await;
+    let cluster = world.cluster().await;
+    let id = "driver-1".parse().unwrap();
+    let calls = (0..50).map(|_| cluster.find_driver(&world.namespace, "driver-1", &id, 1));
+    for found in join_all(calls).await {
+        found.unwrap();
+    }
+    assert_eq!(world.proxy.connections(), 1, "HTTP/1.1 would need one for each call in flight");
+    let mut watch = world.watch_on(cluster, None);
+    watch.listed().await;
+    assert_eq!(world.proxy.connections(), 2, "watches have one of their own");
+}
+
+/// A dead connection is noticed by its silence alone, long before the watch would have ended.
+#[tokio::test]
+async fn a_ping_without_an_answer_ends_the_connection() {
+    let world = World::kube_apiserver("ping").await;
+    let cluster = world.cluster().await.with_pace(WatchPace { renewal: 3600, ..WatchPace::default() });
+    let mut watch = world.watch_on(cluster, None);
+    watch.listed().await;
+    world.proxy.set(Fault::Silent(Way::ToClient));
+    world.driver(1).await;
+    let broken = |seen| matches!(seen, Seen::Broken { .. }).then_some(());
+    // Without pings the connection would be given up after a minute of silence.
+    watch.within(Duration::from_secs(45), broken).await.expect("nobody noticed");
+    world.proxy.set(Fault::None);
+    assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-1");
+}

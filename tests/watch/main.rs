@@ -1,0 +1,37 @@
+//! The watch of pods on a real kube-apiserver and on the sandbox's, through a proxy that breaks its connections.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod connection;
+#[path = "../support/fault_proxy.rs"]
+mod fault_proxy;
+mod faults;
+#[path = "../support/kube.rs"]
+mod kube_apiserver;
+mod list;
+mod odd;
+mod proxy;
+mod resume;
+mod watching;
+mod world;
+
+/// Each story becomes a test with each server.
+macro_rules! stories {
+    ($($module:ident: $($name:ident),+;)+) => {
+        mod with_sandbox {
+            $($(#[tokio::test] async fn $name() {
+                crate::$module::$name(&crate::world::World::sandbox(stringify!($name)).await).await;
+            })+)+
+        }
+        mod with_kube_apiserver {
+            $($(#[tokio::test] async fn $name() {
+                crate::$module::$name(&crate::world::World::kube_apiserver(stringify!($name)).await).await;
+            })+)+
+        }
+    };
+}
+
+stories! {
+    list: begins_with_all_pages, tells_drivers_from_executors, lists_anew;
+    resume: what_went_while_nobody_watched_comes_first, a_compacted_past_is_left_behind, any_version_comes_to_a_list;
+    faults: cut_connections_lose_nothing, silence_is_noticed, an_api_server_that_is_away_comes_back;
+}

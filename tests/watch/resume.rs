@@ -1,0 +1,68 @@
+//! Going on from a resource version that was kept.
+
+use sparkgate::cluster::Seen;
+
+use crate::watching::{exit_code, names};
+use crate::world::World;
+
+/// A driver that runs, and the version of a watch that has seen it and was ended then.
+async fn look_away(world: &World) -> String {
+    world.driver(1).await;
+    world.driver(2).await;
+    let mut watch = world.watch(None).await;
+    assert_eq!(watch.listed().await.1, names(["driver-1", "driver-2"]));
+    watch.version.unwrap()
+}
+
+pub(crate) async fn what_went_while_nobody_watched_comes_first(world: &World) {
+    let version = look_away(world).await;
+    world.end("driver-1", 3).await;
+    world.remove("driver-1").await;
+
+    let mut watch = world.watch(Some(&version)).await;
+    let (told, listed) = watch.listed().await;
+    assert_eq!(listed, names(["driver-2"]));
+    let ends: Vec<_> = told
+        .iter()
+        .filter_map(|seen| match seen {
+            Seen::Driver(driver) if driver.gone => Some((driver.submission.as_str(), exit_code(&driver.container))),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [("driver-1", Some(3))], "{told:?}");
+
+    // And from there once more: nothing is told twice, and the watch goes on.
+    let version = watch.version.unwrap();
+    let mut watch = world.watch(Some(&version)).await;
+    let (told, _) = watch.listed().await;
+    assert!(matches!(&told[..], [Seen::Driver(driver)] if driver.submission.as_str() == "driver-2"), "{told:?}");
+    world.remove("driver-2").await;
+    watch.driver(|seen| seen.gone).await;
+}
+
+pub(crate) async fn a_compacted_past_is_left_behind(world: &World) {
+    let version = look_away(world).await;
+    world.remove("driver-1").await;
+    // A compaction reaches back to before the change that follows it.
+    world.driver(3).await;
+    world.compact().await;
+
+    let mut watch = world.watch(Some(&version)).await;
+    let (told, listed) = watch.listed().await;
+    assert_eq!(listed, names(["driver-2", "driver-3"]));
+    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "that is no outage: {told:?}");
+    world.remove("driver-2").await;
+    watch.driver(|seen| seen.gone).await;
+}
+
+/// Nonsense, too old, of the future: the watch isn't deaf afterwards either.
+pub(crate) async fn any_version_comes_to_a_list(world: &World) {
+    world.driver(1).await;
+    let versions = ["", "nonsense", "1", "-1", "0", "18446744073709551615", "99999999999999999999999999"];
+    for (code, version) in (1..).zip(versions) {
+        let mut watch = world.watch(Some(version)).await;
+        assert_eq!(watch.listed().await.1, names(["driver-1"]), "{version}");
+        world.end("driver-1", code).await;
+        watch.driver(|seen| exit_code(&seen.container) == Some(code)).await;
+    }
+}

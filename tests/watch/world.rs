@@ -1,0 +1,162 @@
+//! One API server behind the proxy, a namespace in it, and short words for what happens to pods there.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use sparkgate::cluster::{Cluster, ClusterSettings, WatchPace};
+use sparkgate::sandbox::apiserver::Apiserver;
+
+use crate::fault_proxy::FaultProxy;
+use crate::kube_apiserver::KubeApiserver;
+use crate::watching::Watching;
+
+pub(crate) struct World {
+    /// Beside the proxy.
+    client: Client,
+    pub(crate) namespace: String,
+    pub(crate) proxy: FaultProxy,
+    server: Server,
+    kubeconfig: tempfile::NamedTempFile,
+}
+
+enum Server {
+    Sandbox(Apiserver),
+    Real(&'static KubeApiserver),
+}
+
+impl World {
+    pub(crate) async fn sandbox(name: &str) -> Self {
+        let server = Apiserver::default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(axum::serve(listener, server.router()).into_future());
+        let kubeconfig = json!({"clusters": [{"name": "sandbox", "cluster": {"server": format!("http://{address}")}}],
+            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": ""}}],
+            "current-context": "sandbox"});
+        Self::new(name, Server::Sandbox(server), &kubeconfig.to_string(), address).await
+    }
+
+    pub(crate) async fn kube_apiserver(name: &str) -> Self {
+        let server = KubeApiserver::start().await;
+        let kubeconfig = std::fs::read_to_string(server.file("kubeconfig")).unwrap();
+        let address = kubeconfig.split_once("https://").and_then(|(_, rest)| rest.split_once('\'')).unwrap().0;
+        let address = address.parse().unwrap();
+        Self::new(name, Server::Real(server), &kubeconfig, address).await
+    }
+
+    async fn new(name: &str, server: Server, kubeconfig: &str, address: SocketAddr) -> Self {
+        let proxy = FaultProxy::start(address).await;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), kubeconfig).unwrap();
+        let client = client(&file).await;
+        std::fs::write(file.path(), kubeconfig.replace(&address.to_string(), &proxy.address().to_string())).unwrap();
+        let namespace = name.replace('_', "-");
+        let object: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        Self { client, namespace, proxy, server, kubeconfig: file }
+    }
+
+    /// The cluster as the gateway connects to it, through the proxy.
+    pub(crate) async fn cluster(&self) -> Cluster {
+        let settings = ClusterSettings {
+            kubeconfig: Some(self.kubeconfig.path().to_owned()),
+            namespaces: vec![self.namespace.clone()],
+            ..ClusterSettings::default()
+        };
+        Cluster::connect(&settings).await.unwrap()
+    }
+
+    /// The same over HTTP/1.1.
+    pub(crate) async fn cluster_http1(&self) -> Cluster {
+        Cluster::new(client(&self.kubeconfig).await, std::slice::from_ref(&self.namespace))
+    }
+
+    /// A watch at the pace of tests.
+    pub(crate) async fn watch(&self, resume: Option<&str>) -> Watching {
+        self.watch_on(self.cluster().await.with_pace(brisk()), resume)
+    }
+
+    pub(crate) fn watch_on(&self, cluster: Cluster, resume: Option<&str>) -> Watching {
+        Watching::new(cluster.watch(Some(self.namespace.clone()), resume.map(str::to_owned)))
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn create(&self, name: &str, labels: Value) -> String {
+        let pod = json!({"metadata": {"name": name, "labels": labels},
+            "spec": {"nodeName": "somewhere", "containers": [{"name": "spark", "image": "spark"}]}});
+        let made = self.pods().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        made.metadata.uid.unwrap()
+    }
+
+    /// A driver pod `driver-{number}`; answers its uid.
+    pub(crate) async fn driver(&self, number: u32) -> String {
+        let labels = json!({"spark-role": "driver", "sparkgate.dev/submission-id": submission(number),
+            "sparkgate.dev/attempt": "1"});
+        self.create(&submission(number), labels).await
+    }
+
+    /// An executor pod `exec-{number}-{id}`.
+    pub(crate) async fn executor(&self, number: u32, id: &str) {
+        let labels = json!({"spark-role": "executor", "spark-exec-id": id, "sparkgate.dev/attempt": "1",
+            "sparkgate.dev/submission-id": submission(number)});
+        self.create(&format!("exec-{number}-{}", id.to_lowercase()), labels).await;
+    }
+
+    /// Says as a kubelet that the container has ended.
+    pub(crate) async fn end(&self, pod: &str, code: i32) {
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let status = json!({"status": {"phase": phase, "containerStatuses": [{"name": "spark", "image": "spark",
+            "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": code}}}]}});
+        self.pods().patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
+    /// Takes the pod away at once.
+    pub(crate) async fn remove(&self, pod: &str) {
+        self.pods().delete(pod, &DeleteParams::default().grace_period(0)).await.unwrap();
+    }
+
+    /// Lets the server forget what happened until now.
+    pub(crate) async fn compact(&self) {
+        match &self.server {
+            Server::Sandbox(server) => server.compact(),
+            Server::Real(server) => {
+                let version = self.pods().list(&ListParams::default()).await.unwrap().metadata.resource_version;
+                let etcd = kube::Config::new(server.etcd());
+                let body = json!({ "revision": version, "physical": true }).to_string();
+                let request = Request::post("/v3/kv/compaction").body(Body::from(body.into_bytes())).unwrap();
+                assert_eq!(Client::try_from(etcd).unwrap().send(request).await.unwrap().status(), 200);
+            }
+        }
+    }
+}
+
+pub(crate) fn submission(number: u32) -> String {
+    format!("driver-{number}")
+}
+
+/// Short times, so that nothing has to be waited for long.
+pub(crate) fn brisk() -> WatchPace {
+    WatchPace {
+        renewal: 2,
+        grace: Duration::from_millis(500),
+        settling: Duration::from_millis(500),
+        longest_pause: Duration::from_millis(500),
+        ..WatchPace::default()
+    }
+}
+
+async fn client(kubeconfig: &tempfile::NamedTempFile) -> Client {
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig.path()).unwrap();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
