@@ -24,6 +24,8 @@ pub(crate) struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) owner: Option<u64>,
+    /// A writer whose claim was lost made it.
+    pub(crate) late: bool,
 }
 
 /// What is under the names of one submission.
@@ -137,7 +139,7 @@ impl Cluster {
 
     /// Creates what a pod needs to be scheduled; one that is there is ours.
     pub(crate) fn create_before(&mut self, name: usize, place: usize) {
-        self.names[name].before[place].get_or_insert(Object { owner: None });
+        self.names[name].before[place].get_or_insert(Object { owner: None, late: false });
     }
 
     /// `false` if there is none.
@@ -148,8 +150,15 @@ impl Cluster {
         true
     }
 
-    pub(crate) fn create_beside(&mut self, name: usize, place: usize, uid: u64, now: Time) -> Result<(), Taken> {
-        let object = self.names[name].beside[place].get_or_insert(Object { owner: Some(uid) });
+    pub(crate) fn create_beside(
+        &mut self,
+        name: usize,
+        place: usize,
+        uid: u64,
+        late: bool,
+        now: Time,
+    ) -> Result<(), Taken> {
+        let object = self.names[name].beside[place].get_or_insert(Object { owner: Some(uid), late });
         if object.owner != Some(uid) {
             return Err(Taken);
         }

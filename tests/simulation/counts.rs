@@ -62,6 +62,7 @@ counted! {
     NodeVanished "nodes vanished"
     Stray "strays made by a writer whose claim was lost"
     Reaped "strays reaped"
+    StrayStarted "strays started by a second such writer"
     Finished "outcomes: FINISHED"
     Failed "outcomes: FAILED"
     Killed "outcomes: KILLED"

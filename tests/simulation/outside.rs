@@ -1,10 +1,6 @@
 //! Everybody else: users who kill, operators who delete, other people's pods, and trouble with machines and networks.
 
-use crate::{
-    cluster::Whose,
-    counts::Count,
-    world::World,
-};
+use crate::{cluster::Whose, counts::Count, world::World};
 
 /// Long enough for a lease to run out, twice.
 const LONG: u64 = 7_000;

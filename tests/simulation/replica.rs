@@ -60,8 +60,10 @@ impl World {
             return;
         }
         let due = replica.session == 0 || self.now >= replica.renew_at;
+        let told = replica.told.iter().any(|(_, waiting, ..)| *waiting == Waiting::Lease);
         match self.rng.below(8) {
             // Nothing that it does keeps it from renewing its lease in time, mostly.
+            0..6 if told => self.hear(at),
             0..6 if due => self.session_steps(at),
             0 => self.session_steps(at),
             1 => self.claim_steps(at),

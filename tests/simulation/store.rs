@@ -105,7 +105,8 @@ impl Store {
                 && row.claimed_by.is_none_or(|holder| !self.is_alive(holder))
                 && row.not_before.is_none_or(|at| at <= self.now)
         };
-        let numbers: Vec<usize> = (0..self.rows.len()).filter(|at| self.row(*at).is_some_and(due)).take(limit).collect();
+        let numbers: Vec<usize> =
+            (0..self.rows.len()).filter(|at| self.row(*at).is_some_and(due)).take(limit).collect();
         let mut claimed = Vec::new();
         for submission in numbers {
             let Some(row) = self.row_mut(submission) else { continue };

@@ -35,6 +35,9 @@ pub(crate) struct Truth {
     pub(crate) refused: bool,
     /// A foreign pod stood under the name.
     pub(crate) foreign: bool,
+    /// An object that was made before the pod may be left: a late writer made it, or the pod came to its end, by others,
+    /// before it was handed over. It starts nothing; clean-up removes it with the row's pod.
+    pub(crate) may_leave_an_object: bool,
     pub(crate) outcome: Option<Outcome>,
     /// The events that were checked.
     pub(crate) events: usize,
@@ -157,9 +160,15 @@ impl Truths {
     }
 
     /// A pod was created, by a writer whose claim held or not.
-    pub(crate) fn create(&mut self, submission: usize, uid: u64, claim_holds: bool) -> Result<(), String> {
-        // An earlier one that somebody else deleted before it was recorded never started.
-        let excused = |pod: &PodTruth| pod.stray || (pod.deleted_outside && !pod.recorded);
+    pub(crate) fn create(
+        &mut self,
+        submission: usize,
+        uid: u64,
+        claim_holds: bool,
+        finalizer: bool,
+    ) -> Result<(), String> {
+        // An earlier one that nothing held may have gone before it was recorded: it never started.
+        let excused = |pod: &PodTruth| pod.stray || (!pod.recorded && (!finalizer || pod.stripped));
         let earlier = self.pods.iter().filter(|pod| pod.submission == Some(submission) && !excused(pod)).count();
         *self.pod(uid) = PodTruth { submission: Some(submission), stray: !claim_holds, ..PodTruth::default() };
         self.submissions[submission].creates += 1;

@@ -67,7 +67,16 @@ impl World {
         let slow = self.rng.chance(self.plan.slow);
         let held_until = if slow { self.now + self.rng.below(6_000) } else { 0 };
         let session = self.replicas[replica].session;
-        let request = Request { id: self.last_request, replica, session, waiting, sent_at: self.now, held_until, abandoned: false, ask };
+        let request = Request {
+            id: self.last_request,
+            replica,
+            session,
+            waiting,
+            sent_at: self.now,
+            held_until,
+            abandoned: false,
+            ask,
+        };
         self.say(|_| format!("replica {replica} asks: {} {:?}", request.id, request.ask));
         self.wire.push(request);
         self.last_request
@@ -178,6 +187,9 @@ impl World {
                 Answer::Moved(self.store.record_pod(submission, attempt, claim, uid))
             }
             Effect::Advance(progress, placement) => {
+                let unowned =
+                    self.cluster.names[submission].before.iter().flatten().any(|object| object.owner.is_none());
+                self.truths.submissions[submission].may_leave_an_object |= claim.is_none() && unowned;
                 Answer::Moved(self.store.advance(submission, attempt, claim, progress, placement))
             }
             Effect::NoteWaiting { .. } | Effect::Settle(_) => return Answer::Done,
@@ -201,6 +213,8 @@ impl World {
         match effect {
             Effect::CreateBefore(_) if refused == Refused::Before => self.refuse(),
             Effect::CreateBefore(place) => {
+                let late = !self.claim_holds(submission, claim);
+                self.truths.submissions[submission].may_leave_an_object |= late;
                 self.cluster.create_before(submission, *place);
                 Answer::Done
             }
@@ -215,7 +229,8 @@ impl World {
             }
             Effect::CreateBeside(..) if refused == Refused::Beside => self.refuse(),
             Effect::CreateBeside(place, uid) => {
-                match self.cluster.create_beside(submission, *place, uid_number(uid), now) {
+                let late = !self.claim_holds(submission, claim);
+                match self.cluster.create_beside(submission, *place, uid_number(uid), late, now) {
                     Ok(()) => Answer::Done,
                     Err(_) => Answer::Refused { reason: "AlreadyExists".to_owned(), message: String::new() },
                 }
@@ -250,14 +265,18 @@ impl World {
         let Ok(uid) = self.cluster.create_pod(submission, ours, self.plan.finalizer, self.now) else {
             return Answer::Taken(String::new());
         };
-        let row = self.store.row(submission);
-        let holds = row.is_some_and(|row| Some(row.claim_epoch) == claim && row.claimed_by.is_some());
+        let holds = self.claim_holds(submission, claim);
         if !holds {
             self.counts.add(Count::Stray);
         }
-        if let Err(wrong) = self.truths.create(submission, uid, holds) {
+        if let Err(wrong) = self.truths.create(submission, uid, holds, self.plan.finalizer) {
             self.fail(wrong);
         }
         Answer::Created(uid_text(uid))
+    }
+
+    fn claim_holds(&self, submission: usize, claim: Option<i64>) -> bool {
+        let row = self.store.row(submission);
+        row.is_some_and(|row| Some(row.claim_epoch) == claim && row.claimed_by.is_some() && !row.state.is_terminal())
     }
 }

@@ -75,13 +75,9 @@ impl Pod {
             Body::Absent => Container::Absent,
             Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
             Body::Running => Container::Running { started_at: None },
-            Body::Exited(exit_code) => Container::Terminated {
-                exit_code,
-                reason: None,
-                message: None,
-                started_at: None,
-                finished_at: None,
-            },
+            Body::Exited(exit_code) => {
+                Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
+            }
         };
         Some(Observation {
             submission: id.clone(),

@@ -37,7 +37,8 @@ impl World {
         if replica.lease_request.is_some() && now < replica.renew_at + PATIENCE || now < replica.renew_at {
             return;
         }
-        let ask = if replica.trusted_until == 0 { Ask::Acquire(LeaseName::Replica(replica.session)) } else { Ask::Renew };
+        let ask =
+            if replica.trusted_until == 0 { Ask::Acquire(LeaseName::Replica(replica.session)) } else { Ask::Renew };
         replica.renew_at = now + RENEW_EVERY;
         let request = self.send(at, Waiting::Lease, ask);
         self.replicas[at].lease_request = Some(request);

@@ -74,7 +74,8 @@ impl World {
 
     pub(super) fn hear_of_claim(&mut self, at: usize, told: Told) {
         self.replicas[at].claim_request = None;
-        let Told::Claimed(all) = told else { return };
+        // Rows may be claimed by this session that nobody works on.
+        let Told::Claimed(all) = told else { return self.step_down(at) };
         for claimed in all {
             self.begin_claimed(at, claimed);
         }
