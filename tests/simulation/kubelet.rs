@@ -6,6 +6,7 @@ use crate::{
     cluster::{Body, Local, Pod, Whose},
     counts::Count,
     store::Time,
+    truth::ConfigMapOf,
     world::World,
 };
 
@@ -70,11 +71,17 @@ impl World {
         self.say(|_| format!("pod {}: the driver starts", pod.uid));
         self.counts.add(Count::Started);
         self.set_local(name, Local::Running);
-        if config_map.late && config_map.owner != Some(pod.uid) {
-            // Two late writers, one after the other within the second that garbage collection takes: the one gap.
-            self.counts.add(Count::StrayStarted);
-        } else if let Err(wrong) = self.truths.start(name, pod.uid) {
-            self.fail(wrong);
+        let on_whose = if config_map.owner == Some(pod.uid) {
+            ConfigMapOf::Itself
+        } else if config_map.late {
+            ConfigMapOf::GoneByALateWriter
+        } else {
+            ConfigMapOf::Gone
+        };
+        match self.truths.start(name, pod.uid, self.plan.finalizer, on_whose) {
+            Ok(true) => {}
+            Ok(false) => self.counts.add(Count::StrayStarted),
+            Err(wrong) => self.fail(wrong),
         }
     }
 

@@ -38,6 +38,7 @@ fn play(first: u64) -> Counts {
 #[test]
 fn every_history_ends_in_the_truth() {
     let counts = play(1);
+    println!("{}", counts.table());
     // Two late writers within a second: too rare to be asked for.
     let rare = Count::ALL.iter().find(|(what, _)| *what == Count::StrayStarted).map(|(_, words)| *words);
     let missing: Vec<_> = counts.missing().into_iter().filter(|words| Some(*words) != rare).collect();

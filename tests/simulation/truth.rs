@@ -25,6 +25,16 @@ pub(crate) struct PodTruth {
     pub(crate) recorded: bool,
 }
 
+/// Whose `ConfigMap` a driver starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConfigMapOf {
+    Itself,
+    /// That of a pod which went a moment ago; garbage collection hasn't come yet.
+    Gone,
+    /// The same, and it was made by a writer whose claim was lost or whose submission had ended.
+    GoneByALateWriter,
+}
+
 /// The life of one submission.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Truth {
@@ -144,19 +154,29 @@ impl Truths {
         }
     }
 
-    /// A driver's container starts.
-    pub(crate) fn start(&mut self, submission: usize, uid: u64) -> Result<(), String> {
+    /// A driver's container starts. A pod that isn't the recorded one can do so within the moment in which a `ConfigMap`
+    /// of that name outlives its owner, if a late writer made the pod: it is reaped like one that doesn't start. With the
+    /// finalizer it takes a second late writer, for the `ConfigMap`. Answers whether it was the recorded one.
+    pub(crate) fn start(
+        &mut self,
+        submission: usize,
+        uid: u64,
+        finalizer: bool,
+        config_map: ConfigMapOf,
+    ) -> Result<bool, String> {
         let pod = self.pod(uid);
         pod.started = true;
-        if !pod.recorded {
+        let (recorded, late) = (pod.recorded, pod.stray && config_map == ConfigMapOf::GoneByALateWriter);
+        let held = finalizer && !self.pods.iter().any(|pod| pod.submission == Some(submission) && pod.stripped);
+        if !recorded && !late && (held || config_map == ConfigMapOf::Itself) {
             return Err(format!("the driver in pod {uid} of row {submission} started, and the pod isn't recorded"));
         }
         let truth = &mut self.submissions[submission];
         truth.starts += 1;
-        if truth.starts > 1 {
+        if truth.starts > 1 && !late {
             return Err(format!("row {submission}: a second driver started, in pod {uid}"));
         }
-        Ok(())
+        Ok(recorded)
     }
 
     /// A pod was created, by a writer whose claim held or not.
