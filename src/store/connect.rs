@@ -18,7 +18,7 @@ pub struct DatabaseSettings {
 }
 
 /// A client would rather be told soon, and a lease that is renewed late is lost.
-const IMPATIENT: Duration = Duration::from_millis(800);
+const IMPATIENT: Duration = Duration::from_millis(950);
 
 /// The database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,8 @@ impl Store {
         let pool = |connections, patience| {
             PgPoolOptions::new()
                 .max_connections(connections)
+                // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
+                .min_connections(1)
                 .acquire_timeout(patience)
                 .max_lifetime(Duration::from_secs(300))
                 .connect_lazy_with(options.clone())
