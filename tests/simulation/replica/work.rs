@@ -6,6 +6,7 @@ use sparkgate::submission::{
 };
 
 use crate::{
+    cluster::uid_number,
     plan::Refused,
     store::{Claimed, Time},
     wire::{Ask, Told, Waiting},
@@ -56,6 +57,7 @@ pub(super) struct Task {
     /// How the claim is given back, until that is answered.
     giving_back: Option<Ask>,
     again_at: Time,
+    begun_at: Time,
     /// The shown thing that it takes in.
     pub(super) item: Option<u64>,
 }
@@ -113,6 +115,7 @@ impl World {
             request,
             giving_back,
             again_at: 0,
+            begun_at: self.now,
             item,
         });
     }
@@ -144,7 +147,12 @@ impl World {
                 Ask::Effect { submission: task.submission, attempt: task.attempt, claim, effect }
             }
         };
-        let id = task.id;
+        let (id, begun_at) = (task.id, task.begun_at);
+        if let (None, Ask::Effect { effect: Effect::Delete(uid), .. }) = (claim, &ask)
+            && self.truths.pod(uid_number(uid)).ended_at.is_some_and(|ended_at| ended_at < begun_at)
+        {
+            self.fail(format!("pod {uid} had ended, and is deleted with its log"));
+        }
         let request = self.send(at, Waiting::Task(id), ask);
         self.replicas[at].tasks[place].request = Some(request);
     }
