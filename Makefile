@@ -1,6 +1,6 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test parity simulate check deny openapi properties fmt
+.PHONY: help demo dev test simulate crash parity check deny openapi properties fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ dev: ## the gateway on 127.0.0.1:6066 with a private Postgres and the sandbox cl
 
 test: ## all tests, against real parts; ARGS go to cargo test: make test ARGS="--test layers"
 	@scripts/test $(ARGS)
+
+crash: ## kill everything again and again while 10,000 jobs run; ARGS="--jobs 1000 --kills 50 --seed 7"
+	@scripts/crash $(ARGS)
 
 parity: ## ask the real spark-submits again (tests/parity/recorded); ARGS="--case memory", "--generate 100", … compare only
 	@scripts/parity $(ARGS)

@@ -3,10 +3,13 @@
 mod accept;
 mod advance;
 mod claim;
+mod clean_up;
 mod connect;
 mod error;
+mod executors;
 mod kill;
 mod lease;
+mod migrate;
 mod query;
 mod row;
 
@@ -15,8 +18,10 @@ use sqlx::PgPool;
 
 pub use accept::{Drawn, NewSubmission};
 pub use claim::{Claimed, Task};
+pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
+pub use executors::LiveExecutor;
 pub use lease::replica;
 pub use query::{Live, Record};
 

@@ -7,7 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::Store;
+use super::{Store, error::is_outage, migrate::migrate};
 
 /// Where the database is and how many connections it may get.
 #[derive(Debug, Clone)]
@@ -31,9 +31,19 @@ pub enum ConnectError {
     Migrate { address: String, source: sqlx::migrate::MigrateError },
 }
 
+impl ConnectError {
+    /// Whether the same may work later: the server doesn't answer or is just starting, nothing is wrong with the settings.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => is_outage(source),
+            Self::Migrate { source: sqlx::migrate::MigrateError::Execute(source), .. } => is_outage(source),
+            Self::Migrate { .. } | Self::Url(_) => false,
+        }
+    }
+}
+
 impl Store {
-    /// Connects, applies the migrations that are missing (under Postgres' advisory lock, so replicas may start together)
-    /// and opens the pool.
+    /// Connects, applies the migrations that are missing (replicas may start together) and opens the pools.
     ///
     /// # Errors
     /// [`ConnectError`], with the server's reason: a pool alone would only say that it timed out.
@@ -47,8 +57,7 @@ impl Store {
             Ok(connected) => connected.map_err(unreachable)?,
             Err(_) => return Err(unreachable(sqlx::Error::PoolTimedOut)),
         };
-        // A newer release may have migrated already: it left what this one needs (migrations/README.md).
-        let migrated = sqlx::migrate!().set_ignore_missing(true).run(&mut first).await;
+        let migrated = migrate(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         first.close().await.map_err(unreachable)?;
         let pool = |connections, patience| {

@@ -1,0 +1,25 @@
+//! The parts of a crash run.
+//!
+//! Real: Postgres, etcd, kube-apiserver ([`servers`]) and the program under test ([`replica`]). Played: the scheduler
+//! and the kubelet ([`kubelet`]), the clients ([`clients`]) and the hand that kills ([`chaos`]). What was played is
+//! written down ([`truth`]), and at the end compared with what the program recorded ([`oracle`]).
+
+pub(crate) mod absence;
+pub(crate) mod audit;
+pub(crate) mod chaos;
+pub(crate) mod clients;
+pub(crate) mod dice;
+pub(crate) mod guard;
+pub(crate) mod http;
+pub(crate) mod kubelet;
+pub(crate) mod oracle;
+pub(crate) mod outage;
+pub(crate) mod plan;
+pub(crate) mod process;
+pub(crate) mod replica;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod servers;
+pub(crate) mod takeover;
+pub(crate) mod truth;
+pub(crate) mod world;

@@ -1,0 +1,73 @@
+//! What the API server's own log says of driver pods.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A driver pod that the API server made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Made {
+    pub(crate) submission: String,
+    pub(crate) attempt: i32,
+    pub(crate) uid: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    verb: String,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<Status>,
+    response_object: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct ObjectRef {
+    namespace: Option<String>,
+    subresource: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    code: Option<u16>,
+}
+
+/// The driver pods that were made in the namespace. One is missing if the API server was killed between making it and
+/// saying so.
+pub(crate) fn made(log: &Path, namespace: &str) -> BTreeSet<Made> {
+    let lines = BufReader::new(File::open(log).unwrap()).split(b'\n');
+    let of_namespace = format!("\"namespace\":\"{namespace}\"");
+    let mut made = BTreeSet::new();
+    for line in lines.map(Result::unwrap) {
+        let text = String::from_utf8_lossy(&line);
+        // A line that was cut off by a kill is no event.
+        let Ok(event) = serde_json::from_str::<Event>(&text) else { continue };
+        if !text.contains(&of_namespace) {
+            continue;
+        }
+        let of_pod = event.object_ref.is_some_and(|object| {
+            object.subresource.is_none() && object.namespace.is_some_and(|name| name == namespace)
+        });
+        let answered = event.response_status.and_then(|status| status.code);
+        if event.verb == "create" && of_pod && answered == Some(201) {
+            made.extend(event.response_object.as_ref().and_then(driver));
+        }
+    }
+    made
+}
+
+fn driver(pod: &Value) -> Option<Made> {
+    let (meta, label) = (&pod["metadata"], |key: &str| pod["metadata"]["labels"][key].as_str());
+    (label("spark-role")? == "driver").then_some(())?;
+    Some(Made {
+        submission: label("sparkgate.dev/submission-id")?.to_owned(),
+        attempt: label("sparkgate.dev/attempt")?.parse().ok()?,
+        uid: meta["uid"].as_str()?.to_owned(),
+    })
+}

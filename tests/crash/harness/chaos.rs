@@ -1,0 +1,151 @@
+//! The hand that kills: replicas, servers and connections, at times that the seed decides.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use super::{
+    dice::Dice,
+    replica::Replica,
+    servers::{Kubernetes, Postgres},
+    world::World,
+};
+use crate::fault_proxy::{Fault, Way};
+
+/// How much of each.
+#[derive(Debug, Clone)]
+pub(crate) struct Blows {
+    /// SIGKILLs of a replica, one every 0.2 to 1.5 s.
+    pub(crate) kills: usize,
+    /// SIGSTOPs of a replica for 4 to 8 s, which is longer than a lease.
+    pub(crate) pauses: usize,
+    pub(crate) postgres: usize,
+    pub(crate) apiserver: usize,
+    pub(crate) etcd: usize,
+    pub(crate) compactions: usize,
+    /// Connections cut, refused or half-open for a while.
+    pub(crate) network: usize,
+    /// The probability that a request is carried out and its reply lost.
+    pub(crate) lost_replies: f64,
+}
+
+impl Blows {
+    /// The mean pause between two kills.
+    const PACE: Duration = Duration::from_millis(850);
+
+    /// About how long they take.
+    pub(crate) fn time(&self) -> Duration {
+        Self::PACE * u32::try_from(self.kills).unwrap()
+    }
+}
+
+/// Deals out all of it; returns when it is over.
+pub(crate) async fn storm(world: &mut World, blows: &Blows) {
+    let seed = world.seed;
+    let replicas = &world.replicas;
+    for replica in replicas {
+        replica.database.lose_replies(blows.lost_replies);
+        replica.cluster.lose_replies(blows.lost_replies);
+    }
+    let servers = world.servers.both();
+    let dice = |purpose| Dice::new(seed, purpose);
+    tokio::join!(
+        kill_replicas(replicas, dice("kills"), blows.kills),
+        pause_replicas(replicas, dice("pauses"), blows),
+        strike_postgres(&mut servers.postgres, dice("postgres"), blows),
+        strike_kubernetes(&mut servers.kubernetes, dice("kubernetes"), blows),
+        strike_network(replicas, dice("network"), blows),
+    );
+}
+
+async fn kill_replicas(replicas: &[Arc<Replica>], mut dice: Dice, kills: usize) {
+    for _ in 0..kills {
+        sleep(dice.millis(200, 1500)).await;
+        let victim = loop {
+            let up: Vec<_> = replicas.iter().filter(|replica| replica.is_up()).collect();
+            if let Some(victim) = dice.pick(&up) {
+                break *victim;
+            }
+            sleep(Duration::from_millis(20)).await;
+        };
+        victim.kill();
+    }
+}
+
+/// Waits for the moment of the nth of so many blows.
+async fn moment(dice: &mut Dice, began: Instant, blows: &Blows, nth: usize, count: usize) {
+    let share = blows.time().as_millis() as u64 / (count as u64).max(1);
+    let at = Duration::from_millis(share * nth as u64 + dice.below(share * 3 / 4));
+    tokio::time::sleep_until(began + at).await;
+}
+
+async fn pause_replicas(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.pauses {
+        moment(&mut dice, began, blows, nth, blows.pauses).await;
+        let up: Vec<_> = replicas.iter().filter(|replica| replica.is_up()).collect();
+        if let Some(victim) = dice.pick(&up) {
+            victim.pause(dice.millis(4000, 8000)).await;
+        }
+    }
+}
+
+async fn strike_postgres(postgres: &mut Postgres, mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.postgres {
+        moment(&mut dice, began, blows, nth, blows.postgres).await;
+        postgres.kill();
+        sleep(dice.millis(0, 1500)).await;
+        postgres.ready().await;
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Blow {
+    Apiserver,
+    Etcd,
+    Compaction,
+}
+
+async fn strike_kubernetes(kubernetes: &mut Kubernetes, mut dice: Dice, blows: &Blows) {
+    let mut all = [
+        vec![Blow::Apiserver; blows.apiserver],
+        vec![Blow::Etcd; blows.etcd],
+        vec![Blow::Compaction; blows.compactions],
+    ]
+    .concat();
+    let (began, count) = (Instant::now(), all.len());
+    for nth in 0..count {
+        moment(&mut dice, began, blows, nth, count).await;
+        let blow = all.swap_remove(usize::try_from(dice.below(all.len() as u64)).unwrap());
+        match blow {
+            Blow::Apiserver => kubernetes.kill_apiserver(),
+            Blow::Etcd => kubernetes.kill_etcd(),
+            // Where the API server isn't well yet there is nothing to forget.
+            Blow::Compaction => drop(kubernetes.compact().await),
+        }
+        sleep(dice.millis(0, 1000)).await;
+        kubernetes.ready().await;
+    }
+}
+
+async fn strike_network(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.network {
+        moment(&mut dice, began, blows, nth, blows.network).await;
+        let replica = dice.pick(replicas).unwrap();
+        let proxy = if dice.one_in(2) { &replica.database } else { &replica.cluster };
+        match dice.below(4) {
+            0 => proxy.cut(),
+            1 => {
+                proxy.set(Fault::Refuse);
+                proxy.cut();
+            }
+            // Half-open for good are the connections that said something meanwhile.
+            2 => proxy.set(Fault::Silent(Way::Both)),
+            _ => proxy.set(Fault::Silent(Way::ToClient)),
+        }
+        sleep(dice.millis(300, 2500)).await;
+        proxy.set(Fault::None);
+    }
+}

@@ -1,0 +1,140 @@
+//! The clients: they submit, they kill, and they keep a book of what they were told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    dice::Dice,
+    http::{NoReply, Reply, post},
+    plan::Job,
+};
+
+const LIMIT: Duration = Duration::from_secs(8);
+/// A client that was sent away tries for so long.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What the clients know.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    /// Submissions whose id a client was told, and the jobs that they are.
+    pub(crate) accepted: BTreeMap<String, u32>,
+    /// Jobs whose request may have been carried out without a reply. They are not repeated.
+    pub(crate) in_doubt: BTreeSet<u32>,
+    /// How many of those a gateway itself said to be in doubt.
+    pub(crate) said_in_doubt: usize,
+    /// Submissions that somebody asked to kill, whether the request arrived or not.
+    pub(crate) kills: BTreeSet<String>,
+    /// How often a request was put off with 503, or nobody listened.
+    pub(crate) put_off: usize,
+    /// Replies that no client should get.
+    pub(crate) odd: Vec<String>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Clients {
+    pub(crate) seed: u64,
+    pub(crate) namespace: String,
+    pub(crate) gateways: Vec<SocketAddr>,
+    book: Arc<Mutex<Book>>,
+}
+
+impl Clients {
+    pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<SocketAddr>) -> Self {
+        Self { seed, namespace, gateways, book: Arc::default() }
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap()
+    }
+
+    /// Submits the jobs of these numbers, evenly over `time`, and kills those that are to be killed.
+    pub(crate) async fn submit_all(&self, numbers: std::ops::Range<u32>, time: Duration) {
+        let (began, count) = (Instant::now(), numbers.len());
+        let mut under_way = JoinSet::new();
+        for (nth, number) in numbers.enumerate() {
+            sleep_until(began + time.mul_f64(nth as f64 / count as f64)).await;
+            let client = self.clone();
+            under_way.spawn(async move { client.play(Job::planned(client.seed, number)).await });
+            while under_way.try_join_next().is_some() {}
+        }
+        while let Some(ended) = under_way.join_next().await {
+            ended.unwrap();
+        }
+    }
+
+    async fn play(&self, job: Job) {
+        let Some(id) = self.submit(job.number).await else { return };
+        if let Some(after) = job.kill_after {
+            sleep(after).await;
+            self.kill(&id, job.number).await;
+        }
+    }
+
+    /// Submits one job; answers the id if there was a reply with one.
+    pub(crate) async fn submit(&self, number: u32) -> Option<String> {
+        let properties = json!({"spark.kubernetes.namespace": self.namespace,
+            "spark.kubernetes.container.image": "spark", "spark.app.name": "crash"});
+        let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
+            "appResource": "local:///opt/app.jar", "mainClass": "org.example.Main",
+            "appArgs": [Job::argument(number)], "sparkProperties": properties, "environmentVariables": {}});
+        let reply = self.ask(number, "create", &body.to_string(), false).await;
+        match &reply {
+            None => {
+                self.book().in_doubt.insert(number);
+            }
+            Some(Reply { status: 200, body, .. }) => {
+                if let Some(id) = body["submissionId"].as_str() {
+                    self.book().accepted.insert(id.to_owned(), number);
+                    return Some(id.to_owned());
+                }
+            }
+            Some(_) => {}
+        }
+        if let Some(reply) = reply {
+            self.book().odd.push(format!("create of job {number}: {reply:?}"));
+            self.book().in_doubt.insert(number);
+        }
+        None
+    }
+
+    /// Asks for the end of a submission until somebody answers.
+    pub(crate) async fn kill(&self, id: &str, number: u32) {
+        self.book().kills.insert(id.to_owned());
+        match self.ask(number, &format!("kill/{id}"), "", true).await {
+            Some(Reply { status: 200, .. }) => {}
+            other => self.book().odd.push(format!("kill of {id}: {other:?}")),
+        }
+    }
+
+    /// Posts to one gateway or the other until there is a reply other than "try again". `None`: it is in doubt; what
+    /// may be `repeated` never is.
+    async fn ask(&self, number: u32, path: &str, body: &str, repeated: bool) -> Option<Reply> {
+        let mut dice = Dice::new(self.seed ^ u64::from(number), path);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let gateway = *dice.pick(&self.gateways).unwrap();
+            match post(gateway, &format!("/v1/submissions/{path}"), body, LIMIT).await {
+                Err(NoReply::InDoubt) if !repeated => return None,
+                Ok(Reply { status: 503, retry_after: false, .. }) if !repeated => {
+                    self.book().said_in_doubt += 1;
+                    return None;
+                }
+                Err(NoReply::NotSent | NoReply::InDoubt) | Ok(Reply { status: 503, .. }) => self.book().put_off += 1,
+                Ok(reply) => return Some(reply),
+            }
+            sleep(dice.millis(20, 300)).await;
+        }
+        self.book().odd.push(format!("{path} of job {number}: nobody took it within {PATIENCE:?}"));
+        None
+    }
+}

@@ -1,0 +1,57 @@
+//! Random numbers that a seed repeats. All that a run decides comes from here.
+
+use std::time::Duration;
+
+/// `SplitMix64` (Steele, Lea, Flood 2014).
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    /// The dice of one purpose: what one part of a run throws doesn't change what another does.
+    pub(crate) fn new(seed: u64, purpose: &str) -> Self {
+        let mut dice = Self(seed);
+        for byte in purpose.bytes() {
+            dice.0 = dice.next() ^ u64::from(byte);
+        }
+        dice
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// Between two numbers of milliseconds.
+    pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_millis(from + self.below(to - from + 1))
+    }
+
+    /// One of them; `None` if there are none.
+    pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        let at = usize::try_from(self.below(all.len() as u64)).unwrap();
+        all.get(at)
+    }
+
+    /// One of them, as often as its weight says.
+    pub(crate) fn weighed<T: Copy>(&mut self, all: &[(u64, T)]) -> T {
+        let mut at = self.below(all.iter().map(|(weight, _)| weight).sum());
+        for (weight, one) in all {
+            if at < *weight {
+                return *one;
+            }
+            at -= weight;
+        }
+        all[0].1
+    }
+}

@@ -1,0 +1,59 @@
+//! Sees to it that no process and no file outlives this one, even when it is killed.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Mutex, OnceLock},
+};
+
+/// A `guard` script beside this process, and the directory that everything of this process is in.
+pub(crate) struct Guard {
+    directory: PathBuf,
+    /// Its standard input is closed by the end of this process.
+    script: Mutex<Child>,
+}
+
+static GUARD: OnceLock<Guard> = OnceLock::new();
+
+/// The one guard of this process.
+pub(crate) fn guard() -> &'static Guard {
+    GUARD.get_or_init(Guard::start)
+}
+
+impl Guard {
+    fn start() -> Self {
+        let directory = tempfile::Builder::new().prefix("sparkgate-crash-").tempdir().unwrap().keep();
+        // Postgres runs as another user.
+        let passable = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+        std::fs::set_permissions(&directory, passable).unwrap();
+        let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/guard"))
+            .arg(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { directory, script: Mutex::new(script) }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn add(&self, pid: u32) {
+        self.tell(&format!("+{pid}"));
+    }
+
+    pub(crate) fn remove(&self, pid: u32) {
+        self.tell(&format!("-{pid}"));
+    }
+
+    /// Leaves the directory behind, with its logs.
+    pub(crate) fn keep(&self) {
+        self.tell("keep");
+    }
+
+    fn tell(&self, line: &str) {
+        writeln!(self.script.lock().unwrap().stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+}

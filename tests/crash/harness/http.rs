@@ -1,0 +1,55 @@
+//! A client of HTTP that knows what it doesn't know: whether a request without a reply was carried out.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) retry_after: bool,
+    pub(crate) body: serde_json::Value,
+}
+
+/// There is no reply.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// Nobody listened: nothing was done.
+    NotSent,
+    /// It was sent, and perhaps carried out.
+    InDoubt,
+}
+
+pub(crate) async fn post(address: SocketAddr, path: &str, body: &str, limit: Duration) -> Result<Reply, NoReply> {
+    let Ok(Ok(stream)) = timeout(Duration::from_secs(1), TcpStream::connect(address)).await else {
+        return Err(NoReply::NotSent);
+    };
+    match timeout(limit, exchange(stream, path, body)).await {
+        Ok(Ok(text)) => parse(&text).ok_or(NoReply::InDoubt),
+        Ok(Err(_)) | Err(_) => Err(NoReply::InDoubt),
+    }
+}
+
+async fn exchange(mut stream: TcpStream, path: &str, body: &str) -> std::io::Result<String> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: sparkgate\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// `None` for a reply that broke off.
+fn parse(text: &str) -> Option<Reply> {
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let retry_after = head.to_ascii_lowercase().contains("\r\nretry-after:");
+    Some(Reply { status, retry_after, body: serde_json::from_str(body).ok()? })
+}

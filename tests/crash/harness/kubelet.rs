@@ -1,0 +1,110 @@
+//! The scheduler and the kubelet of the cluster: it watches the driver pods and lives each of their lives as planned.
+
+mod api;
+mod life;
+
+use std::{
+    collections::{HashMap, HashSet},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Client,
+    runtime::watcher::{Config, Event, watcher},
+};
+use tokio::{sync::watch, task::JoinSet};
+
+use self::{
+    api::PodsApi,
+    life::{Life, Sight},
+};
+use super::{
+    plan::Job,
+    truth::{PodTruth, Truth},
+};
+
+pub(crate) struct Kubelet {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) seed: u64,
+    pub(crate) truth: Arc<Truth>,
+    /// While it is true, no container ends by itself.
+    pub(crate) hold: watch::Receiver<bool>,
+}
+
+impl Kubelet {
+    /// Plays on for ever; outages of the API server are waited out.
+    pub(crate) async fn play(self) {
+        let api = PodsApi::new(self.client.clone(), &self.namespace);
+        let mut seen: HashMap<String, watch::Sender<Sight>> = HashMap::new();
+        let mut listed: HashSet<String> = HashSet::new();
+        let mut lives = JoinSet::new();
+        let mut events = pin!(watcher(api.pods.clone(), Config::default().labels("spark-role=driver")));
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
+                    let uid = pod.metadata.uid.clone().unwrap_or_default();
+                    listed.insert(uid.clone());
+                    let sight = Sight { deleting: pod.metadata.deletion_timestamp.is_some(), gone: false };
+                    if let Some(known) = seen.get(&uid) {
+                        known.send_replace(sight);
+                        continue;
+                    }
+                    let (sender, sight) = watch::channel(sight);
+                    seen.insert(uid.clone(), sender);
+                    lives.spawn(self.life(&api, &pod, sight).live());
+                }
+                Ok(Event::InitDone) => {
+                    for (uid, _) in seen.iter().filter(|(uid, _)| !listed.contains(*uid)) {
+                        self.gone(&seen, uid);
+                    }
+                }
+                Ok(Event::Delete(pod)) => self.gone(&seen, &pod.metadata.uid.unwrap_or_default()),
+                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+            while lives.try_join_next().is_some() {}
+        }
+    }
+
+    fn gone(&self, seen: &HashMap<String, watch::Sender<Sight>>, uid: &str) {
+        self.truth.note(uid, |pod| pod.gone = true);
+        if let Some(known) = seen.get(uid) {
+            known.send_replace(Sight { deleting: true, gone: true });
+        }
+    }
+
+    fn life(&self, api: &PodsApi, pod: &Pod, sight: watch::Receiver<Sight>) -> Life {
+        let label = |key: &str| pod.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default();
+        let spec = pod.spec.clone().unwrap_or_default();
+        let driver = spec.containers.last().cloned().unwrap_or_default();
+        let volumes = spec.volumes.unwrap_or_default();
+        let job = Job::number_in(&driver.args.unwrap_or_default());
+        let (name, uid) = (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.uid.clone().unwrap_or_default());
+        self.truth.note(&uid, |truth| {
+            *truth = PodTruth {
+                name: name.clone(),
+                submission: label("sparkgate.dev/submission-id"),
+                attempt: label("sparkgate.dev/attempt").parse().unwrap_or_default(),
+                job,
+                gone: truth.gone,
+                ..PodTruth::default()
+            };
+        });
+        Life {
+            api: api.clone(),
+            truth: self.truth.clone(),
+            hold: self.hold.clone(),
+            sight,
+            job: Job::planned(self.seed, job.unwrap_or(u32::MAX)),
+            name,
+            uid,
+            container: driver.name,
+            config_maps: volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)).collect(),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a kubelet and a scheduler ask of the API server, each repeated until there is an answer.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+#[derive(Clone)]
+pub(super) struct PodsApi {
+    pub(super) pods: Api<Pod>,
+    config_maps: Api<ConfigMap>,
+}
+
+impl PodsApi {
+    pub(super) fn new(client: Client, namespace: &str) -> Self {
+        Self { pods: Api::namespaced(client.clone(), namespace), config_maps: Api::namespaced(client, namespace) }
+    }
+
+    /// Puts the pod on a node. A conflict means that it is there already.
+    pub(super) async fn bind(&self, name: &str) {
+        let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+            "target": {"kind": "Node", "name": "node-1"}});
+        let how = PostParams::default();
+        insist(|| self.pods.create_subresource::<_, Value>("binding", name, &how, &binding)).await;
+    }
+
+    pub(super) async fn has_config_map(&self, name: &str) -> bool {
+        insist(|| self.config_maps.get_metadata_opt(name)).await.flatten().is_some()
+    }
+
+    pub(super) async fn patch_status(&self, name: &str, uid: &str, status: Value) {
+        let patch = Patch::Merge(json!({"metadata": {"uid": uid}, "status": status}));
+        let how = PatchParams::default();
+        insist(|| self.pods.patch_status(name, &how, &patch)).await;
+    }
+
+    pub(super) async fn delete(&self, name: &str, uid: &str, grace_seconds: u32) {
+        let only_this = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let how = DeleteParams::default().grace_period(grace_seconds).preconditions(only_this);
+        insist(|| self.pods.delete(name, &how)).await;
+    }
+}
+
+/// Repeats a call until it is answered. `None`: what it is about isn't there, or another is in its place.
+async fn insist<T, F>(call: impl Fn() -> F) -> Option<T>
+where
+    F: Future<Output = Result<T, kube::Error>>,
+{
+    loop {
+        match timeout(Duration::from_secs(10), call()).await {
+            Ok(Ok(answer)) => return Some(answer),
+            Ok(Err(kube::Error::Api(status))) if [404, 409].contains(&status.code) => {
+                if !status.message.contains("please apply your changes to the latest version") {
+                    return None;
+                }
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 422 => panic!("the kubelet is refused: {status:?}"),
+            Ok(Err(_)) | Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! One pod's life on its node.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::{sync::watch, time::sleep};
+
+use super::api::PodsApi;
+use crate::harness::{
+    plan::{Ending, Job},
+    truth::{Played, Truth},
+};
+
+/// What the kubelet sees of a pod.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sight {
+    pub(super) deleting: bool,
+    pub(super) gone: bool,
+}
+
+pub(super) struct Life {
+    pub(super) api: PodsApi,
+    pub(super) truth: Arc<Truth>,
+    pub(super) hold: watch::Receiver<bool>,
+    pub(super) sight: watch::Receiver<Sight>,
+    pub(super) job: Job,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) container: String,
+    /// Without these its container can't start.
+    pub(super) config_maps: Vec<String>,
+}
+
+impl Life {
+    pub(super) async fn live(self) {
+        tokio::select! {
+            biased;
+            () = self.is_deleted() => self.played(Played::NeverStarted),
+            () = self.prepare() => self.run().await,
+        }
+        let told = || self.truth.note(&self.uid, |pod| pod.told = true);
+        if self.keeps_its_pod() {
+            told();
+        }
+        self.is_deleted().await;
+        self.api.delete(&self.name, &self.uid, 0).await;
+        told();
+    }
+
+    /// A pod that has ended stays until somebody deletes it.
+    fn keeps_its_pod(&self) -> bool {
+        let planned = [Ending::DeletedByOthers, Ending::ForceDeleted, Ending::NodeVanished].contains(&self.job.ending);
+        !planned && !self.sight.borrow().deleting
+    }
+
+    /// Gives it a node and waits for what it mounts.
+    async fn prepare(&self) {
+        self.api.bind(&self.name).await;
+        for name in &self.config_maps {
+            while !self.api.has_config_map(name).await {
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+        sleep(self.job.pulls).await;
+    }
+
+    async fn run(&self) {
+        self.truth.note(&self.uid, |pod| pod.started = true);
+        self.report("Running", json!({"running": {"startedAt": now()}})).await;
+        tokio::select! {
+            biased;
+            () = self.is_deleted() => self.terminate().await,
+            () = self.time_passes() => self.end().await,
+        }
+    }
+
+    async fn time_passes(&self) {
+        sleep(self.job.runs).await;
+        let mut hold = self.hold.clone();
+        let _ = hold.wait_for(|hold| !hold).await;
+    }
+
+    /// The end that was planned.
+    async fn end(&self) {
+        match self.job.ending {
+            Ending::Exit(code) => {
+                self.played(Played::Exited(code));
+                self.exited(code, if code == 0 { "Completed" } else { "Error" }).await;
+            }
+            Ending::OutOfMemory => {
+                self.played(Played::OutOfMemory);
+                self.exited(137, "OOMKilled").await;
+            }
+            Ending::Evicted => {
+                self.played(Played::Evicted);
+                let status = json!({"phase": "Failed", "reason": "Evicted", "containerStatuses": null,
+                    "message": "The node was low on resource: memory."});
+                self.api.patch_status(&self.name, &self.uid, status).await;
+            }
+            Ending::DeletedByOthers => {
+                self.by_others();
+                self.api.delete(&self.name, &self.uid, 30).await;
+                self.is_deleted().await;
+                self.terminate().await;
+            }
+            Ending::ForceDeleted => {
+                self.by_others();
+                self.played(Played::ForceDeleted);
+                self.api.delete(&self.name, &self.uid, 0).await;
+            }
+            Ending::NodeVanished => {
+                self.by_others();
+                self.played(Played::NodeVanished);
+                let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
+                    "message": "PodGC: node no longer exists", "lastTransitionTime": now()});
+                let status = json!({"phase": "Failed", "conditions": [condition]});
+                self.api.patch_status(&self.name, &self.uid, status).await;
+                self.api.delete(&self.name, &self.uid, 0).await;
+            }
+        }
+    }
+
+    /// SIGTERM, since the pod is being deleted.
+    async fn terminate(&self) {
+        if self.sight.borrow().gone {
+            return self.played(Played::ForceDeleted);
+        }
+        self.played(Played::Terminated);
+        self.exited(143, "Error").await;
+    }
+
+    async fn exited(&self, code: i32, reason: &str) {
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let ended =
+            json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": now(), "finishedAt": now()}});
+        self.report(phase, ended).await;
+    }
+
+    async fn report(&self, phase: &str, state: serde_json::Value) {
+        let status = json!({"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{"name": self.container,
+            "image": "spark", "imageID": "", "ready": phase == "Running", "restartCount": 0, "state": state}]});
+        self.api.patch_status(&self.name, &self.uid, status).await;
+    }
+
+    async fn is_deleted(&self) {
+        let mut sight = self.sight.clone();
+        let _ = sight.wait_for(|sight| sight.deleting || sight.gone).await;
+    }
+
+    fn played(&self, what: Played) {
+        self.truth.note(&self.uid, |pod| pod.played = Some(what));
+    }
+
+    fn by_others(&self) {
+        self.truth.note(&self.uid, |pod| pod.by_others = true);
+    }
+}
+
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}

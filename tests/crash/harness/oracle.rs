@@ -1,0 +1,143 @@
+//! The judgement: what the program recorded, against what was accepted, what the API server made and what was played.
+
+mod leftovers;
+mod outcome;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::FromRow;
+
+use self::{leftovers::leftovers, outcome::expected};
+use super::{
+    audit::{self, Made},
+    truth::{Played, PodTruth},
+    world::World,
+};
+
+/// What the program recorded of a submission.
+#[derive(Debug, Clone, FromRow)]
+pub(crate) struct Row {
+    pub(crate) id: String,
+    pub(crate) state: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) reason: Option<String>,
+    pub(crate) pod_uid: Option<String>,
+}
+
+/// What to expect where an outcome can't be known any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unseen {
+    /// Every outcome can be known.
+    Never,
+    /// A pod that was deleted meanwhile is lost: without the finalizer, and past etcd's memory.
+    Deleted,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) violations: Vec<String>,
+    pub(crate) rows: usize,
+    pub(crate) states: BTreeMap<String, usize>,
+    /// Pods that were made, and those of them without a 201 in the log.
+    pub(crate) creates: usize,
+    pub(crate) unlogged_creates: usize,
+    /// Second pods of an attempt. None of them started, or there would be a violation.
+    pub(crate) extra_creates: usize,
+    pub(crate) starts: usize,
+    pub(crate) wrong_outcomes: usize,
+    /// Accepted submissions without a row.
+    pub(crate) lost: usize,
+    /// Rows whose clients never got their id.
+    pub(crate) unacknowledged: usize,
+}
+
+/// Judges a run that has come to rest.
+pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
+    let mut verdict = Verdict { violations: leftovers(world).await, ..Verdict::default() };
+    let rows = sqlx::query_as("SELECT id, state, exit_code, reason, pod_uid FROM submissions");
+    let rows: Vec<Row> = rows.fetch_all(&world.pool).await.unwrap();
+    let rows: BTreeMap<String, Row> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let truth = world.truth.all().clone();
+    let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespace);
+
+    accepted(world, &rows, &truth, &mut verdict);
+    created(&rows, &truth, &made, &mut verdict);
+    let kills = world.clients.book().kills.clone();
+    for row in rows.values() {
+        *verdict.states.entry(row.state.clone()).or_default() += 1;
+        let pod = row.pod_uid.as_ref().and_then(|uid| truth.get(uid));
+        if let Err(wrong) = expected(row, pod, kills.contains(&row.id), unseen) {
+            verdict.wrong_outcomes += 1;
+            let Row { id, state, exit_code, reason, pod_uid, .. } = row;
+            let was = format!("{state}, exit code {exit_code:?}, reason {reason:?}, pod {pod_uid:?}");
+            verdict.violations.push(format!("{id}: {was}: {wrong}"));
+        }
+    }
+    verdict.rows = rows.len();
+    verdict.violations.append(&mut world.clients.book().odd.clone());
+    verdict
+}
+
+/// What a client was told exists, and nothing exists that no client asked for.
+fn accepted(world: &World, rows: &BTreeMap<String, Row>, truth: &BTreeMap<String, PodTruth>, verdict: &mut Verdict) {
+    let book = world.clients.book();
+    for (id, job) in &book.accepted {
+        if !rows.contains_key(id) {
+            verdict.lost += 1;
+            verdict.violations.push(format!("{id} (job {job}) was accepted, and there is no row"));
+        }
+    }
+    verdict.unacknowledged = rows.keys().filter(|id| !book.accepted.contains_key(*id)).count();
+    if verdict.unacknowledged > book.in_doubt.len() {
+        let (more, doubtful) = (verdict.unacknowledged, book.in_doubt.len());
+        verdict.violations.push(format!("{more} rows without a reply, for {doubtful} requests without one"));
+    }
+    for pod in truth.values() {
+        let asked_for = match (book.accepted.get(&pod.submission), pod.job) {
+            (Some(job), pods) => Some(*job) == pods,
+            (None, Some(job)) => book.in_doubt.contains(&job),
+            (None, None) => false,
+        };
+        if !asked_for || !rows.contains_key(&pod.submission) {
+            verdict.violations.push(format!("pod {} stands for nothing that was asked for: {pod:?}", pod.name));
+        }
+    }
+}
+
+/// One pod for each attempt, and one start.
+fn created(
+    rows: &BTreeMap<String, Row>,
+    truth: &BTreeMap<String, PodTruth>,
+    made: &BTreeSet<Made>,
+    verdict: &mut Verdict,
+) {
+    let logged: BTreeSet<&String> = made.iter().map(|made| &made.uid).collect();
+    let mut attempts: BTreeMap<(&str, i32), BTreeSet<&str>> = BTreeMap::new();
+    for Made { submission, attempt, uid } in made {
+        attempts.entry((submission, *attempt)).or_default().insert(uid);
+    }
+    for (uid, pod) in truth {
+        attempts.entry((&pod.submission, pod.attempt)).or_default().insert(uid);
+        verdict.unlogged_creates += usize::from(!logged.contains(uid));
+    }
+    for ((submission, attempt), uids) in attempts {
+        verdict.creates += uids.len();
+        verdict.extra_creates += uids.len() - 1;
+        let pods: Vec<_> = uids.iter().filter_map(|uid| Some((*uid, truth.get(*uid)?))).collect();
+        let started: Vec<_> = pods.iter().filter(|(_, pod)| pod.started).map(|(uid, _)| *uid).collect();
+        verdict.starts += started.len();
+        let recorded = rows.get(submission).and_then(|row| row.pod_uid.as_deref());
+        if started.len() > 1 {
+            let why = format!("{submission}: attempt {attempt} ran {} times: {started:?}", started.len());
+            verdict.violations.push(why);
+        } else if started.first().is_some_and(|uid| Some(*uid) != recorded) {
+            verdict.violations.push(format!("{submission}: ran as {started:?}, recorded is {recorded:?}"));
+        }
+        for (uid, pod) in pods.iter().filter(|(uid, pod)| Some(*uid) != recorded && !pod.gone) {
+            let ended = pod.played.is_some_and(|played| played != Played::NeverStarted);
+            if !ended {
+                verdict.violations.push(format!("{submission}: pod {uid} is left alive and not the recorded one"));
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What must not be left when everything is over: live pods, finalizers, unfinished or twisted records, panics.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, api::ListParams};
+use tokio::time::{Instant, sleep};
+
+use crate::harness::world::World;
+
+const FINALIZER: &str = "sparkgate.dev/outcome";
+/// Finalizers and strays may go a little after the last outcome.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) async fn leftovers(world: &World) -> Vec<String> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut found = loop {
+        let found = pods(world).await;
+        if found.is_empty() || Instant::now() > deadline {
+            break found;
+        }
+        sleep(Duration::from_millis(300)).await;
+    };
+    found.append(&mut events(world).await);
+    found.append(&mut replicas(world));
+    found
+}
+
+/// Pods that live, or that still carry our finalizer, although their submissions have ended.
+async fn pods(world: &World) -> Vec<String> {
+    let ended = "SELECT id FROM submissions WHERE state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')";
+    let ended: std::collections::BTreeSet<String> =
+        sqlx::query_scalar::<_, String>(ended).fetch_all(&world.pool).await.unwrap().into_iter().collect();
+    let pods: Api<Pod> = Api::namespaced(world.client.clone(), &world.namespace);
+    let pods = pods.list(&ListParams::default().labels("sparkgate.dev/submission-id")).await.unwrap();
+    let mut found = Vec::new();
+    for pod in pods.items {
+        let name = pod.metadata.name.unwrap_or_default();
+        let id = pod.metadata.labels.unwrap_or_default().remove("sparkgate.dev/submission-id").unwrap_or_default();
+        let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
+        if !ended.contains(&id) {
+            continue;
+        }
+        if !["Succeeded", "Failed"].contains(&phase.as_str()) {
+            found.push(format!("{id} has ended, and its pod {name} is {phase}"));
+        }
+        if pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER) {
+            found.push(format!("{id} has ended, and its pod {name} still has the finalizer"));
+        }
+    }
+    found
+}
+
+/// Submissions that have not ended, and histories that go back, end twice or don't end as the row does.
+async fn events(world: &World) -> Vec<String> {
+    let all = "SELECT s.id, s.state, e.state FROM submissions s LEFT JOIN submission_events e ON e.submission_id = s.id
+               ORDER BY s.id, e.id";
+    let all: Vec<(String, String, Option<String>)> = sqlx::query_as(all).fetch_all(&world.pool).await.unwrap();
+    let mut histories: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for (id, state, event) in all {
+        histories.entry((id, state)).or_default().extend(event);
+    }
+    let mut found = Vec::new();
+    for ((id, state), history) in histories {
+        let ranks: Vec<_> = history.iter().map(|state| rank(state)).collect();
+        if rank(&state) != 5 {
+            found.push(format!("{id} has not ended: {history:?}"));
+        }
+        if !ranks.is_sorted_by(|a, b| a < b) || history.last() != Some(&state) {
+            found.push(format!("{id} is {state}, with the history {history:?}"));
+        }
+    }
+    found
+}
+
+fn rank(state: &str) -> u8 {
+    match state {
+        "QUEUED" => 0,
+        "LAUNCHING" => 1,
+        "PENDING" => 2,
+        "RUNNING" => 3,
+        "KILLING" => 4,
+        _ => 5,
+    }
+}
+
+/// A replica may end by itself only because a server isn't there when it starts.
+fn replicas(world: &World) -> Vec<String> {
+    let mut found = Vec::new();
+    for replica in &world.replicas {
+        let log = replica.log.display();
+        for code in replica.own_ends().into_iter().filter(|code| *code != Some(1)) {
+            found.push(format!("a replica ended by itself with {code:?}: {log}"));
+        }
+        let said = std::fs::read(&replica.log).unwrap_or_default();
+        if String::from_utf8_lossy(&said).contains("panicked at") {
+            found.push(format!("a replica panicked: {log}"));
+        }
+    }
+    found
+}

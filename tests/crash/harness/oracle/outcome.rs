@@ -1,0 +1,46 @@
+//! The outcome that a submission should have.
+
+use super::{Row, Unseen};
+use crate::harness::truth::{Played, PodTruth};
+
+/// Whether the row says what happened to its pod.
+///
+/// # Errors
+/// What should have been recorded.
+pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, kill_asked: bool, unseen: Unseen) -> Result<(), String> {
+    let Some(pod) = pod else {
+        // Killed before there was one.
+        let killed = kill_asked && is(row, "KILLED", None);
+        return if killed { Ok(()) } else { Err("no pod of it was ever seen".to_owned()) };
+    };
+    let Some(played) = pod.played else { return Err(format!("its pod still lives: {pod:?}")) };
+    let (state, exit_code, reason) = match played {
+        Played::Exited(0) => ("FINISHED", Some(0), None),
+        Played::Exited(code) => ("FAILED", Some(code), None),
+        Played::OutOfMemory => ("FAILED", Some(137), Some("OOMKilled")),
+        Played::Evicted => ("FAILED", None, Some("Evicted")),
+        Played::NodeVanished => ("FAILED", None, None),
+        Played::Terminated => ("KILLED", Some(143), None),
+        Played::ForceDeleted | Played::NeverStarted => ("KILLED", None, None),
+    };
+    let deleted_by_us =
+        matches!(played, Played::Terminated | Played::ForceDeleted | Played::NeverStarted) && !pod.by_others;
+    if deleted_by_us && !kill_asked {
+        return Err(format!("its pod was deleted, and nobody had asked for that: {pod:?}"));
+    }
+    if is(row, state, exit_code) && reason.is_none_or(|reason| row.reason.as_deref() == Some(reason)) {
+        return Ok(());
+    }
+    // A kill that came while it ended.
+    if kill_asked && state == "FAILED" && is(row, "KILLED", exit_code) {
+        return Ok(());
+    }
+    if unseen == Unseen::Deleted && pod.gone && is(row, "LOST", None) {
+        return Ok(());
+    }
+    Err(format!("should be {state}, exit code {exit_code:?} {}, since {pod:?}", reason.unwrap_or_default()))
+}
+
+fn is(row: &Row, state: &str, exit_code: Option<i32>) -> bool {
+    row.state == state && row.exit_code == exit_code
+}

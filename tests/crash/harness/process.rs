@@ -1,0 +1,86 @@
+//! A child process with a log, and signals for it.
+
+use std::{
+    fs::{File, OpenOptions},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::guard::guard;
+
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts the command; what it says is added to `log`.
+    pub(crate) fn spawn(command: &mut Command, log: &Path) -> Self {
+        let log: File = OpenOptions::new().create(true).append(true).open(log).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let child = command.spawn().unwrap_or_else(|error| panic!("starting {command:?}: {error}"));
+        guard().add(child.id());
+        Self(child)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // One that has ended already needs none.
+        let _ = kill_process(self.pid(), signal);
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().unwrap()
+    }
+
+    /// SIGKILL to it and to the processes that it started, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        let children = children_of(self.0.id());
+        self.signal(Signal::KILL);
+        for child in children {
+            let _ = kill_process(child, Signal::KILL);
+        }
+        self.0.wait().unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        guard().remove(self.0.id());
+    }
+}
+
+/// Linux tells; elsewhere orphans end by themselves a moment later.
+fn children_of(pid: u32) -> Vec<Pid> {
+    let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    listed.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// A port that nobody listens on, below those that the kernel hands out for outgoing connections: a server that is
+/// killed must get it back.
+pub(crate) fn free_port() -> u16 {
+    loop {
+        let port = 12_000 + u16::from_le_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().unwrap()) % 20_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Asks again and again until it is so, and panics after `limit`.
+pub(crate) async fn until(what: &str, limit: Duration, mut so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !so().await {
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}. Logs: {}", {
+            guard().keep();
+            guard().directory().display()
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

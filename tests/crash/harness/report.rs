@@ -1,0 +1,59 @@
+//! What a run was and what came of it, as a table.
+
+use std::{fmt, time::Duration};
+
+use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers};
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) seed: u64,
+    pub(crate) jobs: u32,
+    pub(crate) accepted: usize,
+    pub(crate) in_doubt: usize,
+    pub(crate) said_in_doubt: usize,
+    pub(crate) put_off: usize,
+    pub(crate) kills_asked: usize,
+    pub(crate) replicas: usize,
+    pub(crate) blows: Blows,
+    pub(crate) starts: usize,
+    pub(crate) replies_lost: usize,
+    pub(crate) verdict: Verdict,
+    /// From the end of the storm until every submission had ended.
+    pub(crate) settled_after: Duration,
+    pub(crate) takeovers: Takeovers,
+    pub(crate) took: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (blows, verdict) = (&self.blows, &self.verdict);
+        let states: Vec<_> = verdict.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+        let mut line = |name: &str, value: String| writeln!(f, "{name:<36}{value}");
+        line("seed", self.seed.to_string())?;
+        line("jobs", self.jobs.to_string())?;
+        line("accepted", self.accepted.to_string())?;
+        let doubt = format!("{} ({} were kept)", self.in_doubt, verdict.unacknowledged);
+        line("in doubt for their clients", doubt)?;
+        line("  of those by the gateway's own word", self.said_in_doubt.to_string())?;
+        line("put off (503, or nobody listened)", self.put_off.to_string())?;
+        line("kills asked for by clients", self.kills_asked.to_string())?;
+        line("replicas", self.replicas.to_string())?;
+        line("replicas killed (SIGKILL)", format!("{}, {} starts in all", blows.kills, self.starts))?;
+        line("replicas stopped for 4 to 8 s", blows.pauses.to_string())?;
+        line("Postgres killed", blows.postgres.to_string())?;
+        line("kube-apiserver, etcd killed", format!("{}, {}", blows.apiserver, blows.etcd))?;
+        line("etcd compacted", blows.compactions.to_string())?;
+        line("connections cut, refused, half-open", blows.network.to_string())?;
+        line("requests done with their reply lost", self.replies_lost.to_string())?;
+        line("outcomes", states.join(", "))?;
+        line("driver pods made", format!("{} ({} not in the audit log)", verdict.creates, verdict.unlogged_creates))?;
+        line("drivers started", verdict.starts.to_string())?;
+        line("second pods (never started, reaped)", verdict.extra_creates.to_string())?;
+        line("accepted and lost", verdict.lost.to_string())?;
+        line("wrong outcomes", verdict.wrong_outcomes.to_string())?;
+        line("violations in all", verdict.violations.len().to_string())?;
+        line("settled after the storm", format!("{:.1} s", self.settled_after.as_secs_f64()))?;
+        line("takeover of a killed replica's work", self.takeovers.to_string())?;
+        line("duration", format!("{:.0} s", self.took.as_secs_f64()))
+    }
+}

@@ -1,0 +1,100 @@
+//! One run from its seed to its report.
+
+use std::{path::PathBuf, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{
+    chaos::{Blows, storm},
+    guard::guard,
+    oracle::{Unseen, judge},
+    replica::Replica,
+    report::Report,
+    takeover,
+    world::World,
+};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    /// The `sparkgate` to run.
+    pub(crate) program: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) jobs: u32,
+    pub(crate) replicas: usize,
+    pub(crate) blows: Blows,
+    /// How often to measure a takeover afterwards.
+    pub(crate) takeovers: u32,
+    /// How long everything may take to come to an end after the storm.
+    pub(crate) patience: Duration,
+    /// Say now and then how far it is.
+    pub(crate) talkative: bool,
+}
+
+impl Run {
+    pub(crate) async fn play(&self) -> Report {
+        let began = Instant::now();
+        let mut world = World::new(self.program.clone(), self.seed, self.replicas, &[]).await;
+        self.say(began, "everything is up, the storm begins");
+        let clients = world.clients.clone();
+        let progress = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                let accepted = clients.book().accepted.len();
+                self.say(began, &format!("{accepted} accepted"));
+            }
+        };
+        tokio::select! {
+            () = progress => {}
+            _ = async { tokio::join!(clients.submit_all(0..self.jobs, self.blows.time()), storm(&mut world, &self.blows)) } => {}
+        }
+
+        world.calm().await;
+        let calm = Instant::now();
+        self.say(began, "the storm is over");
+        world.settle(self.patience).await;
+        let settled_after = calm.elapsed();
+        let takeovers = takeover::measure(&mut world, self.jobs, self.takeovers).await;
+        self.say(began, "judging");
+        let verdict = judge(&mut world, Unseen::Never).await;
+
+        let sum = |of: fn(&Replica) -> usize| world.replicas.iter().map(|replica| of(replica)).sum();
+        let book = world.clients.book();
+        Report {
+            seed: self.seed,
+            jobs: self.jobs + self.takeovers * takeover::BURST,
+            accepted: book.accepted.len(),
+            in_doubt: book.in_doubt.len(),
+            said_in_doubt: book.said_in_doubt,
+            put_off: book.put_off,
+            kills_asked: book.kills.len(),
+            replicas: self.replicas,
+            blows: self.blows.clone(),
+            starts: sum(Replica::starts),
+            replies_lost: sum(|replica| replica.database.replies_lost() + replica.cluster.replies_lost()),
+            verdict,
+            settled_after,
+            takeovers,
+            took: began.elapsed(),
+        }
+    }
+
+    fn say(&self, began: Instant, what: &str) {
+        if self.talkative {
+            eprintln!("{:>5.0} s  {what}", began.elapsed().as_secs_f64());
+        }
+    }
+}
+
+/// The violations in words, if there are any. The logs stay.
+pub(crate) fn complaint(what: &str, violations: &[String]) -> Option<String> {
+    const MOST: usize = 40;
+    if violations.is_empty() {
+        return None;
+    }
+    guard().keep();
+    let shown: Vec<_> = violations.iter().take(MOST).cloned().collect();
+    let more = violations.len().saturating_sub(MOST);
+    let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+    let (count, logs) = (violations.len(), guard().directory().display());
+    Some(format!("{what}: {count} violations\n{}{more}\nlogs: {logs}", shown.join("\n")))
+}

@@ -1,0 +1,37 @@
+//! The servers that a run kills and starts again: one set for each process, for one run at a time.
+
+mod kubernetes;
+mod postgres;
+
+use std::sync::LazyLock;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+pub(crate) use kubernetes::Kubernetes;
+pub(crate) use postgres::Postgres;
+
+pub(crate) struct Servers {
+    pub(crate) postgres: Postgres,
+    pub(crate) kubernetes: Kubernetes,
+}
+
+static SERVERS: LazyLock<Mutex<Option<Servers>>> = LazyLock::new(Mutex::default);
+
+/// The servers, for whoever asks alone until it lets go of them; all of them are up.
+pub(crate) struct Borrowed(MutexGuard<'static, Option<Servers>>);
+
+pub(crate) async fn borrow() -> Borrowed {
+    let mut servers = SERVERS.lock().await;
+    let all = servers.get_or_insert_with(|| Servers { postgres: Postgres::new(), kubernetes: Kubernetes::new() });
+    all.postgres.start();
+    all.kubernetes.start();
+    all.postgres.ready().await;
+    all.kubernetes.ready().await;
+    Borrowed(servers)
+}
+
+impl Borrowed {
+    pub(crate) fn both(&mut self) -> &mut Servers {
+        self.0.as_mut().unwrap()
+    }
+}

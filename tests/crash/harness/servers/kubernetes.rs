@@ -1,0 +1,147 @@
+//! etcd and a kube-apiserver, each to be killed and started again alone. No controllers: what they do is played.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::harness::{
+    guard::guard,
+    process::{Process, free_port, until},
+};
+
+/// Creates and deletes of pods, with the answers: the uid of what was made is in there.
+const POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: RequestResponse, verbs: [create], resources: [{group: '', resources: [pods]}]}
+- {level: Metadata, verbs: [delete], resources: [{group: '', resources: [pods]}]}
+- {level: None}
+";
+
+pub(crate) struct Kubernetes {
+    assets: PathBuf,
+    directory: PathBuf,
+    /// For clients and for peers, of which there are none.
+    etcd_ports: [u16; 2],
+    pub(crate) port: u16,
+    token: String,
+    etcd: Option<Process>,
+    apiserver: Option<Process>,
+}
+
+impl Kubernetes {
+    pub(super) fn new() -> Self {
+        let directory = guard().directory().join("kubernetes");
+        std::fs::create_dir_all(&directory).unwrap();
+        let token = uuid::Uuid::new_v4().to_string();
+        std::fs::write(directory.join("tokens.csv"), format!("{token},admin,admin,system:masters\n")).unwrap();
+        std::fs::write(directory.join("audit-policy.yaml"), POLICY).unwrap();
+        let etcd_ports = [free_port(), free_port()];
+        Self { assets: assets(), directory, etcd_ports, port: free_port(), token, etcd: None, apiserver: None }
+    }
+
+    /// Starts what doesn't run.
+    pub(crate) fn start(&mut self) {
+        let [etcd, peer] = self.etcd_ports.map(|port| format!("http://127.0.0.1:{port}"));
+        if !runs(&mut self.etcd) {
+            let mut command = Command::new(self.assets.join("etcd"));
+            command.args(["--data-dir", "etcd", "--unsafe-no-fsync", "--log-level", "warn"]);
+            command.args(["--listen-client-urls", &etcd, "--advertise-client-urls", &etcd]);
+            command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+            command.arg(format!("--initial-cluster=default={peer}"));
+            self.etcd = Some(self.spawn(command, "etcd.log"));
+        }
+        if !runs(&mut self.apiserver) {
+            let mut command = Command::new(self.assets.join("kube-apiserver"));
+            command.arg(format!("--etcd-servers={etcd}")).arg(format!("--secure-port={}", self.port));
+            command.args(["--cert-dir=certs", "--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/16"]);
+            command.args(["--authorization-mode=RBAC", "--token-auth-file=tokens.csv"]);
+            command.args(["--service-account-issuer=https://kubernetes.default.svc"]);
+            command.args(["--service-account-key-file=certs/apiserver.key"]);
+            command.args(["--service-account-signing-key-file=certs/apiserver.key"]);
+            command.args(["--disable-admission-plugins=ServiceAccount", "--audit-policy-file=audit-policy.yaml"]);
+            command.args(["--audit-log-path=audit.log", "--audit-log-mode=blocking", "--audit-log-maxsize=4000"]);
+            self.apiserver = Some(self.spawn(command, "kube-apiserver.log"));
+        }
+    }
+
+    fn spawn(&self, mut command: Command, log: &str) -> Process {
+        Process::spawn(command.current_dir(&self.directory), &self.directory.join(log))
+    }
+
+    pub(crate) fn kill_apiserver(&mut self) {
+        self.apiserver = None;
+    }
+
+    pub(crate) fn kill_etcd(&mut self) {
+        self.etcd = None;
+    }
+
+    /// Waits until the API server answers. What can't start (a port that isn't free yet) is started again.
+    pub(crate) async fn ready(&mut self) {
+        until("the kube-apiserver is ready", Duration::from_secs(120), async || {
+            self.start();
+            if !self.directory.join("certs/apiserver.crt").exists() {
+                return false;
+            }
+            let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
+            self.client().await.request_text(request).await.is_ok_and(|text| text == "ok")
+        })
+        .await;
+    }
+
+    /// Makes etcd forget what was before now. The API server has a memory of its own: kill it too to make both forget.
+    pub(crate) async fn compact(&self) -> Result<(), kube::Error> {
+        let list = http::Request::get("/api/v1/namespaces/default/pods?limit=1").body(Vec::new()).unwrap();
+        let list: serde_json::Value = self.client().await.request(list).await?;
+        let body = serde_json::json!({"revision": list["metadata"]["resourceVersion"], "physical": true});
+        let etcd = format!("http://127.0.0.1:{}", self.etcd_ports[0]).parse().unwrap();
+        let etcd = kube::Client::try_from(kube::Config::new(etcd)).unwrap();
+        let request = http::Request::post("/v3/kv/compaction").body(body.to_string().into_bytes()).unwrap();
+        etcd.request_text(request).await.map(drop)
+    }
+
+    /// A client with all rights, for the runtime of whoever asks.
+    pub(crate) async fn client(&self) -> kube::Client {
+        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig(self.port)).unwrap();
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        config.default_retry = false;
+        config.connect_timeout = Some(Duration::from_secs(5));
+        config.read_timeout = Some(Duration::from_secs(60));
+        kube::Client::try_from(config).unwrap()
+    }
+
+    /// A kubeconfig for the API server as seen through `port`.
+    pub(crate) fn kubeconfig(&self, port: u16) -> String {
+        let (authority, token) = (self.directory.join("certs/apiserver.crt"), &self.token);
+        format!(
+            "{{apiVersion: v1, kind: Config, current-context: crash, \
+             clusters: [{{name: crash, cluster: {{server: 'https://127.0.0.1:{port}', certificate-authority: '{}'}}}}], \
+             users: [{{name: crash, user: {{token: '{token}'}}}}], \
+             contexts: [{{name: crash, context: {{cluster: crash, user: crash, namespace: default}}}}]}}",
+            authority.display()
+        )
+    }
+
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.directory.join("audit.log")
+    }
+}
+
+fn runs(process: &mut Option<Process>) -> bool {
+    process.as_mut().is_some_and(|process| process.ended().is_none())
+}
+
+fn assets() -> PathBuf {
+    let named = std::env::var_os("SPARKGATE_KUBE_ASSETS").or_else(|| std::env::var_os("KUBEBUILDER_ASSETS"));
+    let named = named.map(PathBuf::from).filter(|directory| Path::exists(&directory.join("kube-apiserver")));
+    named.expect(
+        "SPARKGATE_KUBE_ASSETS names no directory with etcd and kube-apiserver: \
+         run `make test`, or set it to what `scripts/kube` prints",
+    )
+}

@@ -1,0 +1,71 @@
+//! A Postgres whose data survive its being killed.
+
+use std::{path::PathBuf, process::Command, str::FromStr, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Connection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::harness::{
+    guard::guard,
+    process::{Process, free_port, until},
+};
+
+pub(crate) struct Postgres {
+    directory: PathBuf,
+    pub(crate) port: u16,
+    process: Option<Process>,
+}
+
+impl Postgres {
+    pub(super) fn new() -> Self {
+        Self { directory: guard().directory().join("postgres"), port: free_port(), process: None }
+    }
+
+    /// Starts it, if it doesn't run.
+    pub(crate) fn start(&mut self) {
+        if self.process.as_mut().is_some_and(|process| process.ended().is_none()) {
+            return;
+        }
+        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/postgres"));
+        command.arg(&self.directory).arg(self.port.to_string());
+        self.process = Some(Process::spawn(&mut command, &guard().directory().join("postgres.log")));
+    }
+
+    /// SIGKILL to all of its processes.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Waits until it takes connections. A start that came too soon after a kill is repeated.
+    pub(crate) async fn ready(&mut self) {
+        until("Postgres is ready", Duration::from_secs(60), async || {
+            self.start();
+            let Some(options) = self.options("postgres") else { return false };
+            let connected = tokio::time::timeout(Duration::from_secs(5), options.connect()).await;
+            matches!(connected, Ok(Ok(_)))
+        })
+        .await;
+    }
+
+    /// Makes a database, and answers a pool of direct connections to it.
+    pub(crate) async fn create_database(&self, name: &str) -> PgPool {
+        let mut server = self.options("postgres").unwrap().connect().await.unwrap();
+        let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
+        sqlx::query(create).execute(&mut server).await.unwrap();
+        server.close().await.unwrap();
+        let pool = PgPoolOptions::new().max_connections(4).acquire_timeout(Duration::from_secs(5));
+        pool.connect_lazy_with(self.options(name).unwrap())
+    }
+
+    /// The URL of a database as seen through `port`.
+    pub(crate) fn url(&self, database: &str, port: u16) -> Option<String> {
+        let password = std::fs::read_to_string(self.directory.join("password")).ok()?;
+        Some(format!("postgres://postgres:{password}@127.0.0.1:{port}/{database}"))
+    }
+
+    fn options(&self, database: &str) -> Option<PgConnectOptions> {
+        PgConnectOptions::from_str(&self.url(database, self.port)?).ok()
+    }
+}

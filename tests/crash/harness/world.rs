@@ -1,0 +1,138 @@
+//! A namespace, a database and some replicas: what one run happens in.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, api::PostParams};
+use serde_json::json;
+use sqlx::PgPool;
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::{
+    clients::Clients,
+    dice::Dice,
+    kubelet::Kubelet,
+    process::until,
+    replica::Replica,
+    servers::{Borrowed, borrow},
+    truth::Truth,
+};
+
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) namespace: String,
+    pub(crate) replicas: Vec<Arc<Replica>>,
+    pub(crate) clients: Clients,
+    pub(crate) truth: Arc<Truth>,
+    /// Direct ways to both servers, for the oracle.
+    pub(crate) pool: PgPool,
+    pub(crate) client: Client,
+    /// While true, no driver ends by itself.
+    pub(crate) hold: watch::Sender<bool>,
+    _tasks: JoinSet<()>,
+    pub(crate) servers: Borrowed,
+}
+
+impl World {
+    /// Starts everything; the replicas are ready. `options` go to each `sparkgate serve`.
+    pub(crate) async fn new(program: PathBuf, seed: u64, replicas: usize, options: &[&str]) -> Self {
+        let mut servers = borrow().await;
+        let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
+        let client = servers.both().kubernetes.client().await;
+        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        let pool = servers.both().postgres.create_database(&namespace).await;
+
+        let mut tasks = JoinSet::new();
+        let mut started = Vec::new();
+        for number in 0..replicas {
+            let replica =
+                Arc::new(Replica::new(program.clone(), number, &namespace, options, servers.both(), seed).await);
+            replica.start();
+            let kept = replica.clone();
+            tasks.spawn(async move { kept.keep_up(Dice::new(seed, &format!("restarts {number}"))).await });
+            started.push(replica);
+        }
+        let (hold, held) = watch::channel(false);
+        let truth = Arc::<Truth>::default();
+        let kubelet = Kubelet {
+            client: servers.both().kubernetes.client().await,
+            namespace: namespace.clone(),
+            seed,
+            truth: truth.clone(),
+            hold: held,
+        };
+        tasks.spawn(kubelet.play());
+        let gateways = started.iter().map(|replica| replica.address).collect();
+        let clients = Clients::new(seed, namespace.clone(), gateways);
+        let world =
+            Self { seed, namespace, replicas: started, clients, truth, pool, client, hold, _tasks: tasks, servers };
+        world.all_up().await;
+        world
+    }
+
+    /// Waits until every replica takes requests.
+    pub(crate) async fn all_up(&self) {
+        for replica in &self.replicas {
+            until("a replica is ready", Duration::from_secs(90), async || ready(replica).await).await;
+        }
+    }
+
+    /// Ends all faults, and starts what isn't up.
+    pub(crate) async fn calm(&mut self) {
+        let servers = self.servers.both();
+        servers.postgres.ready().await;
+        servers.kubernetes.ready().await;
+        for replica in &self.replicas {
+            replica.calm();
+            replica.start();
+        }
+        self.all_up().await;
+    }
+
+    /// Waits until all submissions have ended. Those that don't are for the oracle.
+    pub(crate) async fn settle(&self, limit: Duration) {
+        self.none_is_in("'QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING'", limit).await;
+    }
+
+    /// Waits until nothing is left for launchers to do.
+    pub(crate) async fn drain(&self, limit: Duration) {
+        self.none_is_in("'QUEUED', 'LAUNCHING', 'KILLING'", limit).await;
+    }
+
+    async fn none_is_in(&self, states: &str, limit: Duration) {
+        let count = format!("SELECT count(*) FROM submissions WHERE state IN ({states})");
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            let left = sqlx::query_scalar(sqlx::AssertSqlSafe(count.clone())).fetch_one(&self.pool).await;
+            if left.is_ok_and(|left: i64| left == 0) {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for replica in &self.replicas {
+            replica.down();
+        }
+    }
+}
+
+async fn ready(replica: &Replica) -> bool {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let Ok(mut stream) = tokio::net::TcpStream::connect(replica.address).await else { return false };
+    let request = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let mut answer = String::new();
+    let asked = async {
+        stream.write_all(request.as_bytes()).await?;
+        stream.read_to_string(&mut answer).await
+    };
+    matches!(tokio::time::timeout(Duration::from_secs(5), asked).await, Ok(Ok(_))) && answer.contains(" 200 ")
+}

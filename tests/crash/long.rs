@@ -1,0 +1,121 @@
+//! `make crash`: the long run, and the long outages.
+
+#![expect(clippy::unwrap_used, reason = "a tool for developers, which shares its parts with a test")]
+
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/fault_proxy.rs"]
+mod fault_proxy;
+mod harness;
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::Parser;
+
+use crate::harness::{
+    absence::{self, Absence},
+    chaos::Blows,
+    guard::guard,
+    outage::{self, Server},
+    run::{Run, complaint},
+};
+
+/// Submits jobs to replicas that are killed while they work, and judges what they recorded.
+#[derive(Debug, Parser)]
+#[command(name = "scripts/crash")]
+struct Options {
+    #[arg(long, default_value_t = 10_000)]
+    jobs: u32,
+    /// How many times a replica is killed with SIGKILL; everything else follows from it.
+    #[arg(long, default_value_t = 500)]
+    kills: usize,
+    #[arg(long, default_value_t = 3)]
+    replicas: usize,
+    /// Decides all that happens, but not what the machine makes of it [default: a new one].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How often to measure, after the storm, how long it takes the others to take over.
+    #[arg(long, default_value_t = 10)]
+    takeovers: u32,
+    /// How long the API server, and then Postgres, is away in the runs after the storm, in seconds; 0 leaves them out.
+    #[arg(long, default_value_t = 60)]
+    outage: u64,
+    /// Leave the logs behind in any case.
+    #[arg(long)]
+    keep: bool,
+    /// The `sparkgate` to run.
+    #[arg(long, default_value = "target/release/sparkgate")]
+    program: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    let seed = options.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
+    println!("seed {seed}: {} jobs, {} kills, {} replicas", options.jobs, options.kills, options.replicas);
+    let program = std::path::absolute(&options.program).unwrap();
+
+    let mut complaints = vec![storm(&options, &program, seed).await];
+    if options.outage > 0 {
+        complaints.extend(looks_away(&program, seed).await);
+        complaints.extend(outages(&options, &program, seed).await);
+    }
+    if options.keep {
+        guard().keep();
+        println!("logs: {}", guard().directory().display());
+    }
+    let complaints: Vec<_> = complaints.into_iter().flatten().collect();
+    for complaint in &complaints {
+        println!("\n{complaint}");
+    }
+    if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Option<String> {
+    let kills = options.kills;
+    let blows = Blows {
+        kills,
+        pauses: kills / 20,
+        postgres: kills / 25,
+        apiserver: kills / 50,
+        etcd: kills / 50,
+        compactions: kills / 50,
+        network: kills / 10,
+        lost_replies: 0.02,
+    };
+    let run = Run {
+        program: program.to_owned(),
+        seed,
+        jobs: options.jobs,
+        replicas: options.replicas,
+        blows,
+        takeovers: options.takeovers,
+        patience: Duration::from_secs(180),
+        talkative: true,
+    };
+    let report = run.play().await;
+    println!("\n{report}");
+    complaint(&format!("the storm of seed {seed}"), &report.verdict.violations)
+}
+
+async fn looks_away(program: &std::path::Path, seed: u64) -> Vec<Option<String>> {
+    let mut complaints = Vec::new();
+    for absence in [Absence::WithFinalizer, Absence::Resumed, Absence::Forgotten] {
+        let verdict = absence::play(program.to_owned(), seed, absence, 100).await;
+        let states: Vec<_> = verdict.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+        println!("{:<36}{}, {} wrong", absence.to_string(), states.join(", "), verdict.wrong_outcomes);
+        complaints.push(complaint(&absence.to_string(), &verdict.violations));
+    }
+    complaints
+}
+
+async fn outages(options: &Options, program: &std::path::Path, seed: u64) -> Vec<Option<String>> {
+    let mut complaints = Vec::new();
+    for server in [Server::Apiserver, Server::Postgres] {
+        let away = Duration::from_secs(options.outage);
+        let outage = outage::play(program.to_owned(), seed, server, away, 1000).await;
+        let name = format!("{server:?} away for {} s", options.outage);
+        println!("{name:<36}{outage}");
+        complaints.push(complaint(&name, &outage.verdict.violations));
+    }
+    complaints
+}

@@ -1,0 +1,24 @@
+//! Short outages of the servers.
+
+use std::time::Duration;
+
+use crate::{
+    harness::outage::{Server, play},
+    panic_if_any,
+};
+
+async fn outage(server: Server) {
+    let outage = play(env!("CARGO_BIN_EXE_sparkgate").into(), 6, server, Duration::from_secs(5), 20).await;
+    eprintln!("{server:?} away: {outage}");
+    panic_if_any(&format!("{server:?} away"), &outage.verdict.violations);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_api_server_submissions_are_taken_and_launched_later() {
+    outage(Server::Apiserver).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_postgres_clients_are_told_to_come_again() {
+    outage(Server::Postgres).await;
+}

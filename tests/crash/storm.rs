@@ -1,0 +1,45 @@
+//! Everything at once, twice: once as planned by a seed that never changes, once by a new one, which is printed.
+
+use std::time::Duration;
+
+use crate::{
+    harness::{chaos::Blows, run::Run},
+    panic_if_any,
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_that_is_always_the_same() {
+    weather(20_261_121).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_that_nobody_has_seen() {
+    weather(u64::from(uuid::Uuid::new_v4().as_fields().0)).await;
+}
+
+async fn weather(seed: u64) {
+    eprintln!("seed {seed}");
+    let blows = Blows {
+        kills: 14,
+        pauses: 1,
+        postgres: 2,
+        apiserver: 1,
+        etcd: 1,
+        compactions: 1,
+        network: 6,
+        lost_replies: 0.03,
+    };
+    let run = Run {
+        program: env!("CARGO_BIN_EXE_sparkgate").into(),
+        seed,
+        jobs: 120,
+        replicas: 3,
+        blows,
+        takeovers: 0,
+        patience: Duration::from_secs(60),
+        talkative: false,
+    };
+    let report = run.play().await;
+    eprintln!("{report}");
+    panic_if_any(&format!("seed {seed}"), &report.verdict.violations);
+}
