@@ -69,15 +69,15 @@ impl World {
         let may = replica.believes_in_its_lease(now) && replica.claim_request.is_none() && !replica.stopping;
         if may && now >= replica.claim_at && free > 0 {
             replica.claim_at = now + POLL;
-            let request = self.send(at, Waiting::Claim, Ask::Claim(free));
+            let busy = replica.tasks.iter().filter(|task| task.item.is_none()).map(|task| task.submission).collect();
+            let request = self.send(at, Waiting::Claim, Ask::Claim { limit: free, busy });
             self.replicas[at].claim_request = Some(request);
         }
     }
 
     pub(super) fn hear_of_claim(&mut self, at: usize, told: Told) {
         self.replicas[at].claim_request = None;
-        // Rows may be claimed by this session that nobody works on.
-        let Told::Claimed(all) = told else { return self.step_down(at) };
+        let Told::Claimed(all) = told else { return };
         for claimed in all {
             self.begin_claimed(at, claimed);
         }
@@ -184,10 +184,9 @@ impl World {
                 let (claim, kill) = (*claim, *kill);
                 let later = |delay, failed| Ask::RetryLater { submission, claim, kill, delay, failed };
                 task.giving_back = Some(match settled {
-                    Settled::Done => Ask::Release { submission, claim },
+                    Settled::Done | Settled::GivenUp(_) => Ask::Release { submission, claim },
                     Settled::LookAgain => later(RECHECK, false),
                     Settled::TryAgain(_) => later((PAUSE << (*failed_tries).clamp(0, 5)).min(PAUSE_MAX), true),
-                    Settled::GivenUp(_) => later(PAUSE_MAX, true),
                 });
             }
             cause @ (Cause::Seen(_) | Cause::Missed(_)) => {
