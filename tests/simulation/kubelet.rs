@@ -93,9 +93,10 @@ impl World {
     fn report_exit(&mut self, name: usize, pod: Pod, code: i32) {
         self.say(|_| format!("pod {}: exit code {code} is reported", pod.uid));
         self.counts.add(Count::Ended);
-        let forced = pod.deletion == Some(0);
+        let (forced, now) = (pod.deletion == Some(0), self.now);
         let truth = self.truths.pod(pod.uid);
         truth.exit = Some(code);
+        truth.ended_at.get_or_insert(now);
         truth.forced_first |= forced;
         self.cluster.report(name, |pod| {
             pod.phase = if code == 0 { Phase::Succeeded } else { Phase::Failed };
@@ -156,7 +157,10 @@ impl World {
 
     fn fails(&mut self, name: usize, pod: Pod, reason: Option<&'static str>) {
         self.say(|_| format!("pod {} is reported as failed, {reason:?}", pod.uid));
-        self.truths.pod(pod.uid).failed = true;
+        let now = self.now;
+        let truth = self.truths.pod(pod.uid);
+        truth.failed = true;
+        truth.ended_at.get_or_insert(now);
         self.cluster.report(name, |pod| {
             pod.phase = Phase::Failed;
             pod.reason = reason;

@@ -96,17 +96,21 @@ impl Store {
         self.leases.get(&LeaseName::Replica(session)).is_some_and(|lease| lease.expires_at > self.now)
     }
 
-    pub(crate) fn claim(&mut self, session: Session, limit: usize) -> Vec<Claimed> {
+    /// `busy` is what the session knows that it works on: an earlier answer may have got lost.
+    pub(crate) fn claim(&mut self, session: Session, limit: usize, busy: &[usize]) -> Vec<Claimed> {
         if !self.is_alive(session) {
             return Vec::new();
         }
+        let is_free = |number: usize, row: &Row| match row.claimed_by {
+            Some(holder) if holder == session => !busy.contains(&number),
+            holder => holder.is_none_or(|holder| !self.is_alive(holder)),
+        };
         let due = |row: &Row| {
             matches!(row.state, State::Queued | State::Launching | State::Killing)
-                && row.claimed_by.is_none_or(|holder| !self.is_alive(holder))
                 && row.not_before.is_none_or(|at| at <= self.now)
         };
-        let numbers: Vec<usize> =
-            (0..self.rows.len()).filter(|at| self.row(*at).is_some_and(due)).take(limit).collect();
+        let free = |number: &usize| self.row(*number).is_some_and(|row| due(row) && is_free(*number, row));
+        let numbers: Vec<usize> = (0..self.rows.len()).filter(free).take(limit).collect();
         let mut claimed = Vec::new();
         for submission in numbers {
             let Some(row) = self.row_mut(submission) else { continue };

@@ -4,7 +4,7 @@ use sparkgate::submission::{Outcome, State};
 
 use crate::{
     cluster::{Cluster, uid_number},
-    store::Store,
+    store::{Store, Time},
 };
 
 /// The life of one driver pod.
@@ -18,6 +18,8 @@ pub(crate) struct PodTruth {
     pub(crate) exit: Option<i32>,
     /// The API server was told that the pod failed, without an exit code.
     pub(crate) failed: bool,
+    /// When the API server was told either.
+    pub(crate) ended_at: Option<Time>,
     pub(crate) deleted_outside: bool,
     /// It was being deleted without grace before its end was told.
     pub(crate) forced_first: bool,

@@ -25,7 +25,7 @@ pub(crate) enum Ask {
     Acquire(LeaseName),
     Renew,
     EndLeases,
-    Claim(usize),
+    Claim { limit: usize, busy: Vec<usize> },
     Effect { submission: usize, attempt: i32, claim: Option<i64>, effect: Effect },
     Release { submission: usize, claim: i64 },
     RetryLater { submission: usize, claim: i64, kill: bool, delay: Time, failed: bool },
@@ -130,12 +130,12 @@ impl World {
             return Told::Nothing;
         }
         let (store, session) = (&mut self.store, request.session);
-        match request.ask {
+        match &request.ask {
             Ask::Acquire(name) => {
-                let before = store.leases.get(&name).map(|lease| lease.epoch);
-                let held = store.acquire_lease(name, session, LEASE_TTL);
-                let after = store.leases.get(&name).map(|lease| lease.epoch);
-                if name == LeaseName::Watch && before.is_some() && before != after {
+                let before = store.leases.get(name).map(|lease| lease.epoch);
+                let held = store.acquire_lease(*name, session, LEASE_TTL);
+                let after = store.leases.get(name).map(|lease| lease.epoch);
+                if *name == LeaseName::Watch && before.is_some() && before != after {
                     self.counts.add(Count::WatchTakeover);
                 }
                 Told::Held(held)
@@ -145,8 +145,8 @@ impl World {
                 store.end_leases(session);
                 Told::Done
             }
-            Ask::Claim(limit) => {
-                let claimed = store.claim(session, limit);
+            Ask::Claim { limit, busy } => {
+                let claimed = store.claim(session, *limit, busy);
                 for claim in &claimed {
                     if claim.epoch > 1 {
                         self.counts.add(Count::Takeover);
@@ -156,17 +156,17 @@ impl World {
                 Told::Claimed(claimed)
             }
             Ask::Release { submission, claim } => {
-                store.release(submission, claim);
+                store.release(*submission, *claim);
                 Told::Done
             }
             Ask::RetryLater { submission, claim, kill, delay, failed } => {
-                store.retry_later(submission, claim, kill, delay, failed);
+                store.retry_later(*submission, *claim, *kill, *delay, *failed);
                 Told::Done
             }
             Ask::Live => Told::Live(store.live()),
             Ask::Position => Told::Position(store.position),
             Ask::KeepPosition(version) => {
-                store.position = Some(version);
+                store.position = Some(*version);
                 Told::Done
             }
             Ask::Effect { .. } => Told::Nothing,

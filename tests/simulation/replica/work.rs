@@ -6,6 +6,7 @@ use sparkgate::submission::{
 };
 
 use crate::{
+    cluster::uid_number,
     plan::Refused,
     store::{Claimed, Time},
     wire::{Ask, Told, Waiting},
@@ -56,6 +57,7 @@ pub(super) struct Task {
     /// How the claim is given back, until that is answered.
     giving_back: Option<Ask>,
     again_at: Time,
+    begun_at: Time,
     /// The shown thing that it takes in.
     pub(super) item: Option<u64>,
 }
@@ -67,15 +69,15 @@ impl World {
         let may = replica.believes_in_its_lease(now) && replica.claim_request.is_none() && !replica.stopping;
         if may && now >= replica.claim_at && free > 0 {
             replica.claim_at = now + POLL;
-            let request = self.send(at, Waiting::Claim, Ask::Claim(free));
+            let busy = replica.tasks.iter().filter(|task| task.item.is_none()).map(|task| task.submission).collect();
+            let request = self.send(at, Waiting::Claim, Ask::Claim { limit: free, busy });
             self.replicas[at].claim_request = Some(request);
         }
     }
 
     pub(super) fn hear_of_claim(&mut self, at: usize, told: Told) {
         self.replicas[at].claim_request = None;
-        // Rows may be claimed by this session that nobody works on.
-        let Told::Claimed(all) = told else { return self.step_down(at) };
+        let Told::Claimed(all) = told else { return };
         for claimed in all {
             self.begin_claimed(at, claimed);
         }
@@ -113,6 +115,7 @@ impl World {
             request,
             giving_back,
             again_at: 0,
+            begun_at: self.now,
             item,
         });
     }
@@ -144,7 +147,12 @@ impl World {
                 Ask::Effect { submission: task.submission, attempt: task.attempt, claim, effect }
             }
         };
-        let id = task.id;
+        let (id, begun_at) = (task.id, task.begun_at);
+        if let (None, Ask::Effect { effect: Effect::Delete(uid), .. }) = (claim, &ask)
+            && self.truths.pod(uid_number(uid)).ended_at.is_some_and(|ended_at| ended_at < begun_at)
+        {
+            self.fail(format!("pod {uid} had ended, and is deleted with its log"));
+        }
         let request = self.send(at, Waiting::Task(id), ask);
         self.replicas[at].tasks[place].request = Some(request);
     }
@@ -176,10 +184,9 @@ impl World {
                 let (claim, kill) = (*claim, *kill);
                 let later = |delay, failed| Ask::RetryLater { submission, claim, kill, delay, failed };
                 task.giving_back = Some(match settled {
-                    Settled::Done => Ask::Release { submission, claim },
+                    Settled::Done | Settled::GivenUp(_) => Ask::Release { submission, claim },
                     Settled::LookAgain => later(RECHECK, false),
                     Settled::TryAgain(_) => later((PAUSE << (*failed_tries).clamp(0, 5)).min(PAUSE_MAX), true),
-                    Settled::GivenUp(_) => later(PAUSE_MAX, true),
                 });
             }
             cause @ (Cause::Seen(_) | Cause::Missed(_)) => {
