@@ -52,16 +52,16 @@ async fn main() -> ExitCode {
     let options = Options::parse();
     let seed = options.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
     println!("seed {seed}: {} jobs, {} kills, {} replicas", options.jobs, options.kills, options.replicas);
+    if options.keep {
+        guard().keep();
+        println!("logs: {}", guard().directory().display());
+    }
     let program = std::path::absolute(&options.program).unwrap();
 
     let mut complaints = vec![storm(&options, &program, seed).await];
     if options.outage > 0 {
         complaints.extend(looks_away(&program, seed).await);
         complaints.extend(outages(&options, &program, seed).await);
-    }
-    if options.keep {
-        guard().keep();
-        println!("logs: {}", guard().directory().display());
     }
     let complaints: Vec<_> = complaints.into_iter().flatten().collect();
     for complaint in &complaints {
