@@ -1,6 +1,6 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test crash parity check deny openapi properties fmt
+.PHONY: help demo dev test simulate crash parity check deny openapi properties fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ crash: ## kill everything again and again while 10,000 jobs run; ARGS="--jobs 10
 
 parity: ## ask the real spark-submits again (tests/parity/recorded); ARGS="--case memory", "--generate 100", … compare only
 	@scripts/parity $(ARGS)
+
+simulate: ## a million histories of the engine under faults, from seeds; ARGS="--histories 5000000", "--seed S", "--replay S"
+	@scripts/simulate $(ARGS)
 
 check: ## formatting, clippy and rustdoc, warnings denied
 	cargo fmt --check

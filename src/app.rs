@@ -2,6 +2,7 @@
 
 mod cli;
 mod dev;
+mod release_finalizers;
 pub mod render;
 mod sandbox;
 mod serve;

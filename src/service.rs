@@ -1,8 +1,10 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod clean_up;
 mod create;
 mod error;
+mod executors;
 mod gate;
 mod health;
 mod kill;
@@ -16,17 +18,19 @@ mod status;
 mod submitter;
 mod work;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
 
 use gate::Gate;
 use leases::Leases;
 
-use crate::{cluster::Cluster, spark::SparkVersion, store::Store};
+use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
+pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use error::{Error, chain};
+pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
 pub use replica::ALL;
 pub use settings::{Settings, SparkSettings};
@@ -45,10 +49,14 @@ pub struct Gateway {
     /// Whether driver pods are held until their outcome is recorded.
     outcome_finalizer: bool,
     leases: Arc<Leases>,
+    /// What this process works on under a claim.
+    busy: Arc<Mutex<HashSet<SubmissionId>>>,
     gate: Arc<Gate>,
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
+    /// What the watch shows of executors, on its way to the database.
+    pub executors: Arc<Executors>,
 }
 
 impl Gateway {
@@ -64,9 +72,11 @@ impl Gateway {
             spark: Arc::new(settings.spark),
             instance,
             outcome_finalizer: settings.outcome_finalizer,
+            busy: Arc::default(),
             gate: Arc::default(),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
+            executors: Arc::default(),
         })
     }
 

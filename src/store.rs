@@ -3,8 +3,10 @@
 mod accept;
 mod advance;
 mod claim;
+mod clean_up;
 mod connect;
 mod error;
+mod executors;
 mod kill;
 mod lease;
 mod query;
@@ -15,8 +17,10 @@ use sqlx::PgPool;
 
 pub use accept::{Drawn, NewSubmission};
 pub use claim::{Claimed, Task};
+pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
+pub use executors::LiveExecutor;
 pub use lease::replica;
 pub use query::{Live, Record};
 

@@ -9,7 +9,9 @@ mod progress;
 mod state;
 mod transition;
 
-pub use executor::{ExecutorKey, ExecutorObservation};
+pub use executor::{
+    ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
+};
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use observation::{Container, Observation, Phase};
 pub use outcome::Outcome;

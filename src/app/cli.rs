@@ -4,8 +4,8 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use super::{
-    dev, render, sandbox, serve,
-    settings::{Database, Dev, Logs, Sandbox, Serve, Spark},
+    dev, release_finalizers, render, sandbox, serve,
+    settings::{Database, Dev, Logs, Place, Sandbox, Serve, Spark},
     telemetry,
 };
 use crate::store::Store;
@@ -28,6 +28,8 @@ enum Command {
     Dev(Dev),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
     Render(Spark),
+    /// Let all driver pods go that wait for a gateway to record their outcome: before an uninstall.
+    ReleaseFinalizers(Place),
     /// Apply the database migrations that are missing.
     Migrate(Database),
     /// Print the `OpenAPI` document of the HTTP interface.
@@ -46,6 +48,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Serve(settings) => in_runtime(&logs, serve::serve(*settings)),
         Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
+        Command::ReleaseFinalizers(place) => in_runtime(&logs, release_finalizers::release_finalizers(place)),
         Command::Migrate(database) => in_runtime(&logs, async move {
             Store::connect(&database.settings()?).await?.close().await;
             tracing::info!("the database is up to date");

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{
     serve::{self, Signals},
-    settings::{Database, Dev, Http, Kubernetes, Serve, Spark},
+    settings::{CleanUp, Database, Dev, Http, Kubernetes, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -70,9 +70,7 @@ async fn beside(
         http: Http { listen: settings.listen, trusted_network: false, max_request_body: 100 << 20 },
         database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes {
-            kubeconfig: Some(sandbox.kubeconfig.clone()),
-            context: None,
-            namespaces: Vec::new(),
+            place: Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },
             outcome_finalizer: true,
         },
         spark: Spark {
@@ -81,6 +79,7 @@ async fn beside(
             submitter_dir: settings.submitter_dir.clone(),
             spark_user: None,
         },
+        clean_up: CleanUp::default(),
     };
     let ended = async {
         tokio::select! {

@@ -14,13 +14,15 @@ use super::settings::Serve;
 use crate::{
     api::{self, HttpSettings},
     cluster::Cluster,
-    service::{Gateway, Settings},
-    store::Store,
+    service::{CleanUpSettings, Gateway, Settings, chain},
+    store::{ConnectError, DatabaseSettings, Store},
     workers,
 };
 
 /// What is under way when a signal comes has this long: a launch or a kill takes 25 s at most.
 const DRAIN: Duration = Duration::from_secs(26);
+
+const DATABASE_RETRY: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until SIGINT or SIGTERM, then drains.
 ///
@@ -42,19 +44,21 @@ pub(super) struct Parts {
     store: Store,
     gateway: Gateway,
     http: HttpSettings,
+    clean_up: CleanUpSettings,
 }
 
 impl Parts {
     pub(super) async fn connect(settings: &Serve) -> anyhow::Result<Self> {
         settings.http.check()?;
         let spark = settings.spark.settings()?;
-        let store = Store::connect(&settings.database.settings()?).await?;
-        let cluster = Cluster::connect(&settings.kubernetes.settings()).await?;
+        let store = database(&settings.database.settings()?).await?;
+        let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
+        let clean_up = settings.clean_up.settings();
         let settings = Settings { spark, outcome_finalizer: settings.kubernetes.outcome_finalizer };
         let gateway =
             Gateway::new(store.clone(), cluster, settings).await.context("reading which installation this is")?;
-        Ok(Self { store, gateway, http })
+        Ok(Self { store, gateway, http, clean_up })
     }
 
     /// Serves and works until `until` says that it is time, or why it has to end; then drains.
@@ -63,7 +67,7 @@ impl Parts {
         listener: TcpListener,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let Self { store, gateway, http } = self;
+        let Self { store, gateway, http, clean_up } = self;
         let address = listener.local_addr().context("asking for the listening address")?;
         let (stop, last) = (CancellationToken::new(), CancellationToken::new());
         // Work that is under way needs its leases to the end.
@@ -71,6 +75,7 @@ impl Parts {
         let mut parts = JoinSet::new();
         parts.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
         parts.spawn(named("watcher", workers::watcher(gateway.clone(), stop.clone())));
+        parts.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
         let router = api::router(gateway.clone(), http);
         let stopped = stop.clone().cancelled_owned();
         parts.spawn(named("http", async move {
@@ -97,6 +102,20 @@ impl Parts {
         // A server that is gone never says goodbye.
         let _ = tokio::time::timeout(Duration::from_secs(2), store.close()).await;
         ended
+    }
+}
+
+/// Connects to the database, for as long as it takes if nothing is wrong but that it doesn't answer: after an outage
+/// nobody has to start us again.
+async fn database(settings: &DatabaseSettings) -> Result<Store, ConnectError> {
+    loop {
+        match Store::connect(settings).await {
+            Err(error) if error.may_pass() => {
+                tracing::warn!(retry_in = ?DATABASE_RETRY, "waiting for the database: {}", chain(&error));
+            }
+            connected => return connected,
+        }
+        tokio::time::sleep(DATABASE_RETRY).await;
     }
 }
 

@@ -1,13 +1,15 @@
 //! Settings: flags and `SPARKGATE_*` variables, one struct for each concern.
 
+mod clean_up;
 mod dev;
 mod serve;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
+pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
-pub(super) use serve::{Http, Kubernetes, Serve, Spark};
+pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::store::DatabaseSettings;
 

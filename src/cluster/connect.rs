@@ -39,7 +39,8 @@ pub enum ConnectError {
 }
 
 impl Cluster {
-    /// Reads the configuration, makes a client and tries it with the very list that the watch will use.
+    /// Reads the configuration, makes a client and tries it with the very list that the watch will use. An API server that
+    /// doesn't answer may come back, and is no reason to refuse submissions.
     ///
     /// # Errors
     /// [`ConnectError`], which says what to look at.
@@ -56,6 +57,14 @@ impl Cluster {
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let one = ListParams::default().labels(&cluster.selector).limit(1);
             let tried = call("listing our pods", Duration::from_secs(10), pods.list(&one)).await;
+            let tried = match tried {
+                // It will be tried again by whoever needs it.
+                Err(error) if error.is_outage() && !error.is_unauthorized() => {
+                    tracing::warn!("the Kubernetes API at {url} doesn't answer yet: {}", causes(&error));
+                    return Ok(cluster);
+                }
+                tried => tried,
+            };
             tried.map_err(|source| {
                 let place =
                     namespace.map_or_else(|| "in all namespaces".to_owned(), |name| format!("in the namespace {name}"));
@@ -76,6 +85,11 @@ impl Cluster {
         let named = |name: &String| (Some(name.clone()), Api::namespaced(self.client.clone(), name));
         self.namespaces.iter().map(named).collect()
     }
+}
+
+/// The causes of an error in one line.
+fn causes(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 async fn config(settings: &ClusterSettings) -> Result<Config, ConnectError> {

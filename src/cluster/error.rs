@@ -23,6 +23,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the server doesn't know who asks.
+    pub(super) fn is_unauthorized(&self) -> bool {
+        let Self::Unavailable { source, .. } = self else { return false };
+        matches!(source.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 401)
+    }
+
     /// Whether nothing at all may get through just now: no connection, no answer, or one that asks everybody to wait. An
     /// error of the server about one object is something else.
     pub fn is_outage(&self) -> bool {

@@ -1,5 +1,6 @@
 //! One list+watch of the pods of drivers and executors, for one namespace or all, as a stream that never ends.
 
+mod event;
 mod pace;
 mod pods;
 mod scope;

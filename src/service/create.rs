@@ -77,9 +77,6 @@ impl Gateway {
         let accepted = tokio::spawn(async move { store.accept(&new).await.map(|()| new) });
         let accepted =
             accepted.await.map_err(|error| Error::Internal("accepting a submission".into(), error.into()))?;
-        accepted.map_err(|error| match error.in_doubt() {
-            true => Error::InDoubt(error),
-            false => error.into(),
-        })
+        Ok(accepted?)
     }
 }

@@ -29,6 +29,7 @@ impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Unavailable { .. } => Self::Unavailable(error),
+            store::Error::InDoubt { .. } => Self::InDoubt(error),
             store::Error::Statement { .. } | store::Error::Row { .. } => {
                 Self::Internal("using the database failed".to_owned(), Box::new(error))
             }

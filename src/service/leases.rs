@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Mutex, watch},
+    time::Instant,
+};
 use uuid::Uuid;
 
 use super::Error;
@@ -14,6 +17,8 @@ const TTL: Duration = Duration::from_secs(3);
 pub(super) const RENEWAL: Duration = Duration::from_millis(750);
 /// We stop believing in a lease a little before the database does: a write may still be on its way.
 const MARGIN: Duration = Duration::from_millis(250);
+/// A renewal may fail twice before the lease is lost.
+const _: () = assert!(RENEWAL.as_millis() * 3 < (TTL.as_millis() - MARGIN.as_millis()));
 
 /// The leases of this process. All belong to one session; when it is lost, another begins, and what was claimed under the
 /// old one is anybody's.
@@ -21,6 +26,8 @@ const MARGIN: Duration = Duration::from_millis(250);
 pub(super) struct Leases {
     store: Store,
     now: watch::Sender<Session>,
+    /// One renewal at a time: two could each begin a session.
+    renewing: Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +47,7 @@ impl Session {
 
 impl Leases {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, now: watch::Sender::new(Session::new()) }
+        Self { store, now: watch::Sender::new(Session::new()), renewing: Mutex::default() }
     }
 
     /// Begins a session or extends it, with everything it holds. If it was lost (the database was away, this process was
@@ -49,6 +56,17 @@ impl Leases {
     /// # Errors
     /// The database doesn't answer: what is held runs out by itself.
     pub(super) async fn renew(&self) -> Result<(), Error> {
+        let _one = self.renewing.lock().await;
+        self.renew_now().await
+    }
+
+    /// Begins a session if there is none.
+    pub(super) async fn begin(&self) -> Result<(), Error> {
+        let _one = self.renewing.lock().await;
+        if self.session().is_some() { Ok(()) } else { self.renew_now().await }
+    }
+
+    async fn renew_now(&self) -> Result<(), Error> {
         let id = self.now.borrow().id;
         let sent = Instant::now();
         let renewed = self.store.renew_leases(id, TTL).await?;
@@ -97,6 +115,15 @@ impl Leases {
             });
         }
         Ok(taken)
+    }
+
+    /// Gives one lease back.
+    pub(super) async fn end_one(&self, name: &str) -> Result<(), Error> {
+        let session = self.now.borrow().id;
+        self.now.send_modify(|now| {
+            now.held.remove(name);
+        });
+        Ok(self.store.end_lease(name, session).await?)
     }
 
     /// Waits until a lease that was got is lost.

@@ -34,14 +34,15 @@ impl Gateway {
     /// database or the cluster is away everything waits, because what was seen isn't shown a second time. Taking a thing
     /// twice does no harm, so this may be dropped at any time.
     pub async fn take_in(&self, namespace: Option<&str>, told: impl IntoIterator<Item = Seen>) {
-        let mut drivers: HashMap<SubmissionId, Vec<Box<Observation>>> = HashMap::new();
+        let mut drivers: HashMap<SubmissionId, Vec<Observation>> = HashMap::new();
         for seen in told {
             match seen {
-                Seen::Driver(pod) => drivers.entry(pod.submission.clone()).or_default().push(pod),
-                Seen::Executor(_) => {}
-                Seen::Listed { drivers: listed, .. } => {
+                Seen::Driver(pod) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
+                Seen::Executor(pod) => self.executors.note(namespace, &pod),
+                Seen::Listed { drivers: listed, executors } => {
                     self.take_in_drivers(std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
+                    self.executors.listed(namespace, executors);
                     self.watch.listed(namespace);
                 }
                 Seen::Broken { reason } => {
@@ -55,11 +56,11 @@ impl Gateway {
         self.take_in_drivers(drivers).await;
     }
 
-    async fn take_in_drivers(&self, seen: HashMap<SubmissionId, Vec<Box<Observation>>>) {
-        let each = async |pods: Vec<Box<Observation>>| {
+    async fn take_in_drivers(&self, seen: HashMap<SubmissionId, Vec<Observation>>) {
+        let each = async |pods: Vec<Observation>| {
             for pod in pods {
                 let subject = of_pod(&pod);
-                self.until_taken(&subject, || Follow::seen(pod.clone())).await;
+                self.until_taken(&subject, || Follow::seen(Box::new(pod.clone()))).await;
             }
         };
         stream::iter(seen.into_values()).for_each_concurrent(AT_ONCE, each).await;

@@ -24,6 +24,11 @@ impl Gateway {
         self.leases.acquire(name).await
     }
 
+    /// Lets another replica be the one.
+    pub async fn leave_it_to_another(&self, name: &str) -> Result<(), Error> {
+        self.leases.end_one(name).await
+    }
+
     /// Waits until this replica isn't the one any more.
     pub async fn no_longer_the_one(&self, name: &str) {
         self.leases.gone(name).await;

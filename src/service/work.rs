@@ -32,11 +32,15 @@ impl Gateway {
     /// all tries.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
         if self.leases.session().is_none() {
-            self.leases.renew().await?;
+            self.leases.begin().await?;
         }
         let slots = self.gate.admits(slots);
         let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
-        let claimed = self.store.claim(session, i64::try_from(slots).unwrap_or(i64::MAX)).await?;
+        // One claim at a time: what the database has given out and we don't know of yet looks like a lost answer.
+        let mut busy = self.busy.lock().await;
+        let ids: Vec<_> = busy.iter().cloned().collect();
+        let claimed = self.store.claim(session, i64::try_from(slots).unwrap_or(i64::MAX), &ids).await?;
+        busy.extend(claimed.iter().map(|claimed| claimed.id.clone()));
         Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
     }
 
@@ -50,10 +54,17 @@ impl Gateway {
 
     /// Does one piece of claimed work and gives the claim back. Its failure is its own.
     pub async fn carry_out(&self, work: Work) {
-        let Work { claimed, session } = &work;
+        self.work_and_settle(&work).await;
+        self.busy.lock().await.remove(&work.claimed.id);
+        // A kill may have come while we held the claim.
+        self.wake.notify_one();
+    }
+
+    async fn work_and_settle(&self, work: &Work) {
+        let Work { claimed, session } = work;
         let (id, task) = (&claimed.id, claimed.task);
         // A panic would leave the claim with this process for as long as it lives.
-        let settled = match AssertUnwindSafe(self.do_work(&work)).catch_unwind().await {
+        let settled = match AssertUnwindSafe(self.do_work(work)).catch_unwind().await {
             Ok(Ok(settled)) => settled,
             Ok(Err(Stopped::ClaimLost)) => {
                 tracing::warn!(submission = %id, ?task, "the claim was lost: left to whoever has it next");
@@ -69,8 +80,6 @@ impl Gateway {
             }
             tokio::time::sleep(SETTLE).await;
         }
-        // A kill may have come while we held the claim.
-        self.wake.notify_one();
     }
 
     async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {

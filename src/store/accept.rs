@@ -40,7 +40,12 @@ impl Store {
     }
 
     /// Writes the submission, its objects and its first event in one statement. When this returns, it is committed.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
     pub async fn accept(&self, new: &NewSubmission) -> Result<(), Error> {
+        // What goes wrong before there is a connection leaves no doubt.
+        let mut connection = within("accepting a submission", self.pool.acquire()).await?;
         let statement = sqlx::query(
             r#"
             WITH accepted AS (
@@ -64,8 +69,8 @@ impl Store {
         .bind(&new.spark_user)
         .bind(new.drawn.at)
         .bind(&new.manifest)
-        .execute(&self.pool);
-        within("accepting a submission", statement).await?;
+        .execute(&mut *connection);
+        within("accepting a submission", statement).await.map_err(Error::after_sending)?;
         Ok(())
     }
 }

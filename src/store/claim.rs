@@ -67,10 +67,11 @@ impl TryFrom<Row> for Claimed {
 
 impl Store {
     /// Claims up to `limit` submissions that wait for a launch or a kill, oldest first, for a session whose lease holds;
-    /// without one it claims nothing. A claim of a session whose lease ran out is free. A queued row becomes `LAUNCHING`
+    /// without one it claims nothing. Free are rows without a claim, with one of a session whose lease ran out, and with
+    /// one of this very session that it knows nothing of: all but `busy`, because an earlier answer may have got lost. A queued row becomes `LAUNCHING`
     /// here, before anything of it is created. A row that can't be read stays claimed and is logged, so that it never
     /// stops the others.
-    pub async fn claim(&self, session: Uuid, limit: i64) -> Result<Vec<Claimed>, Error> {
+    pub async fn claim(&self, session: Uuid, limit: i64, busy: &[SubmissionId]) -> Result<Vec<Claimed>, Error> {
         let rows: Vec<Row> = within(
             "claiming submissions",
             sqlx::query_as(
@@ -80,7 +81,8 @@ impl Store {
             ), due AS (
                 SELECT id, state AS was FROM submissions
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                  AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT holder FROM alive))
+                  AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT holder FROM alive) OR claimed_by = $1)
+                  AND (claimed_by IS DISTINCT FROM $1 OR id <> ALL ($3))
                   AND (not_before IS NULL OR not_before <= clock_timestamp())
                   AND $1 IN (SELECT holder FROM alive)
                 ORDER BY number LIMIT $2
@@ -102,6 +104,7 @@ impl Store {
             )
             .bind(session)
             .bind(limit)
+            .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
             .fetch_all(&self.patient),
         )
         .await?;

@@ -7,7 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::Store;
+use super::{Store, error::is_outage};
 
 /// Where the database is and how many connections it may get.
 #[derive(Debug, Clone)]
@@ -29,6 +29,17 @@ pub enum ConnectError {
     Unreachable { address: String, source: sqlx::Error },
     #[error("migrating the database at {address} failed")]
     Migrate { address: String, source: sqlx::migrate::MigrateError },
+}
+
+impl ConnectError {
+    /// Whether the same may work later: the server doesn't answer or is just starting, nothing is wrong with the settings.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => is_outage(source),
+            Self::Migrate { source: sqlx::migrate::MigrateError::Execute(source), .. } => is_outage(source),
+            Self::Migrate { .. } | Self::Url(_) => false,
+        }
+    }
 }
 
 impl Store {

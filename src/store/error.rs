@@ -11,6 +11,9 @@ pub enum Error {
     /// The database can't be reached or has no connection to spare: the same call may work later.
     #[error("{action}: the database is not available")]
     Unavailable { action: &'static str, source: sqlx::Error },
+    /// The database went away while it worked on the statement, which may have taken effect.
+    #[error("{action}: the database went away meanwhile")]
+    InDoubt { action: &'static str, source: sqlx::Error },
     /// The statement or the data in the table is at fault.
     #[error("{action} failed")]
     Statement { action: &'static str, source: sqlx::Error },
@@ -20,15 +23,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the statement may have taken effect although its answer never came.
-    pub fn in_doubt(&self) -> bool {
-        match self {
-            Self::Unavailable { source: sqlx::Error::Database(refused), .. } => {
-                refused.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0"))
-            }
-            Self::Unavailable { source, .. } => !matches!(source, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed),
-            Self::Statement { .. } | Self::Row { .. } => false,
-        }
+    /// The same for a statement that writes something which must not be repeated unseen, after it was sent: unless the
+    /// server itself said that it didn't carry it out, it may have.
+    pub(super) fn after_sending(self) -> Self {
+        let Self::Unavailable { action, source } = self else { return self };
+        let said_no = matches!(&source, sqlx::Error::Database(said)
+            if !said.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")));
+        if said_no { Self::Unavailable { action, source } } else { Self::InDoubt { action, source } }
     }
 
     fn of(action: &'static str, source: sqlx::Error) -> Self {
@@ -55,7 +56,7 @@ pub(super) async fn within<T>(
 
 /// SQLSTATE classes: 08 connection, 53 resources, 57 shutdown, start-up and cancelled, 25006 a standby, and what another
 /// transaction can do to ours (40001, 40P01, 55P03).
-fn is_outage(error: &sqlx::Error) -> bool {
+pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     const CLASSES: [&str; 3] = ["08", "53", "57"];
     const CODES: [&str; 4] = ["25006", "40001", "40P01", "55P03"];
     match error {

@@ -40,6 +40,16 @@ impl Store {
         within("renewing leases", statement).await
     }
 
+    /// Ends one lease of a holder.
+    pub async fn end_lease(&self, name: &str, holder: Uuid) -> Result<(), Error> {
+        let statement = sqlx::query("UPDATE leases SET expires_at = clock_timestamp() WHERE name = $1 AND holder = $2")
+            .bind(name)
+            .bind(holder)
+            .execute(&self.leases);
+        within("giving a lease back", statement).await?;
+        Ok(())
+    }
+
     /// Ends all leases of a holder, and forgets the sessions of replicas that ended long ago.
     pub async fn end_leases(&self, holder: Uuid) -> Result<(), Error> {
         let statement = sqlx::query(

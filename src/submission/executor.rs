@@ -1,8 +1,17 @@
-//! Executors: what the cluster shows of their pods.
+//! Executors: what the cluster shows of their pods, what it means in Spark's terms, and what is new in it.
+
+mod exit_code;
+mod record;
+mod snapshot;
+mod state;
 
 use chrono::{DateTime, Utc};
 
 use super::{Container, Phase, SubmissionId};
+
+pub use record::ExecutorRecord;
+pub use snapshot::ExecutorSnapshots;
+pub use state::{ExecutorState, UnknownExecutorState};
 
 /// One executor of one attempt: the submission, the number of the attempt, the executor's id (the label `spark-exec-id`).
 pub type ExecutorKey = (SubmissionId, i32, i64);

@@ -27,6 +27,10 @@ pub(super) async fn singleton<F: Future<Output = ()>>(
                     () = gateway.no_longer_the_one(name) => tracing::warn!(lease = name, "lost"),
                     () = stop.cancelled() => {}
                 }
+                // Whatever ended it: the next one needn't wait for the lease to run out.
+                if let Err(error) = gateway.leave_it_to_another(name).await {
+                    tracing::debug!(lease = name, "not given back: {}", chain(&error));
+                }
                 continue;
             }
             Ok(false) => elsewhere(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::singleton::singleton;
@@ -11,6 +11,8 @@ use crate::service::{ALL, Gateway, chain};
 
 /// What is taken in together at most.
 const BATCH: usize = 256;
+/// How often what was seen of executors is written, at least.
+const FLUSH: Duration = Duration::from_millis(500);
 /// How often it is kept how far the watch got.
 const KEEP: Duration = Duration::from_secs(1);
 
@@ -34,14 +36,30 @@ async fn watch(gateway: &Gateway, scope: Option<&str>) {
         }
         sleep(KEEP).await;
     };
+    gateway.executors.forget(scope);
     let mut told = gateway.watch_pods(scope, position).ready_chunks(BATCH);
-    let mut kept = Instant::now();
-    while let Some(batch) = told.next().await {
-        let position = batch.iter().rev().find_map(|shown| shown.resource_version.clone());
-        gateway.take_in(scope, batch.into_iter().filter_map(|shown| shown.seen)).await;
+    let mut flush = interval(FLUSH);
+    flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut position, mut kept) = (None, Instant::now());
+    loop {
+        tokio::select! {
+            batch = told.next() => {
+                let Some(batch) = batch else { return };
+                position = batch.iter().rev().find_map(|shown| shown.resource_version.clone()).or(position);
+                gateway.take_in(scope, batch.into_iter().filter_map(|shown| shown.seen)).await;
+                if !gateway.executors.batch_is_full(scope) {
+                    continue;
+                }
+            }
+            _ = flush.tick() => {}
+        }
+        if let Err(error) = gateway.flush_executors(scope).await {
+            tracing::warn!("writing what was seen of executors: {}", chain(&error));
+            continue;
+        }
         // One that is a little old only means that some things are taken in twice.
-        let Some(position) = position.filter(|_| kept.elapsed() >= KEEP) else { continue };
-        match gateway.keep_watch_position(scope, &position).await {
+        let Some(reached) = position.take_if(|_| kept.elapsed() >= KEEP) else { continue };
+        match gateway.keep_watch_position(scope, &reached).await {
             Ok(()) => kept = Instant::now(),
             Err(error) => tracing::warn!("keeping how far the watch got: {}", chain(&error)),
         }

@@ -52,7 +52,7 @@ async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
     let first = world.driver().await.metadata.uid;
 
     // As if the launcher had died after the pod: back to LAUNCHING, and what came after the pod is not there.
-    let back = "UPDATE submissions SET state = 'LAUNCHING', claimed_until = NULL, pod_uid = NULL";
+    let back = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL";
     sqlx::query(back).execute(&world.pool).await.unwrap();
     let services = world.api::<Service>();
     let service = services.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();

@@ -6,10 +6,13 @@
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 
+mod clean_up;
+mod executors;
 mod faults;
 mod kill;
 mod launch;
 mod outcome;
 mod pod_group;
+mod replicas;
 mod submitter;
 mod world;

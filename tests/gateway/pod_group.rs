@@ -21,7 +21,7 @@ const VOLCANO: [(&str, &str); 3] = [
 
 /// A world whose cluster knows Volcano's resource.
 async fn with_volcano(pool: PgPool) -> World {
-    let world = World::new(pool).await;
+    let world = World::without_finalizer(pool).await;
     let name = "podgroups.scheduling.volcano.sh";
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
@@ -69,11 +69,11 @@ async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
     let id = world.submit(&VOLCANO).await;
     world.gateway.work().await.unwrap();
     // As if the launcher had died between the two, and a kill came.
-    world.remove_driver().await;
     let orphan = json!({"metadata": {"ownerReferences": null}});
     let name = groups(&world).await[0].name_any();
     world.api::<PodGroup>().patch(&name, &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
-    let back = "UPDATE submissions SET state = 'LAUNCHING', claimed_until = NULL, pod_uid = NULL";
+    world.remove_driver().await;
+    let back = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL";
     sqlx::query(back).execute(&world.pool).await.unwrap();
 
     assert!(world.gateway.kill(&id).await.unwrap());

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
-use serde_json::Value;
 use sparkgate::service::Submitter;
 use sqlx::PgPool;
 
@@ -43,13 +42,6 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
     let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
     let properties = maps.iter().find_map(|map| map.data.as_ref()?.get("spark.properties")).unwrap();
     assert!(properties.contains("\nspark.executor.memory=3g\n") && !properties.contains("sparkgate.defaults"));
-    let kept: Value =
-        sqlx::query_scalar("SELECT submitter_files FROM submissions").fetch_one(&world.pool).await.unwrap();
-    assert_eq!(
-        kept["named"].as_object().unwrap().keys().collect::<Vec<_>>(),
-        ["a.txt"],
-        "and nothing else of the files"
-    );
 }
 
 #[sqlx::test]

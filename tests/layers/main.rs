@@ -2,6 +2,7 @@
 //! long a file may get. Comments, strings and unit tests don't count.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+mod named;
 mod paths;
 mod rules;
 

@@ -51,14 +51,14 @@ impl Drop for Node {
     }
 }
 
-struct Place {
-    namespace: String,
+pub(crate) struct Place {
+    pub(crate) namespace: String,
     kubeconfig: PathBuf,
     database: String,
 }
 
 impl Place {
-    async fn new(client: &Client, kubeconfig: PathBuf) -> Self {
+    pub(crate) async fn new(client: &Client, kubeconfig: PathBuf) -> Self {
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
         Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();

@@ -17,3 +17,4 @@ mod process;
 mod render;
 mod spark_submit;
 mod start;
+mod uninstall;

@@ -1,8 +1,9 @@
 //! What can't work ends at once, with a sentence and an exit code.
 
 use std::{
+    io::{BufRead, BufReader},
     net::{Ipv4Addr, TcpListener},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use crate::process::{free_address, sparkgate};
@@ -17,18 +18,38 @@ fn database() -> String {
     std::env::var("DATABASE_URL").unwrap()
 }
 
+/// What it says, once that contains `expected`; it goes on trying meanwhile.
+fn waits(command: &mut Command, expected: &str) -> String {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    while !said.contains(expected) {
+        said += &lines.next().unwrap_or_else(|| panic!("it ended: {said}")).unwrap();
+    }
+    assert_eq!(child.try_wait().unwrap(), None, "{said}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    said
+}
+
 #[test]
-fn no_database() {
+fn no_database_yet() {
     let nowhere = free_address();
     let url = format!("postgres://u:secret@{nowhere}/x");
-    let said = refusal(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", url));
+    let said = waits(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", url), "Connection refused");
     assert!(said.contains(&format!("can't connect to the database at {nowhere}")), "{said}");
-    assert!(said.contains("Connection refused"), "{said}");
     assert!(!said.contains("secret"), "{said}");
 }
 
 #[test]
-fn no_cluster() {
+fn no_such_database() {
+    let (server, _) = database().rsplit_once('/').map(|(server, name)| (server.to_owned(), name.to_owned())).unwrap();
+    let said = refusal(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", format!("{server}/nothing_like_it")));
+    assert!(said.contains("nothing_like_it"), "{said}");
+}
+
+#[test]
+fn no_cluster_yet() {
     let nowhere = free_address();
     let dir = tempfile::tempdir().unwrap();
     let kubeconfig = dir.path().join("kubeconfig");
@@ -38,9 +59,9 @@ fn no_cluster() {
     );
     std::fs::write(&kubeconfig, text).unwrap();
     let mut command = sparkgate();
-    command.arg("serve").env("SPARKGATE_DATABASE_URL", database()).arg("--kubeconfig").arg(&kubeconfig);
-    let said = refusal(&mut command);
-    assert!(said.contains(&format!("can't use the Kubernetes API at http://{nowhere}")), "{said}");
+    command.args(["serve", "--listen", &free_address().to_string()]).env("SPARKGATE_DATABASE_URL", database());
+    let said = waits(command.arg("--kubeconfig").arg(&kubeconfig), "listening on");
+    assert!(said.contains(&format!("the Kubernetes API at http://{nowhere} doesn't answer yet")), "{said}");
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use sparkgate::cluster::{Seen, WatchPace};
+use tokio::time::{Instant, sleep};
 
 use crate::fault_proxy::{Fault, Way};
+use crate::watching::Watching;
 use crate::world::World;
 
 #[tokio::test]
@@ -38,4 +40,26 @@ async fn a_ping_without_an_answer_ends_the_connection() {
     watch.within(Duration::from_secs(45), broken).await.expect("nobody noticed");
     world.proxy.set(Fault::None);
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-1");
+}
+
+/// An API server takes a hundred requests at a time on a connection, and a watch is one that doesn't end.
+#[tokio::test]
+async fn there_may_be_more_watches_than_fit_on_a_connection() {
+    let world = World::kube_apiserver("many-watches").await;
+    let mut namespaces: Vec<_> = (1..120).map(|number| format!("many-watches-{number}")).collect();
+    namespaces.push(world.namespace.clone());
+    let cluster = world.cluster_of(&namespaces).await;
+    let mut watches: Vec<_> =
+        namespaces.iter().map(|name| Watching::new(cluster.watch(Some(name.clone()), None))).collect();
+    for watch in &mut watches {
+        watch.listed().await;
+    }
+    // One for calls, one for each fifty watches. Those that began at once tried more, and dropped them.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while world.proxy.live() != 4 {
+        assert!(Instant::now() < deadline, "{} connections", world.proxy.live());
+        sleep(Duration::from_millis(20)).await;
+    }
+    world.driver(1).await;
+    watches[119].driver(|_| true).await;
 }

@@ -19,7 +19,7 @@ type Script = Arc<Mutex<(Vec<Reply>, Vec<Reply>)>>;
 
 #[derive(Clone)]
 enum Reply {
-    Page { items: Vec<Value>, next: &'static str },
+    Page { version: u32, items: Vec<Value>, next: &'static str },
     Events(Vec<Value>),
     Text(String),
     Status(u16),
@@ -34,10 +34,9 @@ async fn answer(State(script): State<Script>, uri: Uri) -> Response {
         if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() }
     };
     match reply {
-        Reply::Page { items, next } => {
-            json!({"kind": "PodList", "metadata": {"resourceVersion": "10", "continue": next}, "items": items})
-                .to_string()
-                .into_response()
+        Reply::Page { version, items, next } => {
+            let metadata = json!({"resourceVersion": version.to_string(), "continue": next});
+            json!({"kind": "PodList", "metadata": metadata, "items": items}).to_string().into_response()
         }
         Reply::Events(events) => events.iter().map(|event| format!("{event}\n")).collect::<String>().into_response(),
         Reply::Text(text) => text.into_response(),
@@ -76,13 +75,14 @@ fn event(kind: &str, object: &Value) -> Value {
     json!({"type": kind, "object": object})
 }
 
-fn page(items: &[Value]) -> Reply {
-    Reply::Page { items: items.to_vec(), next: "" }
+fn page(version: u32, items: &[Value]) -> Reply {
+    Reply::Page { version, items: items.to_vec(), next: "" }
 }
 
 #[tokio::test]
 async fn a_pod_that_cannot_be_read_stops_neither_list_nor_watch() {
-    let list = page(&[unreadable(1, "5"), driver(2, "6"), json!("no pod at all"), json!({"metadata": {"labels": 7}})]);
+    let list =
+        page(10, &[unreadable(1, "5"), driver(2, "6"), json!("no pod at all"), json!({"metadata": {"labels": 7}})]);
     let events = vec![
         event("MODIFIED", &unreadable(1, "11")),
         json!({"type": 3}),
@@ -101,8 +101,8 @@ async fn a_pod_that_cannot_be_read_stops_neither_list_nor_watch() {
 
 #[tokio::test]
 async fn a_list_that_expires_half_way_begins_anew() {
-    let first = Reply::Page { items: vec![driver(1, "5")], next: "more" };
-    let lists = [first.clone(), Reply::Status(410), first, page(&[driver(2, "6")])];
+    let first = Reply::Page { version: 10, items: vec![driver(1, "5")], next: "more" };
+    let lists = [first.clone(), Reply::Status(410), first, page(10, &[driver(2, "6")])];
     let mut watch = watch(&lists, &[Reply::Events(Vec::new())], None);
     let (told, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-1", "driver-2"]));
@@ -116,12 +116,25 @@ async fn what_went_before_the_list_is_told_up_to_the_lists_version() {
         event("MODIFIED", &driver(2, "12")),
         event("DELETED", &driver(2, "13")),
     ];
-    let mut watch = watch(&[page(&[driver(2, "6")])], &[Reply::Events(past)], Some("7"));
+    let mut watch = watch(&[page(10, &[driver(2, "6")])], &[Reply::Events(past)], Some("7"));
     let (told, _) = watch.listed().await;
     let gone: Vec<_> = told.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
     assert_eq!(gone, [false, true, false], "the list follows the first event beyond it: {told:?}");
     assert_eq!(watch.version.as_deref(), Some("12"));
     watch.driver(|seen| seen.gone).await;
+}
+
+/// A gateway before the API server gives up (504), once: what went meanwhile is not lost for that. And a watch that ends
+/// at once has told what there was.
+#[tokio::test]
+async fn a_watch_is_tried_once_more_after_the_list_that_it_led_to() {
+    let lists = [page(10, &[driver(1, "5")]), page(12, &[])];
+    let gone = Reply::Events(vec![event("DELETED", &driver(1, "11"))]);
+    let mut watch = watch(&lists, &[Reply::Status(504), gone, Reply::Events(Vec::new())], None);
+    assert_eq!(watch.listed().await.1, names(["driver-1"]));
+    let (told, listed) = watch.listed().await;
+    assert!(matches!(&told[..], [Seen::Driver(driver)] if driver.gone), "{told:?}");
+    assert_eq!((listed, watch.version.as_deref()), (names([]), Some("12")));
 }
 
 #[tokio::test]
@@ -131,9 +144,10 @@ async fn an_expired_watch_leads_to_a_list_and_other_errors_to_another_try() {
         Reply::Events(vec![event("ADDED", &driver(1, "11")), event("ERROR", &status(500))]),
         Reply::Status(500),
         Reply::Events(vec![event("ERROR", &status(410))]),
+        Reply::Status(410),
         Reply::Events(vec![event("ADDED", &driver(3, "20"))]),
     ];
-    let mut watch = watch(&[page(&[]), page(&[driver(2, "12")])], &watches, None);
+    let mut watch = watch(&[page(10, &[]), page(15, &[driver(2, "12")])], &watches, None);
     assert_eq!(watch.listed().await, (Vec::new(), names([])));
     assert!(watch.broken().await.contains("as the script says"));
     assert_eq!(watch.version.as_deref(), Some("10"));

@@ -41,7 +41,7 @@ impl Watching {
         let deadline = Instant::now() + patience;
         loop {
             let shown = timeout_at(deadline, self.stream.next()).await.ok()?.expect("a watch never ends");
-            self.version = shown.resource_version.or(self.version.take());
+            self.version = shown.resource_version.or_else(|| self.version.take());
             if let Some(found) = shown.seen.and_then(&mut wanted) {
                 return Some(found);
             }

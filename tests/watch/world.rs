@@ -64,9 +64,13 @@ impl World {
 
     /// The cluster as the gateway connects to it, through the proxy.
     pub(crate) async fn cluster(&self) -> Cluster {
+        self.cluster_of(std::slice::from_ref(&self.namespace)).await
+    }
+
+    pub(crate) async fn cluster_of(&self, namespaces: &[String]) -> Cluster {
         let settings = ClusterSettings {
             kubeconfig: Some(self.kubeconfig.path().to_owned()),
-            namespaces: vec![self.namespace.clone()],
+            namespaces: namespaces.to_vec(),
             ..ClusterSettings::default()
         };
         Cluster::connect(&settings).await.unwrap()

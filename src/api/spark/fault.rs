@@ -155,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn a_submission_in_doubt_is_not_to_be_repeated_unseen() {
         let in_doubt = || {
-            let lost = crate::store::Error::Unavailable { action: "creating", source: sqlx::Error::PoolClosed };
+            let lost = crate::store::Error::InDoubt { action: "creating", source: sqlx::Error::PoolClosed };
             Fault::Service(service::Error::InDoubt(lost))
         };
         let (status, retry, body) = answer(in_doubt).await;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::Database;
+use super::{CleanUp, Database};
 use crate::{
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
@@ -26,6 +26,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) kubernetes: Kubernetes,
     #[command(flatten)]
     pub(in crate::app) spark: Spark,
+    #[command(flatten)]
+    pub(in crate::app) clean_up: CleanUp,
 }
 
 #[derive(Debug, Args)]
@@ -55,8 +57,9 @@ impl Http {
     }
 }
 
+/// Which cluster, and where in it.
 #[derive(Debug, Args)]
-pub(in crate::app) struct Kubernetes {
+pub(in crate::app) struct Place {
     /// A kubeconfig file; by default KUBECONFIG, ~/.kube/config, or the service account of this pod.
     #[arg(long, env = "SPARKGATE_KUBECONFIG")]
     pub(in crate::app) kubeconfig: Option<PathBuf>,
@@ -66,13 +69,9 @@ pub(in crate::app) struct Kubernetes {
     /// The namespaces that drivers may use, separated by commas; all by default.
     #[arg(long, env = "SPARKGATE_NAMESPACES", value_delimiter = ',')]
     pub(in crate::app) namespaces: Vec<String>,
-    /// Hold each driver pod with a finalizer until its outcome is recorded. Without it, a pod that is deleted while no
-    /// gateway runs may leave its submission LOST. Before an uninstall: `sparkgate release-finalizers`.
-    #[arg(long, env = "SPARKGATE_OUTCOME_FINALIZER", default_value_t = true, action = ArgAction::Set)]
-    pub(in crate::app) outcome_finalizer: bool,
 }
 
-impl Kubernetes {
+impl Place {
     pub(in crate::app) fn settings(&self) -> ClusterSettings {
         let namespaces: BTreeSet<_> = self.namespaces.iter().map(|name| name.trim().to_owned()).collect();
         ClusterSettings {
@@ -81,6 +80,16 @@ impl Kubernetes {
             namespaces: namespaces.into_iter().filter(|name| !name.is_empty()).collect(),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::app) struct Kubernetes {
+    #[command(flatten)]
+    pub(in crate::app) place: Place,
+    /// Hold each driver pod with a finalizer until its outcome is recorded. Without it, a pod that is deleted while no
+    /// gateway runs may leave its submission LOST. Before an uninstall: `sparkgate release-finalizers`.
+    #[arg(long, env = "SPARKGATE_OUTCOME_FINALIZER", default_value_t = true, action = ArgAction::Set)]
+    pub(in crate::app) outcome_finalizer: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,7 @@
 //! The loop of one list+watch.
 
-use std::{collections::HashSet, error::Error as _, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
-use kube::core::Status;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
@@ -10,8 +9,9 @@ use tokio::{
 
 use super::{
     PodKey, Seen, Shown, WatchPace,
+    event::{Trouble, event, reason},
     pace::Pause,
-    pods::{Event, Page, Pods, bookmark},
+    pods::{Page, Pods},
     sort::{Key, Sorted, sort},
 };
 use crate::{cluster::Error, submission::ExecutorKey};
@@ -33,16 +33,6 @@ struct List {
     executors: HashSet<ExecutorKey>,
 }
 
-/// Why a watch ended before its time.
-enum Trouble {
-    /// It can be tried again from where it was.
-    Broken(String),
-    /// There is no way on from where it was: too old a version, or one that the server doesn't know at all.
-    Lost(String),
-    /// The server ended it at once, without a word.
-    Hasty,
-}
-
 impl Scope {
     pub(super) fn new(pods: Pods, pace: WatchPace, tell: mpsc::Sender<Shown>) -> Self {
         Self { pods, pause: Pause::new(&pace), pace, tell, broken: false }
@@ -52,7 +42,7 @@ impl Scope {
         let mut position = resume;
         loop {
             let list = self.list().await;
-            position = self.follow(position, list).await;
+            position = Some(self.follow(position, list).await);
         }
     }
 
@@ -96,9 +86,9 @@ impl Scope {
         }
     }
 
-    /// Watches until it is time for another list. Answers the version up to which everything was told, `None` if the
-    /// server has forgotten what came after it.
-    async fn follow(&mut self, past: Option<String>, list: List) -> Option<String> {
+    /// Watches until it is time for another list, or only a list can help. Answers the version up to which everything was
+    /// told.
+    async fn follow(&mut self, past: Option<String>, list: List) -> String {
         let relist = Instant::now() + self.pace.relist;
         let mut position = list.version.clone();
         let mut unsettled = None;
@@ -108,7 +98,7 @@ impl Scope {
                 position = past;
                 unsettled = Some(list);
             }
-            None => self.settle(list, &position).await,
+            None => self.settle(list, &mut position).await,
         }
         while unsettled.is_some() || Instant::now() < relist {
             match self.watch(&mut position, &mut unsettled).await {
@@ -118,13 +108,13 @@ impl Scope {
                 Err(Trouble::Lost(reason)) => {
                     tracing::debug!(%position, %reason, "the watch of pods can't go on from where it was");
                     self.pause.wait().await;
-                    let list = unsettled.take()?;
-                    position = list.version.clone();
-                    self.settle(list, &position).await;
+                    // Twice, once before a list and once after it: what it knew no more is what is lost.
+                    let Some(list) = unsettled.take() else { return position };
+                    self.settle(list, &mut position).await;
                 }
             }
         }
-        Some(position)
+        position
     }
 
     /// One watch, from `position` on and to its end.
@@ -132,32 +122,29 @@ impl Scope {
         let begin = Instant::now();
         let renewal = Duration::from_secs(self.pace.renewal.into());
         let end = begin + renewal + self.pace.grace;
-        let mut lines = self.pods.watch(position, self.pace.renewal).await.map_err(|error| sort_trouble(&error))?;
+        let mut lines = self.pods.watch(position, self.pace.renewal).await.map_err(|error| Trouble::of(&error))?;
         if self.broken {
             self.tell(None, Some(position.clone())).await;
         }
+        let mut silent = true;
         loop {
             // Telling may have taken longer than the watch itself: that is no silence.
             let end = end.max(Instant::now() + self.pace.grace);
             let quiet = unsettled.as_ref().map_or(end, |_| end.min(Instant::now() + self.pace.settling));
             let line = match timeout_at(quiet, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
-                Ok(Ok(None)) if begin.elapsed() < renewal / 2 => return Err(Trouble::Hasty),
-                Ok(Ok(None)) => {
-                    self.pause.reset();
-                    return Ok(());
-                }
-                Ok(Err(error)) => return Err(Trouble::Broken(format!("the watch of pods broke off: {error}"))),
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(Trouble::broke_off(reason(&error))),
                 Err(_) => {
                     let Some(list) = unsettled.take_if(|_| quiet < end) else {
-                        return Err(Trouble::Broken("the watch of pods has been silent for too long".to_owned()));
+                        return Err(Trouble::broke_off("it has been silent for too long"));
                     };
-                    position.clone_from(&list.version);
                     self.settle(list, position).await;
                     continue;
                 }
             };
             let Sorted { seen, resource_version, .. } = event(line)?;
+            silent = false;
             self.pause.reset();
             if let Some(version) = &resource_version {
                 position.clone_from(version);
@@ -169,12 +156,23 @@ impl Scope {
                 self.settle(list, position).await;
             }
         }
+        if let Some(list) = unsettled.take_if(|_| silent) {
+            self.settle(list, position).await;
+        }
+        if begin.elapsed() < renewal / 2 {
+            return Err(Trouble::Hasty);
+        }
+        self.pause.reset();
+        Ok(())
     }
 
-    /// All that happened before this list has been told.
-    async fn settle(&mut self, list: List, position: &str) {
-        let List { drivers, executors, .. } = list;
-        self.tell(Some(Seen::Listed { drivers, executors }), Some(position.to_owned())).await;
+    /// All that happened before this list has been told: now the list is.
+    async fn settle(&mut self, list: List, position: &mut String) {
+        let List { version, drivers, executors } = list;
+        if is_before(position, &version) {
+            *position = version;
+        }
+        self.tell(Some(Seen::Listed { drivers, executors }), Some(position.clone())).await;
     }
 
     async fn fail(&mut self, reason: String) {
@@ -190,57 +188,7 @@ impl Scope {
     }
 }
 
-/// What a line tells; nothing if it is none that we know.
-fn event(line: &[u8]) -> Result<Sorted, Trouble> {
-    let event: Event<'_> = match serde_json::from_slice(line) {
-        Ok(event) => event,
-        Err(error) => {
-            tracing::error!(%error, "an event of the watch of pods can't be read and is passed over");
-            return Ok(Sorted::default());
-        }
-    };
-    match event.kind {
-        "ADDED" | "MODIFIED" => Ok(sort(event.object.get(), false)),
-        "DELETED" => Ok(sort(event.object.get(), true)),
-        "BOOKMARK" => Ok(Sorted { resource_version: bookmark(event.object.get()), ..Sorted::default() }),
-        "ERROR" => {
-            let status: Status = serde_json::from_str(event.object.get()).unwrap_or_default();
-            let reason = format!("the watch of pods broke off: {}", status.message);
-            Err(if is_lost(status.code) { Trouble::Lost(reason) } else { Trouble::Broken(reason) })
-        }
-        _ => Ok(Sorted::default()),
-    }
-}
-
-fn sort_trouble(error: &Error) -> Trouble {
-    let code = match error {
-        Error::Refused { code, .. } => *code,
-        Error::Unavailable { source, .. } => match source.downcast_ref() {
-            Some(kube::Error::Api(status)) => status.code,
-            _ => 0,
-        },
-        _ => 0,
-    };
-    if is_lost(code) { Trouble::Lost(reason(error)) } else { Trouble::Broken(reason(error)) }
-}
-
-/// Whether a status says that the version is too old (410), not one at all (400), or of the future (504): only a list
-/// helps.
-fn is_lost(code: u16) -> bool {
-    matches!(code, 400 | 410 | 504)
-}
-
 /// Versions of one kind of object can be compared as numbers (KEP-5504); what is none comes before nothing.
 fn is_before(one: &str, other: &str) -> bool {
     matches!((one.parse::<u64>(), other.parse::<u64>()), (Ok(one), Ok(other)) if one < other)
-}
-
-fn reason(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

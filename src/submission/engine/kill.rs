@@ -11,19 +11,25 @@ pub struct Kill {
     effect: Effect,
     /// The pod, as long as our finalizer is on it.
     held: Option<String>,
+    /// What was made before the pod goes with it: it is the owner.
+    handed_over: bool,
     /// We told it to go.
     deleted: bool,
 }
 
 impl Kill {
     pub fn begin(job: Job) -> Self {
-        Self { job, effect: Effect::LookUp, held: None, deleted: false }
+        Self { job, effect: Effect::LookUp, held: None, handed_over: false, deleted: false }
     }
 
     fn next(&mut self, answer: Answer) -> Effect {
         match (&self.effect, answer) {
             (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
             (Effect::LookUp, Answer::Found(Found::Ours(seen))) if self.is_ours(&seen) => self.found(&seen),
+            // One that isn't there can't be left behind.
+            (Effect::HandOver(done, uid), Answer::Done | Answer::Refused { .. }) => {
+                self.hand_over(done + 1, uid.clone())
+            }
             // No pod of ours, and while we hold the claim nobody makes one.
             (Effect::LookUp, Answer::Found(_)) => self.without_pod(0),
             // What can't be deleted may never have been made; the submission ends all the same.
@@ -47,7 +53,18 @@ impl Kill {
         self.job.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid)
     }
 
+    fn hand_over(&mut self, next: usize, uid: String) -> Effect {
+        if next < self.job.before {
+            return Effect::HandOver(next, uid);
+        }
+        self.handed_over = true;
+        Effect::LookUp
+    }
+
     fn found(&mut self, seen: &Observation) -> Effect {
+        if self.job.before > 0 && !self.handed_over {
+            return self.hand_over(0, seen.pod_uid.clone());
+        }
         match step(State::Killing, seen) {
             // It may have ended before the kill reached it: a finished pod stays, with its log.
             Step::Ended(outcome) => {
@@ -60,8 +77,7 @@ impl Kill {
     }
 
     fn without_pod(&self, next: usize) -> Effect {
-        // Objects that were handed over to a pod go with it.
-        if next < self.job.before && self.job.pod_uid.is_none() {
+        if next < self.job.before {
             return Effect::DeleteBefore(next);
         }
         Effect::end(Outcome::killed_on_request())

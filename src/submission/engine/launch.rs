@@ -20,6 +20,9 @@ pub struct Launch {
     taken: String,
 }
 
+/// `reason` of the API server's `Status` where there is no such object.
+const NOT_FOUND: &str = "NotFound";
+
 impl Launch {
     pub fn begin(job: Job) -> Self {
         let effect = if job.pod_uid.is_some() { Effect::LookUp } else { before(&job, 0) };
@@ -48,6 +51,10 @@ impl Launch {
             // The claim is lost, or another pod is known: whoever has it now decides about ours.
             (Effect::RecordPod(_), Answer::Moved(false)) => Effect::done(),
             (Effect::HandOver(done, uid), Answer::Done) => hand_over(&self.job, done + 1, uid.clone()),
+            // It went with the pod, which somebody deleted: what became of the driver is for the watch to see.
+            (Effect::HandOver(done, uid), Answer::Refused { reason, .. }) if reason == NOT_FOUND => {
+                hand_over(&self.job, done + 1, uid.clone())
+            }
             (Effect::CreateBeside(done, uid), Answer::Done) => beside(&self.job, done + 1, uid.clone()),
             (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.give_back(done + 1),
             // The end first: whoever sees the pod go then knows why. If it wasn't written it isn't ours to act upon.
@@ -75,7 +82,7 @@ impl Launch {
                 self.record(seen.pod_uid)
             }
             // It was there, and may have run: it is never made again.
-            _ if known => Effect::end(Outcome::pod_gone()),
+            _ if known => self.give_up(Outcome::pod_gone()),
             Found::Foreign => self
                 .give_up(error("AlreadyExists".to_owned(), format!("{}, and it isn't this submission's", self.taken))),
             // It went between the two calls, before it could start: its name is free for the next try.
@@ -92,10 +99,10 @@ impl Launch {
         hand_over(&self.job, 0, uid)
     }
 
-    /// What was made before a pod goes if there will be none; what came after it goes with it.
+    /// What was made before a pod goes: it may not have been handed over. What came after the pod goes with it.
     fn give_up(&mut self, outcome: Outcome) -> Effect {
         self.refused = Some(outcome);
-        if self.pod.is_some() { self.give_back(self.job.before) } else { self.give_back(0) }
+        self.give_back(0)
     }
 
     fn give_back(&self, next: usize) -> Effect {

@@ -80,22 +80,44 @@ fn a_recorded_pod_is_never_made_again() {
     for found in
         [Found::Nothing, Found::Foreign, Found::Ours(Box::new(Observation { pod_uid: "v".into(), ..running() }))]
     {
-        let asked = run(Launch::begin(job.clone()), [Answer::Found(found), Answer::Moved(true)]);
-        assert_eq!(ends(&asked[1]), Some(State::Lost), "{asked:?}");
-        assert_eq!(asked[2], Effect::Settle(Settled::Done));
+        let asked = run(Launch::begin(job.clone()), [Answer::Found(found), Answer::Done, Answer::Moved(true)]);
+        assert_eq!(asked[1], Effect::DeleteBefore(0), "it may not have been handed over");
+        assert_eq!(ends(&asked[2]), Some(State::Lost), "{asked:?}");
+        assert_eq!(asked[3], Effect::Settle(Settled::Done));
     }
 }
 
 #[test]
 fn a_refused_object_takes_the_pod_along_but_only_under_a_claim_that_holds() {
-    let until_pod = || [Answer::Done, Answer::Created("u".into()), Answer::Moved(true), Answer::Done, refusal()];
+    let refused =
+        || [Answer::Done, Answer::Created("u".into()), Answer::Moved(true), Answer::Done, refusal(), Answer::Done];
     let asked =
-        run(Launch::begin(ROUND_POD), until_pod().into_iter().chain([Answer::Moved(true), Answer::Done, Answer::Done]));
-    assert_eq!(ends(&asked[5]), Some(State::Error));
-    assert_eq!(asked[6..8], [Effect::Delete("u".into()), Effect::LetGo("u".into())]);
+        run(Launch::begin(ROUND_POD), refused().into_iter().chain([Answer::Moved(true), Answer::Done, Answer::Done]));
+    assert_eq!(asked[5], Effect::DeleteBefore(0), "whether it was handed over or not");
+    assert_eq!(ends(&asked[6]), Some(State::Error));
+    assert_eq!(asked[7..9], [Effect::Delete("u".into()), Effect::LetGo("u".into())]);
 
-    let asked = run(Launch::begin(ROUND_POD), until_pod().into_iter().chain([Answer::Moved(false)]));
-    assert_eq!(asked[6], Effect::Settle(Settled::Done), "another worker may have launched it");
+    let asked = run(Launch::begin(ROUND_POD), refused().into_iter().chain([Answer::Moved(false)]));
+    assert_eq!(asked[7], Effect::Settle(Settled::Done), "another worker may have launched it");
+}
+
+#[test]
+fn what_went_with_the_pod_before_it_was_handed_over_is_no_refusal() {
+    let gone = Answer::Refused { reason: "NotFound".to_owned(), message: "no such PodGroup".to_owned() };
+    let answers = [Answer::Done, Answer::Created("u".into()), Answer::Moved(true), gone];
+    assert_eq!(run(Launch::begin(ROUND_POD), answers)[4], Effect::CreateBeside(0, "u".into()));
+}
+
+#[test]
+fn a_kill_leaves_nothing_behind_that_was_made_before_the_pod() {
+    let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
+    let pending = || Answer::Found(Found::Ours(Box::new(seen(Phase::Pending, Container::Absent))));
+    let asked = run(Kill::begin(job.clone()), [pending(), Answer::Done, pending()]);
+    assert_eq!(asked[1..], [Effect::HandOver(0, "u".into()), Effect::LookUp, Effect::Delete("u".into())]);
+
+    let asked = run(Kill::begin(job), [Answer::Found(Found::Nothing), Answer::Done]);
+    assert_eq!(asked[1], Effect::DeleteBefore(0), "a pod that was recorded may have gone before it owned this");
+    assert_eq!(ends(&asked[2]), Some(State::Killed));
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! The executors of one watched scope: known, changed and not yet written, to be looked for.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Bound,
+};
+
+use crate::{
+    store::LiveExecutor,
+    submission::{ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots},
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    known: ExecutorSnapshots,
+    /// Not written yet: the newest of each executor.
+    changed: BTreeMap<ExecutorKey, ExecutorRecord>,
+    /// The last full list, until it was compared with the rows, and how many there were.
+    listed: Option<HashSet<ExecutorKey>>,
+    lists: u64,
+    /// Executors that have not ended by their rows and were not in the last full list.
+    missing: BTreeMap<ExecutorKey, LiveExecutor>,
+}
+
+impl Scope {
+    pub(super) fn note(&mut self, seen: &ExecutorObservation) {
+        if let Some(now) = self.known.take(seen) {
+            self.change(now);
+        }
+    }
+
+    pub(super) fn listed(&mut self, listed: HashSet<ExecutorKey>) {
+        self.known.listed(&listed);
+        self.missing.retain(|key, _| !listed.contains(key));
+        self.listed = Some(listed);
+        self.lists += 1;
+    }
+
+    /// An end that was seen isn't overwritten while it waits.
+    fn change(&mut self, now: ExecutorRecord) {
+        let key = now.key();
+        if self.changed.get(&key).is_none_or(|before| before.state.may_become(now.state)) {
+            self.changed.insert(key, now);
+        }
+    }
+
+    pub(super) fn changes(&self) -> usize {
+        self.changed.len()
+    }
+
+    /// Up to `limit` changes behind `last`; they stay until they are `written`.
+    pub(super) fn batch(&self, last: Option<&ExecutorKey>, limit: usize) -> Vec<ExecutorRecord> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.changed.range((from, Bound::Unbounded));
+        behind.map(|(_, record)| record.clone()).take(limit).collect()
+    }
+
+    pub(super) fn written(&mut self, batch: &[ExecutorRecord]) {
+        for record in batch {
+            let key = record.key();
+            if self.changed.get(&key) == Some(record) {
+                self.changed.remove(&key);
+            }
+        }
+    }
+
+    /// The number of the full list that is to be compared with the rows, if there is one.
+    pub(super) fn to_be_compared(&self) -> Option<u64> {
+        self.listed.as_ref().map(|_| self.lists)
+    }
+
+    /// Compares the full list of that number with the rows that have not ended.
+    pub(super) fn compare(&mut self, list: u64, live: Vec<LiveExecutor>) {
+        if list != self.lists {
+            return;
+        }
+        let Some(listed) = self.listed.take() else { return };
+        let missing = live.into_iter().filter(|executor| !listed.contains(&executor.key));
+        self.missing = missing.map(|executor| (executor.key.clone(), executor)).collect();
+    }
+
+    /// Up to `limit` executors whose pods are to be looked for; they stay until they are `looked_for`.
+    pub(super) fn missing(&self, limit: usize) -> Vec<LiveExecutor> {
+        self.missing.values().take(limit).cloned().collect()
+    }
+
+    /// Whether the pod is there, or can't be looked for.
+    pub(super) fn looked_for(&mut self, executor: &LiveExecutor, there: bool) {
+        if self.missing.remove(&executor.key).is_some() && !there {
+            let LiveExecutor { key, pod_name, pod_uid, .. } = executor.clone();
+            self.change(ExecutorRecord::vanished(key, pod_name, pod_uid));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What is over for long enough: driver pods that may go, and rows.
+
+use std::time::Duration;
+
+use super::{Error, Store, error::within, row::words};
+use crate::submission::State;
+
+/// The driver pod of an ended submission, as its row names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedPod {
+    pub submission: String,
+    pub namespace: String,
+    pub pod: String,
+    pub uid: String,
+}
+
+impl Store {
+    /// Up to `limit` driver pods, not deleted yet, of submissions that ended at least `age` ago; the oldest first.
+    pub async fn ended_pods(&self, age: Duration, limit: u32) -> Result<Vec<EndedPod>, Error> {
+        // An index serves `now()`, which stays the same during a statement, and not `clock_timestamp()`.
+        let rows: Vec<(String, String, String, String)> = within(
+            "listing the driver pods of ended submissions",
+            sqlx::query_as(
+                "SELECT id, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
+             WHERE finished_at <= now() - make_interval(secs => $1)
+               AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
+               AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
+             ORDER BY finished_at LIMIT $3",
+            )
+            .bind(age.as_secs_f64())
+            .bind(ends())
+            .bind(i64::from(limit))
+            .fetch_all(&self.patient),
+        )
+        .await?;
+        let pod = |(submission, namespace, pod, uid)| EndedPod { submission, namespace, pod, uid };
+        Ok(rows.into_iter().map(pod).collect())
+    }
+
+    /// Notes that the driver pods of these submissions were deleted.
+    pub async fn note_pods_deleted(&self, submissions: &[&str]) -> Result<(), Error> {
+        within(
+            "noting deleted driver pods",
+            sqlx::query(
+                "WITH these AS (SELECT id FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE)
+             UPDATE submissions s SET pod_deleted_at = clock_timestamp(), clean_up_not_before = NULL
+             FROM these WHERE s.id = these.id",
+            )
+            .bind(submissions)
+            .execute(&self.patient),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Notes that the driver pods of these submissions are not to be deleted before `delay` is over.
+    pub async fn put_clean_up_off(&self, submissions: &[&str], delay: Duration) -> Result<(), Error> {
+        within(
+            "putting the deletion of driver pods off",
+            sqlx::query(
+                "WITH these AS (SELECT id FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE)
+             UPDATE submissions s SET clean_up_not_before = clock_timestamp() + make_interval(secs => $2)
+             FROM these WHERE s.id = these.id",
+            )
+            .bind(submissions)
+            .bind(delay.as_secs_f64())
+            .execute(&self.patient),
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Deletes up to `limit` submissions that ended at least `age` ago, with all that is kept of them; the oldest first.
+    /// One whose pod may exist stays, and so does one whose pod was deleted just now: the watch may still be told.
+    pub async fn delete_ended(&self, age: Duration, limit: u32) -> Result<u64, Error> {
+        let deleted = within(
+            "deleting old submissions",
+            sqlx::query(
+                "WITH old AS (
+                 SELECT id FROM submissions
+                 WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2)
+                   AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
+                 ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED
+             )
+             DELETE FROM submissions s USING old WHERE s.id = old.id",
+            )
+            .bind(age.as_secs_f64())
+            .bind(ends())
+            .bind(i64::from(limit))
+            .execute(&self.patient),
+        )
+        .await?;
+        Ok(deleted.rows_affected())
+    }
+}
+
+fn ends() -> Vec<&'static str> {
+    words(State::ALL.into_iter().filter(|state| state.is_terminal()))
+}

@@ -1,0 +1,133 @@
+//! Executors: written in batches, each in one statement with the counts of their submissions.
+
+mod row;
+
+use sqlx::types::Json;
+
+use self::row::{ExecutorRow, Written};
+use super::{Error, Store, error::within, row::parse};
+use crate::submission::{ExecutorKey, ExecutorRecord, ExecutorState, SubmissionId};
+
+/// An executor that has not ended, as far as its row tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveExecutor {
+    pub key: ExecutorKey,
+    pub namespace: String,
+    pub pod_name: String,
+    pub pod_uid: String,
+}
+
+impl Store {
+    /// Writes executors, no two of the same key. A row only moves forwards (`ExecutorState::may_become`), so a late or
+    /// repeated batch changes nothing, whoever writes it; executors of a submission that isn't there are left out.
+    /// Tells how many rows were new or changed.
+    pub async fn write_executors(&self, executors: &[ExecutorRecord]) -> Result<u64, Error> {
+        let rows: Vec<_> = executors.iter().map(Written::from).collect();
+        let live = ExecutorState::LIVE.map(ExecutorState::as_str);
+        // The submissions are locked first and in the order of every other statement that locks several. `state_before`
+        // tells what a row held when it was overwritten, which no reading beside the write could.
+        let written: i64 = within(
+            "writing executors",
+            sqlx::query_scalar(
+                r#"
+            WITH seen AS (
+                SELECT * FROM jsonb_to_recordset($1) AS seen (
+                    submission_id text, attempt integer, executor_id bigint, pod_name text, pod_uid text, state text,
+                    exit_code integer, reason text, message text, node text,
+                    created_at timestamptz, started_at timestamptz, finished_at timestamptz)
+            ), known AS (
+                SELECT id FROM submissions WHERE id IN (SELECT submission_id FROM seen)
+                ORDER BY number FOR NO KEY UPDATE
+            ), written AS (
+                INSERT INTO executors AS old (submission_id, attempt, executor_id, pod_name, pod_uid, state, exit_code,
+                                              reason, message, node, created_at, started_at, finished_at)
+                SELECT submission_id, attempt, executor_id, pod_name, pod_uid, state, exit_code,
+                       reason, message, node, created_at, started_at,
+                       CASE WHEN state <> ALL($2) THEN coalesce(finished_at, clock_timestamp()) END
+                FROM seen JOIN known ON id = submission_id
+                ON CONFLICT (submission_id, attempt, executor_id) DO UPDATE SET
+                    state_before = old.state, state = excluded.state, exit_code = excluded.exit_code,
+                    reason = excluded.reason, message = excluded.message, node = coalesce(excluded.node, old.node),
+                    created_at = coalesce(old.created_at, excluded.created_at),
+                    started_at = coalesce(old.started_at, excluded.started_at), finished_at = excluded.finished_at
+                WHERE array_position($2, old.state) <= coalesce(array_position($2, excluded.state), cardinality($2) + 1)
+                  AND (old.state, old.reason, old.message, old.node, old.started_at) IS DISTINCT FROM
+                      (excluded.state, excluded.reason, excluded.message, coalesce(excluded.node, old.node),
+                       coalesce(old.started_at, excluded.started_at))
+                RETURNING submission_id, state, state_before
+            ), moves AS (
+                SELECT submission_id,
+                       count(*) FILTER (WHERE state = 'PENDING')
+                           - count(*) FILTER (WHERE state_before = 'PENDING') AS pending,
+                       count(*) FILTER (WHERE state = 'RUNNING')
+                           - count(*) FILTER (WHERE state_before = 'RUNNING') AS running,
+                       count(*) FILTER (WHERE state = 'SUCCEEDED') AS succeeded,
+                       count(*) FILTER (WHERE state = 'FAILED') AS failed,
+                       count(*) FILTER (WHERE state = 'DELETED') AS deleted
+                FROM written WHERE state IS DISTINCT FROM state_before GROUP BY submission_id
+            ), counted AS (
+                UPDATE submissions SET
+                    executors_pending = executors_pending + pending,
+                    executors_running = executors_running + running,
+                    executors_succeeded = executors_succeeded + succeeded,
+                    executors_failed = executors_failed + failed,
+                    executors_deleted = executors_deleted + deleted
+                FROM moves WHERE id = submission_id
+            )
+            SELECT count(*) FROM written
+            "#,
+            )
+            .bind(Json(&rows))
+            .bind(&live[..])
+            .fetch_one(&self.patient),
+        )
+        .await?;
+        Ok(written.unsigned_abs())
+    }
+
+    /// The executors that have not ended, of the submissions in `namespace` or of all.
+    pub async fn live_executors(&self, namespace: Option<&str>) -> Result<Vec<LiveExecutor>, Error> {
+        let rows: Vec<(String, i32, i64, String, String, String)> = within(
+            "listing live executors",
+            sqlx::query_as(
+                "SELECT submission_id, executors.attempt, executor_id, namespace, pod_name, executors.pod_uid
+             FROM executors JOIN submissions ON id = submission_id
+             WHERE executors.state IN ('UNKNOWN', 'PENDING', 'RUNNING') AND ($1::text IS NULL OR namespace = $1)",
+            )
+            .bind(namespace)
+            .fetch_all(&self.patient),
+        )
+        .await?;
+        rows.into_iter()
+            .map(|(id, attempt, executor_id, namespace, pod_name, pod_uid)| {
+                Ok(LiveExecutor { key: (parse(&id, &id)?, attempt, executor_id), namespace, pod_name, pod_uid })
+            })
+            .collect()
+    }
+
+    /// Up to `limit` executors of a submission by attempt and id, those behind `after`.
+    pub async fn executors(
+        &self,
+        id: &SubmissionId,
+        after: Option<(i32, i64)>,
+        limit: u32,
+    ) -> Result<Vec<ExecutorRecord>, Error> {
+        let (attempt, executor_id) = after.unwrap_or((i32::MIN, i64::MIN));
+        let rows: Vec<ExecutorRow> = within(
+            "reading a submission's executors",
+            sqlx::query_as(
+                "SELECT attempt, executor_id, pod_name, pod_uid, state, exit_code, reason, message, node,
+                    created_at, started_at, finished_at
+             FROM executors WHERE submission_id = $1 AND (attempt, executor_id) > ($2, $3)
+             ORDER BY attempt, executor_id LIMIT $4",
+            )
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(executor_id)
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool),
+        )
+        .await?;
+        rows.into_iter().map(|row| row.of(id)).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! What is kept of an executor, and the rule that reads it from a look at its pod.
+
+use chrono::{DateTime, Utc};
+
+use super::{ExecutorKey, ExecutorObservation, ExecutorState, exit_code::spark_words};
+use crate::submission::{Container, Phase, SubmissionId};
+
+/// An executor as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorRecord {
+    pub submission: SubmissionId,
+    pub attempt: i32,
+    pub executor_id: i64,
+    pub pod_name: String,
+    pub pod_uid: String,
+    pub state: ExecutorState,
+    /// Of Spark's container.
+    pub exit_code: Option<i32>,
+    /// One word, Kubernetes' own (`OOMKilled`, `Evicted`, `ErrImagePull`) or one of ours (`PodFailed`, `PodDeleted`,
+    /// `PodGone`): why it ended, or why it still waits.
+    pub reason: Option<String>,
+    /// A sentence for people.
+    pub message: Option<String>,
+    pub node: Option<String>,
+    pub created_at: Option<DateTime<Utc>>,
+    pub started_at: Option<DateTime<Utc>>,
+    /// When its container ended, or else when its end was written.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// Bytes that are kept of a text that a container or a kubelet wrote.
+const LONGEST: usize = 4096;
+
+impl ExecutorRecord {
+    pub fn key(&self) -> ExecutorKey {
+        (self.submission.clone(), self.attempt, self.executor_id)
+    }
+
+    /// The end of an executor whose pod isn't there any more, and nobody saw how it went.
+    pub fn vanished((submission, attempt, executor_id): ExecutorKey, pod_name: String, pod_uid: String) -> Self {
+        Self {
+            submission,
+            attempt,
+            executor_id,
+            pod_name,
+            pod_uid,
+            state: ExecutorState::Deleted,
+            exit_code: None,
+            reason: Some("PodGone".to_owned()),
+            message: Some("the executor's pod vanished before its end was seen".to_owned()),
+            node: None,
+            created_at: None,
+            started_at: None,
+            finished_at: None,
+        }
+    }
+}
+
+impl From<&ExecutorObservation> for ExecutorRecord {
+    fn from(seen: &ExecutorObservation) -> Self {
+        let state = state(seen);
+        let (exit_code, started_at, finished_at) = match &seen.container {
+            Container::Terminated { exit_code, started_at, finished_at, .. } => {
+                (Some(*exit_code), *started_at, *finished_at)
+            }
+            Container::Running { started_at } => (None, *started_at, None),
+            Container::Absent | Container::Waiting { .. } => (None, None, None),
+        };
+        let (reason, message) = why(state, seen);
+        Self {
+            submission: seen.submission.clone(),
+            attempt: seen.attempt,
+            executor_id: seen.executor_id,
+            pod_name: seen.pod_name.clone(),
+            pod_uid: seen.pod_uid.clone(),
+            state,
+            exit_code,
+            reason: reason.map(kept),
+            message: message.map(kept),
+            node: seen.node.clone(),
+            created_at: seen.created_at,
+            started_at,
+            finished_at,
+        }
+    }
+}
+
+/// Spark's `ExecutorPodsSnapshot`, with Spark's container alone deciding: a side-car that fails makes an executor fail
+/// only if the driver is told so (`checkAllContainers`), and then the driver deletes the pod.
+fn state(seen: &ExecutorObservation) -> ExecutorState {
+    match (seen.phase, &seen.container) {
+        // A pod that still runs out its grace period counts as running.
+        (phase, _) if seen.deleting && phase != Phase::Running => ExecutorState::Deleted,
+        (Phase::Succeeded, _) | (Phase::Running, Container::Terminated { exit_code: 0, .. }) => {
+            ExecutorState::Succeeded
+        }
+        (Phase::Failed, _) | (Phase::Running, Container::Terminated { .. }) => ExecutorState::Failed,
+        _ if seen.gone => ExecutorState::Deleted,
+        (Phase::Pending, _) => ExecutorState::Pending,
+        (Phase::Running, _) => ExecutorState::Running,
+        (Phase::Unknown, _) => ExecutorState::Unknown,
+    }
+}
+
+fn why(state: ExecutorState, seen: &ExecutorObservation) -> (Option<String>, Option<String>) {
+    let (code, word, said) = match &seen.container {
+        Container::Terminated { exit_code, reason, message, .. } => (Some(*exit_code), reason.clone(), message.clone()),
+        Container::Waiting { reason, message } => (None, reason.clone(), message.clone()),
+        Container::Absent | Container::Running { .. } => (None, None, None),
+    };
+    match state {
+        ExecutorState::Succeeded => (word, None),
+        ExecutorState::Running | ExecutorState::Unknown => (seen.reason.clone(), seen.message.clone()),
+        ExecutorState::Pending => match word {
+            Some(word) if !["ContainerCreating", "PodInitializing"].contains(&word.as_str()) => (Some(word), said),
+            _ => (seen.reason.clone(), seen.message.clone()),
+        },
+        ExecutorState::Failed => {
+            // The pod's own reason says more than the container's "Error".
+            let reason = seen.reason.clone().or(word).unwrap_or_else(|| "PodFailed".to_owned());
+            let said = said.or_else(|| seen.message.clone());
+            let text = match code {
+                Some(0) => {
+                    format!("the executor's pod failed ({reason}), although Spark's container exited with code 0")
+                }
+                Some(code) => exited(code, &reason),
+                None => format!("the executor's pod failed ({reason}) and left no exit code"),
+            };
+            (Some(reason), Some(with(text, said)))
+        }
+        ExecutorState::Deleted => {
+            let reason = seen.reason.clone().or_else(|| word.filter(|_| code.is_some()));
+            let text = match (code, &reason) {
+                (Some(code), Some(reason)) => format!("the executor's pod was deleted; {}", exited(code, reason)),
+                _ => "the executor's pod was deleted".to_owned(),
+            };
+            (reason.or_else(|| Some("PodDeleted".to_owned())), Some(with(text, seen.message.clone())))
+        }
+    }
+}
+
+fn exited(code: i32, reason: &str) -> String {
+    match spark_words(code) {
+        Some(words) => format!("the executor exited with code {code} ({reason}; {words})"),
+        None => format!("the executor exited with code {code} ({reason})"),
+    }
+}
+
+fn with(text: String, said: Option<String>) -> String {
+    match said.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
+        Some(said) => format!("{text}: {said}"),
+        None => text,
+    }
+}
+
+/// What may be kept of a text from outside: Postgres takes no NUL, and nobody reads megabytes.
+fn kept(text: String) -> String {
+    let end = text.floor_char_boundary(LONGEST);
+    text[..end].replace('\0', "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The fold over what a watch shows of executors: it answers only what changed.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{ExecutorKey, ExecutorObservation, ExecutorRecord};
+use crate::submission::SubmissionId;
+
+/// What is known of the executors whose pods a watch has shown. It holds those pods and no others, so it grows no
+/// larger than the cluster.
+#[derive(Debug, Default)]
+pub struct ExecutorSnapshots {
+    /// For each attempt, by executor id.
+    known: HashMap<(SubmissionId, i32), HashMap<i64, Known>>,
+}
+
+#[derive(Debug)]
+enum Known {
+    Live(Box<ExecutorRecord>),
+    /// It ended; its pod is still there, and nothing that it shows matters any more.
+    Ended,
+}
+
+impl ExecutorSnapshots {
+    /// Takes one look at a pod in; answers the executor if that tells something new of it.
+    pub fn take(&mut self, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
+        let attempt = (seen.submission.clone(), seen.attempt);
+        let executors = self.known.entry(attempt.clone()).or_default();
+        let changed = changed(executors.get(&seen.executor_id), seen);
+        if seen.gone {
+            executors.remove(&seen.executor_id);
+            if executors.is_empty() {
+                self.known.remove(&attempt);
+            }
+        } else if let Some(now) = &changed {
+            executors.insert(seen.executor_id, Known::of(now));
+        }
+        changed
+    }
+
+    /// Takes a full list in: forgets those that are not in it. One of them may be younger than the list; it is shown
+    /// again, and then all of it is news again.
+    pub fn listed(&mut self, listed: &HashSet<ExecutorKey>) {
+        self.known.retain(|(submission, attempt), executors| {
+            executors.retain(|id, _| listed.contains(&(submission.clone(), *attempt, *id)));
+            !executors.is_empty()
+        });
+    }
+}
+
+impl Known {
+    fn of(now: &ExecutorRecord) -> Self {
+        if now.state.is_final() { Self::Ended } else { Self::Live(Box::new(now.clone())) }
+    }
+}
+
+/// What the look tells beyond what was known.
+fn changed(before: Option<&Known>, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
+    let now = ExecutorRecord::from(seen);
+    match before {
+        None => Some(now),
+        Some(Known::Ended) => None,
+        Some(Known::Live(before)) => {
+            let now = ExecutorRecord {
+                node: now.node.or_else(|| before.node.clone()),
+                started_at: now.started_at.or(before.started_at),
+                ..now
+            };
+            (before.state.may_become(now.state) && now != **before).then_some(now)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! What ended long enough ago goes: pods by the cluster's own rules, rows with all that is kept of them.
+
+use std::time::Duration;
+
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Service},
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
+use sparkgate::{
+    service::{CleanUpSettings, CleanedUp},
+    submission::{DriverState, SubmissionId},
+    workers,
+};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    kube_apiserver::KubeApiserver,
+    world::{World, eventually},
+};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const OFF: CleanUpSettings = CleanUpSettings { finished_pod_ttl: None, retention: None };
+const POD_TTL: CleanUpSettings = CleanUpSettings { finished_pod_ttl: Some(DAY), ..OFF };
+const RETENTION: CleanUpSettings = CleanUpSettings { retention: Some(DAY), ..OFF };
+
+/// A submission whose driver has finished.
+async fn finished(world: &mut World) -> SubmissionId {
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.play_exit(0).await;
+    world.until(&id, DriverState::Finished).await;
+    id
+}
+
+async fn no_driver(world: &World) {
+    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
+}
+
+/// Lets time go by, as far as the rows tell.
+async fn later(pool: &PgPool, time: Duration) {
+    sqlx::query(
+        "UPDATE submissions SET finished_at = finished_at - make_interval(secs => $1),
+             pod_deleted_at = pod_deleted_at - make_interval(secs => $1),
+             clean_up_not_before = clean_up_not_before - make_interval(secs => $1)",
+    )
+    .bind(time.as_secs_f64())
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u64) {
+    let CleanedUp { pods, put_off, submissions, more } = world.gateway.clean_up(&settings).await.unwrap();
+    assert!(!more);
+    (pods, put_off, submissions)
+}
+
+#[sqlx::test]
+async fn a_finished_pod_goes_with_all_that_it_owns_and_the_row_stays(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = finished(&mut world).await;
+    assert_eq!(clean_up(&world, POD_TTL).await, (0, 0, 0), "not before its time");
+    assert_eq!(world.driver_count().await, 1);
+
+    later(&world.pool, DAY).await;
+    assert_eq!(clean_up(&world, POD_TTL).await, (1, 0, 0));
+    eventually(|| async {
+        let none = ListParams::default().labels("spark-app-selector");
+        let services = world.api::<Service>().list(&none).await.unwrap().items.len();
+        let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap();
+        let maps = maps.items.into_iter().filter_map(|map| map.metadata.name).filter(|name| name.starts_with("spark-"));
+        match (world.driver_count().await, services, maps.count()) {
+            (0, 0, 0) => Ok(()),
+            left => Err(left),
+        }
+    })
+    .await;
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
+    assert_eq!(clean_up(&world, POD_TTL).await, (0, 0, 0), "once");
+}
+
+#[sqlx::test]
+async fn an_old_submission_goes_after_its_pod(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = finished(&mut world).await;
+    let live = world.submit(&[]).await;
+    later(&world.pool, DAY).await;
+    assert_eq!(clean_up(&world, RETENTION).await, (1, 0, 0), "first the pod");
+    no_driver(&world).await;
+    later(&world.pool, Duration::from_secs(120)).await;
+    assert_eq!(clean_up(&world, RETENTION).await, (0, 0, 1));
+    assert_eq!(world.gateway.status(&id).await.unwrap(), None);
+    assert_eq!(world.events(&id).await, Vec::<String>::new());
+    assert_eq!(world.status(&live).await.driver_state, DriverState::Submitted);
+}
+
+#[sqlx::test]
+async fn nothing_goes_when_it_is_switched_off(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = finished(&mut world).await;
+    later(&world.pool, 10_000 * DAY).await;
+    assert_eq!(clean_up(&world, OFF).await, (0, 0, 0));
+    assert_eq!((world.driver_count().await, world.events(&id).await.last().unwrap().as_str()), (1, "FINISHED"));
+}
+
+#[sqlx::test]
+async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
+    let mut good = World::new(pool.clone()).await;
+    finished(&mut good).await;
+    later(&pool, DAY).await;
+    let away = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "Away"}"#;
+        http::Response::builder().status(503).body(kube::client::Body::from(status.as_bytes().to_vec()))
+    });
+    let world = World::on(pool.clone(), Client::new(away, "default"), good.namespace.clone()).await;
+    assert!(world.gateway.clean_up(&POD_TTL).await.unwrap_err().may_pass());
+    assert_eq!(clean_up(&good, POD_TTL).await, (0, 0, 0), "not again at once");
+    later(&pool, Duration::from_secs(3600)).await;
+    assert_eq!(clean_up(&good, POD_TTL).await, (1, 0, 0));
+}
+
+#[sqlx::test]
+async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    finished(&mut world).await;
+    let stop = CancellationToken::new();
+    let idle = tokio::spawn(workers::clean_up(world.gateway.clone(), OFF, stop.clone()));
+    let at_once = CleanUpSettings { finished_pod_ttl: Some(Duration::ZERO), ..OFF };
+    let busy = tokio::spawn(workers::clean_up(world.gateway.clone(), at_once, stop.clone()));
+    no_driver(&world).await;
+    assert!(!idle.is_finished() && !busy.is_finished());
+    stop.cancel();
+    idle.await.unwrap();
+    busy.await.unwrap();
+}
+
+/// The gateway may delete pods in one namespace and not in the other.
+#[sqlx::test]
+async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
+    let mut closed = World::new(pool.clone()).await;
+    let kept = finished(&mut closed).await;
+    later(&pool, DAY).await;
+    let mut open = World::new(pool.clone()).await;
+    finished(&mut open).await;
+    later(&pool, DAY).await;
+    let user = format!("cleaner-{}", open.namespace);
+    may_delete_pods(&open, &user).await;
+    let restricted = World::on(pool.clone(), client_of(&user).await, open.namespace.clone()).await;
+
+    assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 1, 0));
+    no_driver(&open).await;
+    assert_eq!(closed.driver_count().await, 1);
+    assert_eq!(clean_up(&restricted, RETENTION).await, (0, 0, 0), "it is put off, and its row stays");
+
+    may_delete_pods(&closed, &user).await;
+    later(&pool, Duration::from_secs(3600)).await;
+    assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 0, 0));
+    no_driver(&closed).await;
+    assert_eq!(closed.status(&kept).await.driver_state, DriverState::Finished);
+}
+
+#[sqlx::test]
+async fn many_go_in_bounded_rounds_and_pods_that_are_gone_count(pool: PgPool) {
+    let world = World::new(pool).await;
+    sqlx::query(
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
+                                  finished_at, pod_uid)
+         SELECT 'driver-20260101000000-' || n, n, 'FAILED', '{}', '4.3.0', 'tester', $1,
+                jsonb_build_object('driverPod', 'pod-' || n), now(), now() - interval '2 days', 'u' || n
+         FROM generate_series(1000, 1249) AS n",
+    )
+    .bind(&world.namespace)
+    .execute(&world.pool)
+    .await
+    .unwrap();
+    for (pods, more) in [(100, true), (100, true), (50, false), (0, false)] {
+        let done = world.gateway.clean_up(&POD_TTL).await.unwrap();
+        assert_eq!(done, CleanedUp { pods, more, ..CleanedUp::default() });
+    }
+    later(&world.pool, Duration::from_secs(120)).await;
+    for (submissions, more) in [(100, true), (100, true), (50, false)] {
+        let done = world.gateway.clean_up(&RETENTION).await.unwrap();
+        assert_eq!(done, CleanedUp { submissions, more, ..CleanedUp::default() });
+    }
+}
+
+async fn may_delete_pods(world: &World, user: &str) {
+    let role = json!({"metadata": {"name": "cleaner"},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]});
+    let binding = json!({"metadata": {"name": "cleaner"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "cleaner"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]});
+    let how = PostParams::default();
+    world.api::<Role>().create(&how, &serde_json::from_value(role).unwrap()).await.unwrap();
+    world.api::<RoleBinding>().create(&how, &serde_json::from_value(binding).unwrap()).await.unwrap();
+    // The API server learns of a new right a moment later.
+    let user = client_of(user).await;
+    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(user, &world.namespace);
+    eventually(|| async {
+        match pods.delete("nobody", &Default::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => Err(other.map(drop)),
+        }
+    })
+    .await;
+}
+
+async fn client_of(user: &str) -> Client {
+    let mut kubeconfig = Kubeconfig::read_from(KubeApiserver::start().await.file("kubeconfig")).unwrap();
+    kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some(user.to_owned());
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}

@@ -1,0 +1,235 @@
+//! What is shown of executors reaches the database, whatever happens on the way.
+
+use std::collections::HashSet;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use sparkgate::{
+    cluster::labels,
+    service::Gateway,
+    submission::{Container, ExecutorObservation, ExecutorState, Phase, SubmissionId},
+};
+use sqlx::PgPool;
+
+use crate::world::{World, eventually};
+
+fn look(submission: &SubmissionId, id: i64, phase: Phase) -> ExecutorObservation {
+    ExecutorObservation {
+        submission: submission.clone(),
+        attempt: 1,
+        executor_id: id,
+        pod_name: format!("pi-exec-{id}"),
+        pod_uid: format!("u{id}"),
+        phase,
+        deleting: false,
+        gone: false,
+        node: Some("n".to_owned()),
+        reason: None,
+        message: None,
+        container: Container::Absent,
+        created_at: None,
+    }
+}
+
+fn oom(submission: &SubmissionId, id: i64) -> ExecutorObservation {
+    let container = Container::Terminated {
+        exit_code: 137,
+        reason: Some("OOMKilled".to_owned()),
+        message: None,
+        started_at: None,
+        finished_at: None,
+    };
+    ExecutorObservation { container, ..look(submission, id, Phase::Failed) }
+}
+
+async fn states(gateway: &Gateway, id: &SubmissionId) -> Vec<(i64, ExecutorState)> {
+    let all = gateway.executors(id, None, 10_000).await.unwrap();
+    all.into_iter().map(|one| (one.executor_id, one.state)).collect()
+}
+
+#[sqlx::test]
+async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (gateway, here) = (&world.gateway, Some(world.namespace.as_str()));
+    let id = world.submit(&[]).await;
+    gateway.executors.note(here, &look(&id, 1, Phase::Running));
+    gateway.executors.note(here, &look(&id, 2, Phase::Pending));
+    assert_eq!(gateway.flush_executors(here).await.unwrap(), 2);
+    gateway.executors.note(here, &oom(&id, 1));
+    let gone = ExecutorObservation { gone: true, deleting: true, ..oom(&id, 1) };
+    gateway.executors.note(here, &gone);
+    gateway.executors.note(here, &gone);
+    assert_eq!(gateway.flush_executors(here).await.unwrap(), 1);
+    assert_eq!(gateway.flush_executors(here).await.unwrap(), 0, "nothing is new");
+    let first = gateway.executors(&id, None, 1).await.unwrap().remove(0);
+    assert_eq!((first.state, first.exit_code), (ExecutorState::Failed, Some(137)));
+    assert_eq!(first.reason.as_deref(), Some("OOMKilled"));
+}
+
+#[sqlx::test]
+async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
+    let world = World::new(pool).await;
+    let gateway = &world.gateway;
+    let id = world.submit(&[]).await;
+    let nobody = "driver-20200101000000-9999".parse().unwrap();
+    for n in 0..1600 {
+        gateway.executors.note(None, &look(&id, n, Phase::Running));
+        gateway.executors.note(None, &look(&nobody, n, Phase::Running));
+    }
+    assert!(gateway.executors.batch_is_full(None));
+    assert_eq!(gateway.flush_executors(None).await.unwrap(), 1600);
+    assert!(!gateway.executors.batch_is_full(None));
+    assert_eq!(states(gateway, &id).await.len(), 1600);
+}
+
+#[sqlx::test]
+async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
+    let world = World::new(pool).await;
+    let gateway = &world.gateway;
+    let id = world.submit(&[]).await;
+    for n in 0..100 {
+        // Postgres has no year 200 000 and more.
+        let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
+        gateway.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
+    }
+    assert_eq!(gateway.flush_executors(None).await.unwrap(), 99);
+    assert!(states(gateway, &id).await.iter().all(|(n, _)| *n != 33));
+}
+
+#[sqlx::test]
+async fn what_could_not_be_written_is_written_later(pool: PgPool) {
+    let world = World::new(pool).await;
+    let gateway = &world.gateway;
+    let id = world.submit(&[]).await;
+    gateway.executors.note(None, &look(&id, 1, Phase::Running));
+    let mut lock = world.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let flushing = tokio::spawn({
+        let gateway = gateway.clone();
+        async move { gateway.flush_executors(None).await }
+    });
+    eventually(|| async {
+        let cancelled: Option<bool> = sqlx::query_scalar(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INTO executors%'",
+        )
+        .fetch_optional(&world.pool)
+        .await
+        .unwrap();
+        cancelled.ok_or("nobody waits for the lock")
+    })
+    .await;
+    assert!(flushing.await.unwrap().unwrap_err().may_pass());
+    lock.rollback().await.unwrap();
+    gateway.executors.note(None, &oom(&id, 1));
+    assert_eq!(gateway.flush_executors(None).await.unwrap(), 1);
+    assert_eq!(states(gateway, &id).await, [(1, ExecutorState::Failed)]);
+}
+
+#[sqlx::test]
+async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool) {
+    let before = World::new(pool).await;
+    let here = Some(before.namespace.as_str());
+    let id = before.submit(&[]).await;
+    let uid = start(&before, &id, "2").await;
+    for n in 1..=3 {
+        let pod_uid = if n == 2 { uid.clone() } else { format!("u{n}") };
+        before.gateway.executors.note(here, &ExecutorObservation { pod_uid, ..look(&id, n, Phase::Running) });
+    }
+    assert_eq!(before.gateway.flush_executors(here).await.unwrap(), 3);
+
+    let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone()).await;
+    after.gateway.executors.note(here, &look(&id, 1, Phase::Running));
+    after.gateway.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
+    after.gateway.flush_executors(here).await.unwrap();
+    // The second is younger than the list: whoever watched before has seen it.
+    let expected = [(1, ExecutorState::Running), (2, ExecutorState::Running), (3, ExecutorState::Deleted)];
+    assert_eq!(states(&after.gateway, &id).await, expected);
+}
+
+#[sqlx::test]
+async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
+    let here = World::new(pool.clone()).await;
+    let there = World::new(pool).await;
+    let ids = [here.submit(&[]).await, there.submit(&[]).await];
+    let gateway = &here.gateway;
+    for (world, id) in [&here, &there].into_iter().zip(&ids) {
+        gateway.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
+    }
+    for world in [&here, &there] {
+        gateway.flush_executors(Some(&world.namespace)).await.unwrap();
+    }
+    gateway.executors.listed(Some(&here.namespace), HashSet::new());
+    gateway.flush_executors(Some(&here.namespace)).await.unwrap();
+    assert_eq!(states(gateway, &ids[0]).await, [(1, ExecutorState::Deleted)]);
+    assert_eq!(states(gateway, &ids[1]).await, [(1, ExecutorState::Running)]);
+}
+
+/// Pods as a driver makes them, on a real API server, and the watch that shows them.
+#[sqlx::test]
+async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    for n in 1..=4 {
+        start(&world, &id, &n.to_string()).await;
+    }
+    start(&world, &id, "EXECID").await;
+    world.watch();
+    use ExecutorState::*;
+    until(&world, &id, [Pending, Pending, Pending, Pending]).await;
+    for n in 1..=4 {
+        play(&world, n, "Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
+    }
+    until(&world, &id, [Running, Running, Running, Running]).await;
+    play(&world, 1, "Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
+    play(&world, 2, "Failed", json!({"terminated": {"exitCode": 52, "reason": "Error"}})).await;
+    // The driver deletes the pod of an executor that failed, and of one that it needs no longer.
+    for n in [2, 3] {
+        world.pods().delete(&format!("pi-exec-{n}"), &DeleteParams::default().grace_period(0)).await.unwrap();
+    }
+    until(&world, &id, [Succeeded, Failed, Deleted, Running]).await;
+    let failed = world.gateway.executors(&id, Some((1, 1)), 1).await.unwrap().remove(0);
+    assert_eq!(failed.message.as_deref(), Some("the executor exited with code 52 (Error; JVM OOM)"));
+    assert!(failed.created_at.is_some() && failed.finished_at.is_some());
+
+    world.look_away();
+    world.pods().delete("pi-exec-4", &DeleteParams::default().grace_period(0)).await.unwrap();
+    let mut after = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
+    after.watch();
+    until(&after, &id, [Succeeded, Failed, Deleted, Deleted]).await;
+    let counts: (i32, i32, i32, i32, i32) = sqlx::query_as(
+        "SELECT executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted
+         FROM submissions",
+    )
+    .fetch_one(&after.pool)
+    .await
+    .unwrap();
+    assert_eq!(counts, (0, 0, 1, 1, 2));
+}
+
+/// Creates the pod of an executor as its driver does; answers the uid.
+async fn start(world: &World, id: &SubmissionId, executor: &str) -> String {
+    let pod = json!({
+        "metadata": {"name": format!("pi-exec-{}", executor.to_lowercase()), "labels": {"spark-role": "executor",
+            "spark-exec-id": executor, labels::SUBMISSION_ID: id.to_string(), labels::ATTEMPT: "1",
+            labels::INSTANCE: world.gateway.instance().to_string()}},
+        "spec": {"containers": [{"name": "spark-kubernetes-executor", "image": "spark"}]},
+    });
+    let pod = serde_json::from_value(pod).unwrap();
+    world.pods().create(&PostParams::default(), &pod).await.unwrap().metadata.uid.unwrap()
+}
+
+async fn play(world: &World, executor: i64, phase: &str, container: serde_json::Value) {
+    let status = json!({"status": {"phase": phase, "containerStatuses": [{"name": "spark-kubernetes-executor",
+        "image": "spark", "imageID": "", "ready": true, "restartCount": 0, "state": container}]}});
+    let name = format!("pi-exec-{executor}");
+    world.pods().patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}
+
+async fn until(world: &World, id: &SubmissionId, expected: [ExecutorState; 4]) {
+    eventually(|| async {
+        let now: Vec<_> = states(&world.gateway, id).await.into_iter().map(|(_, state)| state).collect();
+        if now == expected { Ok(()) } else { Err(now) }
+    })
+    .await;
+}

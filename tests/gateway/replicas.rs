@@ -1,0 +1,71 @@
+//! Several replicas on one database.
+
+use sqlx::PgPool;
+
+use crate::world::World;
+
+async fn leases_run_out(pool: &PgPool) {
+    sqlx::query("UPDATE leases SET expires_at = now()").execute(pool).await.unwrap();
+}
+
+#[sqlx::test]
+async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
+    let world = World::new(pool).await;
+    let other = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
+    let id = world.submit(&[]).await;
+    let claimed = world.gateway.claim(16).await.unwrap();
+    // It was stopped here, for longer than its lease.
+    leases_run_out(&world.pool).await;
+    world.gateway.keep_leases().await.unwrap();
+    for work in claimed {
+        world.gateway.carry_out(work).await;
+    }
+    assert_eq!(world.driver_count().await, 0);
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING"]);
+
+    assert_eq!(other.gateway.work().await.unwrap(), 1, "it is the other's now");
+    assert_eq!(world.driver_count().await, 1);
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
+}
+
+#[sqlx::test]
+async fn what_one_holds_the_other_leaves_alone(pool: PgPool) {
+    let one = World::new(pool).await;
+    let other = World::on(one.pool.clone(), one.client.clone(), one.namespace.clone()).await;
+    for world in [&one, &other] {
+        world.gateway.keep_leases().await.unwrap();
+    }
+    one.submit(&[]).await;
+    let claimed = one.gateway.claim(16).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(other.gateway.claim(16).await.unwrap().len(), 0);
+    assert!(one.gateway.become_the_one("watch/*").await.unwrap());
+    assert!(!other.gateway.become_the_one("watch/*").await.unwrap());
+
+    // One that is told to end gives everything back at once.
+    one.gateway.leave().await.unwrap();
+    assert_eq!(other.gateway.claim(16).await.unwrap().len(), 1);
+    assert!(other.gateway.become_the_one("watch/*").await.unwrap());
+}
+
+/// In a rollout the newer release migrates first. What it adds is not for the older one, which goes on, and may start anew.
+#[sqlx::test]
+async fn an_older_release_works_beside_a_newer_one(pool: PgPool) {
+    let world = World::new(pool).await;
+    let newer = "ALTER TABLE submissions ADD COLUMN of_the_next_release text NOT NULL DEFAULT 'x'";
+    sqlx::query(newer).execute(&world.pool).await.unwrap();
+    let applied = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (9999, 'of the next release', true, '', 0)";
+    sqlx::query(applied).execute(&world.pool).await.unwrap();
+    let options = world.pool.connect_options();
+    let database: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&world.pool).await.unwrap();
+    let server = std::env::var("DATABASE_URL").unwrap();
+    let url = format!("{}/{database}", server.rsplit_once('/').unwrap().0);
+    assert_eq!(options.get_database(), Some(database.as_str()));
+    let settings = sparkgate::store::DatabaseSettings { url, max_connections: 4 };
+    sparkgate::store::Store::connect(&settings).await.unwrap().close().await;
+
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
+}

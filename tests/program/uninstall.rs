@@ -1,0 +1,35 @@
+//! `sparkgate release-finalizers`: driver pods go when no gateway is left to let them go.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+
+use crate::{crash::Place, kube_apiserver::KubeApiserver, process::sparkgate};
+
+#[tokio::test]
+async fn held_drivers_are_let_go_and_others_are_not() {
+    let server = KubeApiserver::start().await;
+    let client = server.client().await;
+    let place = Place::new(&client, server.file("kubeconfig")).await;
+    let pods: Api<Pod> = Api::namespaced(client, &place.namespace);
+    for (name, label) in [("ours", "sparkgate.dev/submission-id"), ("theirs", "example.org/id")] {
+        let pod = json!({"metadata": {"name": name, "finalizers": ["sparkgate.dev/outcome", "example.org/other"],
+            "labels": {label: "driver-20260101000000-0001", "sparkgate.dev/attempt": "1", "spark-role": "driver"}},
+            "spec": {"containers": [{"name": "a", "image": "a"}]}});
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        pods.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    for expected in ["from 1 driver pods", "from 0 driver pods"] {
+        let mut command = sparkgate();
+        command.args(["release-finalizers", "--namespaces", &place.namespace]);
+        let output = command.arg("--kubeconfig").arg(server.file("kubeconfig")).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.contains(expected), "{said}");
+    }
+    let finalizers = async |name: &str| pods.get(name).await.unwrap().metadata.finalizers.unwrap();
+    assert_eq!(finalizers("ours").await, ["example.org/other"]);
+    assert_eq!(finalizers("theirs").await, ["sparkgate.dev/outcome", "example.org/other"]);
+}

@@ -1,0 +1,110 @@
+//! A pod: what the API server keeps of it, and what its node knows.
+
+use sparkgate::submission::{Container, Observation, Phase, SubmissionId};
+
+use crate::store::Time;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Ours { attempt: i32 },
+    Foreign,
+}
+
+/// The status of the driver's container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    Absent,
+    /// `ImagePullBackOff`, say.
+    Stuck,
+    Running,
+    Exited(i32),
+}
+
+/// What the kubelet knows; it reports it in its own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Local {
+    NotStarted,
+    Running,
+    Exited(i32),
+    /// The node is gone, with what it knew.
+    Vanished,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pod {
+    pub(crate) uid: u64,
+    /// The number of the submission whose driver's name it has.
+    pub(crate) name: usize,
+    pub(crate) whose: Whose,
+    pub(crate) finalizer: bool,
+    /// `deletionTimestamp` is set, with this `deletionGracePeriodSeconds`.
+    pub(crate) deletion: Option<u32>,
+    pub(crate) bound: bool,
+    pub(crate) phase: Phase,
+    pub(crate) reason: Option<&'static str>,
+    pub(crate) body: Body,
+    pub(crate) local: Local,
+    pub(crate) created_at: Time,
+}
+
+impl Pod {
+    pub(super) fn new(uid: u64, name: usize, whose: Whose, finalizer: bool, now: Time) -> Self {
+        Self {
+            uid,
+            name,
+            whose,
+            finalizer,
+            deletion: None,
+            bound: false,
+            phase: Phase::Pending,
+            reason: None,
+            body: Body::Absent,
+            local: Local::NotStarted,
+            created_at: now,
+        }
+    }
+
+    pub(crate) fn phase_is_final(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+
+    /// What the gateway sees, if it is a pod of ours.
+    pub(crate) fn observation(&self, id: &SubmissionId, gone: bool) -> Option<Observation> {
+        let Whose::Ours { attempt } = self.whose else { return None };
+        let container = match self.body {
+            Body::Absent => Container::Absent,
+            Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
+            Body::Running => Container::Running { started_at: None },
+            Body::Exited(exit_code) => {
+                Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
+            }
+        };
+        Some(Observation {
+            submission: id.clone(),
+            attempt,
+            namespace: String::new(),
+            pod: String::new(),
+            pod_uid: uid_text(self.uid),
+            phase: self.phase,
+            deleting: self.deletion.is_some(),
+            forced: self.deletion == Some(0),
+            holds_finalizer: self.finalizer,
+            gone,
+            node: None,
+            pod_ip: None,
+            reason: self.reason.map(str::to_owned),
+            message: None,
+            container,
+        })
+    }
+}
+
+pub(crate) fn uid_text(uid: u64) -> String {
+    uid.to_string()
+}
+
+/// # Panics
+/// The engine made a uid up.
+pub(crate) fn uid_number(text: &str) -> u64 {
+    text.parse().expect("a uid that this cluster gave out")
+}

@@ -1,0 +1,135 @@
+//! What happened, counted: so that a run shows that it tried what it claims to try.
+
+use sparkgate::submission::{State, engine::Effect};
+
+macro_rules! counted {
+    ($($name:ident $words:literal)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Count { $($name),* }
+
+        impl Count {
+            pub(crate) const ALL: &[(Count, &str)] = &[$((Count::$name, $words)),*];
+        }
+    };
+}
+
+counted! {
+    History "histories"
+    WithoutFinalizer "…without the finalizer"
+    Step "steps"
+    Submission "submissions"
+    Read "effects: read the row"
+    LookUp "effects: look the pod up"
+    CreateBefore "effects: create an object before the pod"
+    CreatePod "effects: create the pod"
+    RecordPod "effects: record the pod"
+    HandOver "effects: hand an object over"
+    CreateBeside "effects: create an object beside the pod"
+    DeleteBefore "effects: delete an object made before"
+    Delete "effects: delete a pod"
+    LetGo "effects: take the finalizer away"
+    Advance "effects: advance the row"
+    NoteWaiting "effects: note why it waits"
+    Crash "faults: replica crashed"
+    Pause "faults: replica paused"
+    RequestLost "faults: request lost"
+    ReplyLost "faults: reply lost"
+    GivenUpWaiting "faults: reply given up, request carried out later"
+    DatabaseAway "faults: database away"
+    ClusterAway "faults: API server away"
+    ClockForwards "faults: database clock jumped forwards"
+    ClockBackwards "faults: database clock jumped backwards"
+    WatchCut "faults: watch cut, events dropped"
+    Repeated "faults: event repeated"
+    Reordered "faults: events reordered"
+    Compacted "faults: changes compacted away"
+    Refusal "faults: object refused"
+    Stopped "replicas stopped in order"
+    SteppedDown "sessions given up for an unsure lease"
+    Takeover "claims taken over"
+    WatchTakeover "watches taken over"
+    Resumed "watches resumed where they were"
+    Relisted "lists"
+    Kill "kills asked for"
+    Retention "rows deleted by retention"
+    DeletedOutside "outside: pod deleted"
+    ForcedOutside "outside: pod deleted by force"
+    Stripped "outside: finalizer torn away"
+    Foreign "outside: foreign pod under our name"
+    Started "drivers started"
+    Ended "drivers ended"
+    Evicted "drivers evicted"
+    NodeVanished "nodes vanished"
+    Stray "strays made by a writer whose claim was lost"
+    Reaped "strays reaped"
+    StrayStarted "strays started by a second such writer"
+    Finished "outcomes: FINISHED"
+    Failed "outcomes: FAILED"
+    Killed "outcomes: KILLED"
+    Error "outcomes: ERROR"
+    Lost "outcomes: LOST"
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Counts([u64; Count::ALL.len()]);
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self([0; Count::ALL.len()])
+    }
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, what: Count) {
+        self.0[what as usize] += 1;
+    }
+
+    pub(crate) fn get(&self, what: Count) -> u64 {
+        self.0[what as usize]
+    }
+
+    pub(crate) fn join(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    pub(crate) fn effect(&mut self, effect: &Effect) {
+        self.add(match effect {
+            Effect::Read => Count::Read,
+            Effect::LookUp => Count::LookUp,
+            Effect::CreateBefore(_) => Count::CreateBefore,
+            Effect::CreatePod => Count::CreatePod,
+            Effect::RecordPod(_) => Count::RecordPod,
+            Effect::HandOver(..) => Count::HandOver,
+            Effect::CreateBeside(..) => Count::CreateBeside,
+            Effect::DeleteBefore(_) => Count::DeleteBefore,
+            Effect::Delete(_) => Count::Delete,
+            Effect::LetGo(_) => Count::LetGo,
+            Effect::Advance(..) => Count::Advance,
+            Effect::NoteWaiting { .. } => Count::NoteWaiting,
+            // No request: the machine is done.
+            Effect::Settle(_) => return,
+        });
+    }
+
+    pub(crate) fn outcome(&mut self, state: State) {
+        self.add(match state {
+            State::Finished => Count::Finished,
+            State::Failed => Count::Failed,
+            State::Killed => Count::Killed,
+            State::Error => Count::Error,
+            State::Lost => Count::Lost,
+            _ => return,
+        });
+    }
+
+    /// What never happened.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        Count::ALL.iter().filter(|(what, _)| self.get(*what) == 0).map(|(_, words)| *words).collect()
+    }
+
+    pub(crate) fn table(&self) -> String {
+        Count::ALL.iter().map(|(what, words)| format!("{words:<52} {:>14}\n", self.get(*what))).collect()
+    }
+}

@@ -1,0 +1,176 @@
+//! The scheduler, the nodes and what happens on them.
+
+use sparkgate::submission::Phase;
+
+use crate::{
+    cluster::{Body, Local, Pod, Whose},
+    counts::Count,
+    store::Time,
+    truth::ConfigMapOf,
+    world::World,
+};
+
+/// No pod starts sooner: it is scheduled, its image and volumes are there first. Longer than garbage collection takes.
+const STARTS_AFTER: Time = 1_000;
+
+impl World {
+    /// One thing happens to one pod.
+    pub(crate) fn kubelet_steps(&mut self) {
+        let Some(name) = self.rng.place(self.cluster.names.len()) else { return };
+        let Some(pod) = self.cluster.names[name].pod else { return };
+        if !pod.bound {
+            if pod.deletion.is_none() && self.rng.chance(700) {
+                self.say(|_| format!("pod {} gets a node", pod.uid));
+                self.cluster.report(name, |pod| pod.bound = true);
+            }
+        } else if self.rng.chance(self.plan.node) {
+            self.node_trouble(name, pod);
+        } else {
+            self.node_steps(name, pod);
+        }
+    }
+
+    fn node_steps(&mut self, name: usize, pod: Pod) {
+        match pod.local {
+            Local::NotStarted if pod.phase_is_final() => self.finish_deletion(name, pod),
+            Local::NotStarted if pod.deletion.is_some() => self.never_started(name, pod),
+            Local::NotStarted => self.start(name, pod),
+            Local::Running if pod.deletion.is_some() => {
+                // It may end in peace on SIGTERM.
+                let code = if self.rng.chance(150) { 0 } else { 143 };
+                self.exits(name, pod, code);
+            }
+            Local::Running if pod.body != Body::Running && self.rng.chance(600) => {
+                self.say(|_| format!("pod {} is reported as running", pod.uid));
+                self.cluster.report(name, |pod| {
+                    pod.phase = Phase::Running;
+                    pod.body = Body::Running;
+                });
+            }
+            Local::Running if self.settling || self.rng.chance(250) => {
+                let code = self.plan.wanted[name].exit_code;
+                self.exits(name, pod, code);
+            }
+            Local::Running => {}
+            Local::Exited(code) if pod.body != Body::Exited(code) => self.report_exit(name, pod, code),
+            Local::Exited(_) => self.finish_deletion(name, pod),
+            Local::Vanished => self.clean_up_after_node(name, pod),
+        }
+    }
+
+    fn start(&mut self, name: usize, pod: Pod) {
+        let Some(Some(config_map)) = self.cluster.names[name].beside.last().copied() else { return };
+        if pod.whose == Whose::Foreign || self.now < pod.created_at + STARTS_AFTER {
+            return;
+        }
+        if pod.body == Body::Absent && self.rng.chance(100) {
+            self.say(|_| format!("pod {} can't pull its image yet", pod.uid));
+            self.cluster.report(name, |pod| pod.body = Body::Stuck);
+            return;
+        }
+        self.say(|_| format!("pod {}: the driver starts", pod.uid));
+        self.counts.add(Count::Started);
+        self.set_local(name, Local::Running);
+        let on_whose = if config_map.owner == Some(pod.uid) {
+            ConfigMapOf::Itself
+        } else if config_map.late {
+            ConfigMapOf::GoneByALateWriter
+        } else {
+            ConfigMapOf::Gone
+        };
+        match self.truths.start(name, pod.uid, self.plan.finalizer, on_whose) {
+            Ok(true) => {}
+            Ok(false) => self.counts.add(Count::StrayStarted),
+            Err(wrong) => self.fail(wrong),
+        }
+    }
+
+    fn exits(&mut self, name: usize, pod: Pod, code: i32) {
+        self.say(|_| format!("pod {}: the driver exits with code {code}", pod.uid));
+        self.set_local(name, Local::Exited(code));
+    }
+
+    fn report_exit(&mut self, name: usize, pod: Pod, code: i32) {
+        self.say(|_| format!("pod {}: exit code {code} is reported", pod.uid));
+        self.counts.add(Count::Ended);
+        let forced = pod.deletion == Some(0);
+        let truth = self.truths.pod(pod.uid);
+        truth.exit = Some(code);
+        truth.forced_first |= forced;
+        self.cluster.report(name, |pod| {
+            pod.phase = if code == 0 { Phase::Succeeded } else { Phase::Failed };
+            pod.body = Body::Exited(code);
+        });
+    }
+
+    /// A deleted pod whose driver never started: some kubelets say that it failed.
+    fn never_started(&mut self, name: usize, pod: Pod) {
+        if self.rng.chance(300) {
+            self.fails(name, pod, None);
+        } else {
+            self.finish_deletion(name, pod);
+        }
+    }
+
+    /// The kubelet's last word on a deleted pod.
+    fn finish_deletion(&mut self, name: usize, pod: Pod) {
+        if pod.deletion.is_some_and(|grace| grace > 0) {
+            self.say(|_| format!("pod {}: its node is done with it", pod.uid));
+            self.delete(name, pod.uid, 0);
+        }
+    }
+
+    fn node_trouble(&mut self, name: usize, pod: Pod) {
+        let ended = pod.phase_is_final();
+        if pod.whose == Whose::Foreign || ended || pod.local == Local::Vanished {
+            self.node_steps(name, pod);
+        } else if self.rng.chance(500) {
+            self.counts.add(Count::Evicted);
+            self.say(|_| format!("pod {} is evicted", pod.uid));
+            // What ran there is over; its exit code isn't told.
+            self.set_local(name, Local::Vanished);
+            self.fails(name, pod, Some("Evicted"));
+        } else {
+            self.counts.add(Count::NodeVanished);
+            self.say(|_| format!("the node of pod {} vanishes", pod.uid));
+            self.set_local(name, Local::Vanished);
+        }
+    }
+
+    /// The control plane clears up what the node can't any more: it may say that the pod failed, and deletes it by force.
+    fn clean_up_after_node(&mut self, name: usize, pod: Pod) {
+        if pod.phase_is_final() {
+            if pod.deletion.is_some() || pod.reason != Some("Evicted") {
+                self.delete(name, pod.uid, 0);
+            }
+        } else if self.rng.chance(500) {
+            self.fails(name, pod, None);
+        } else {
+            self.say(|_| format!("pod {} is deleted by force after its node", pod.uid));
+            let truth = self.truths.pod(pod.uid);
+            truth.deleted_outside = true;
+            truth.forced_first = true;
+            self.delete(name, pod.uid, 0);
+        }
+    }
+
+    fn fails(&mut self, name: usize, pod: Pod, reason: Option<&'static str>) {
+        self.say(|_| format!("pod {} is reported as failed, {reason:?}", pod.uid));
+        self.truths.pod(pod.uid).failed = true;
+        self.cluster.report(name, |pod| {
+            pod.phase = Phase::Failed;
+            pod.reason = reason;
+        });
+    }
+
+    /// The control plane deletes a pod, or somebody outside.
+    pub(crate) fn delete(&mut self, name: usize, uid: u64, grace: u32) {
+        self.cluster.delete_pod(name, uid, grace, self.now);
+    }
+
+    fn set_local(&mut self, name: usize, local: Local) {
+        if let Some(pod) = self.cluster.names[name].pod.as_mut() {
+            pod.local = local;
+        }
+    }
+}

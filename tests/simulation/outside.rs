@@ -1,0 +1,140 @@
+//! Everybody else: users who kill, operators who delete, other people's pods, and trouble with machines and networks.
+
+use crate::{cluster::Whose, counts::Count, world::World};
+
+/// Long enough for a lease to run out, twice.
+const LONG: u64 = 7_000;
+/// The grace period of a driver pod, in seconds.
+pub(crate) const GRACE: u32 = 30;
+
+impl World {
+    /// Someone who has a right to does something.
+    pub(crate) fn outsider_steps(&mut self) {
+        let Some(number) = self.rng.place(self.store.rows.len()) else { return };
+        if self.rng.chance(self.plan.kill * 10) {
+            self.say(|_| format!("a user kills row {number}"));
+            self.counts.add(Count::Kill);
+            if self.store.request_kill(number) {
+                self.truths.submissions[number].kill_requested = true;
+            }
+            self.check(number);
+        }
+        if self.rng.chance(self.plan.retention * 10) && self.store.delete(number) {
+            self.say(|_| format!("retention deletes row {number}"));
+            self.counts.add(Count::Retention);
+            self.truths.submissions[number].retired = true;
+        }
+        let Some(pod) = self.cluster.names[number].pod else {
+            if self.rng.chance(self.plan.foreign * 10) {
+                self.foreign(number);
+            }
+            return;
+        };
+        if pod.whose == Whose::Foreign {
+            if self.settling || self.rng.chance(100) {
+                self.say(|_| format!("the foreign pod {} goes", pod.uid));
+                self.delete(number, pod.uid, 0);
+            }
+            return;
+        }
+        if self.rng.chance(self.plan.outsider * 10) {
+            let forced = self.rng.chance(400) || !pod.bound || pod.phase_is_final();
+            self.counts.add(if forced { Count::ForcedOutside } else { Count::DeletedOutside });
+            self.say(|_| format!("somebody deletes pod {}, by force: {forced}", pod.uid));
+            let truth = self.truths.pod(pod.uid);
+            truth.deleted_outside = true;
+            truth.forced_first |= forced && truth.exit.is_none();
+            self.delete(number, pod.uid, if forced { 0 } else { GRACE });
+        }
+        if pod.finalizer && self.rng.chance(self.plan.strip * 10) {
+            self.say(|_| format!("somebody tears the finalizer from pod {}", pod.uid));
+            self.counts.add(Count::Stripped);
+            self.truths.pod(pod.uid).stripped = true;
+            self.cluster.let_go(number, pod.uid, self.now);
+        }
+    }
+
+    fn foreign(&mut self, number: usize) {
+        if self.cluster.create_pod(number, Whose::Foreign, false, self.now).is_ok() {
+            self.say(|_| format!("a foreign pod stands under the name of row {number}"));
+            self.counts.add(Count::Foreign);
+            self.truths.submissions[number].foreign = true;
+        }
+    }
+
+    /// Machines and networks fail.
+    pub(crate) fn disturb(&mut self) {
+        if self.rng.chance(self.plan.crash * 10) {
+            self.crash();
+        }
+        if self.rng.chance(self.plan.pause * 10) {
+            self.pause();
+        }
+        if self.rng.chance(self.plan.stop * 10) {
+            let at = self.rng.below(self.replicas.len() as u64) as usize;
+            self.replicas[at].stopping |= self.replicas[at].alive;
+        }
+        if self.rng.chance(self.plan.away * 10) {
+            let until = self.now + self.rng.below(LONG);
+            if self.rng.chance(500) {
+                self.say(|_| "the database is away".to_owned());
+                self.counts.add(Count::DatabaseAway);
+                self.database_away_until = until;
+            } else {
+                self.say(|_| "the API server is away".to_owned());
+                self.counts.add(Count::ClusterAway);
+                self.cluster_away_until = until;
+            }
+        }
+        if self.rng.chance(self.plan.clock * 10) {
+            self.clock_jumps();
+        }
+        if self.rng.chance(self.plan.compact * 10) {
+            self.say(|_| "changes so far are compacted away".to_owned());
+            self.counts.add(Count::Compacted);
+            self.cluster.compact();
+        }
+        for at in 0..self.replicas.len() {
+            if !self.replicas[at].alive && self.rng.chance(200) {
+                self.say(|_| format!("replica {at} is started again"));
+                self.replicas[at].alive = true;
+            }
+        }
+    }
+
+    fn crash(&mut self) {
+        let at = self.rng.below(self.replicas.len() as u64) as usize;
+        self.say(|_| format!("replica {at} crashes"));
+        self.counts.add(Count::Crash);
+        // What it has sent is on its way, and nobody waits for the answer.
+        self.replicas[at].ends();
+    }
+
+    /// A process that is stopped, and goes on minutes later as if nothing had been. A request that it was about to send,
+    /// after its last look at its lease, is sent then.
+    fn pause(&mut self) {
+        let at = self.rng.below(self.replicas.len() as u64) as usize;
+        let until = self.now + self.rng.below(2 * LONG);
+        self.say(|world| format!("replica {at} is paused for {} ms", until - world.now));
+        self.counts.add(Count::Pause);
+        self.replicas[at].paused_until = until;
+        for request in self.wire.iter_mut().filter(|request| request.replica == at) {
+            if self.rng.chance(700) {
+                request.held_until = request.held_until.max(until);
+            }
+        }
+    }
+
+    fn clock_jumps(&mut self) {
+        let by = self.rng.below(LONG);
+        if self.rng.chance(500) {
+            self.counts.add(Count::ClockForwards);
+            self.say(|_| format!("the database's clock jumps forwards by {by} ms"));
+            self.store.now += by;
+        } else {
+            self.counts.add(Count::ClockBackwards);
+            self.say(|_| format!("the database's clock jumps backwards by {by} ms"));
+            self.store.now = self.store.now.saturating_sub(by);
+        }
+    }
+}

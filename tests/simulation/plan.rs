@@ -1,0 +1,124 @@
+//! What a history is like. Each seed turns some faults on and others off: a mix of all at once hides what each does.
+
+use crate::{rng::Rng, store::Time};
+
+/// What the API server refuses of a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Nothing,
+    /// The gateway itself can't make the objects.
+    Build,
+    Before,
+    Pod,
+    Beside,
+}
+
+/// One submission.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) before: usize,
+    pub(crate) beside: usize,
+    pub(crate) refused: Refused,
+    pub(crate) exit_code: i32,
+}
+
+/// How often something happens, in a thousand chances.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) replicas: usize,
+    pub(crate) wanted: Vec<Wanted>,
+    /// Whether driver pods carry our finalizer.
+    pub(crate) finalizer: bool,
+    /// The most that the clock moves in a step.
+    pub(crate) tick: Time,
+    pub(crate) steps: u64,
+    /// How many shown changes are taken in at once, in any order.
+    pub(crate) at_once: usize,
+    pub(crate) crash: u64,
+    pub(crate) pause: u64,
+    pub(crate) stop: u64,
+    pub(crate) lost: u64,
+    pub(crate) slow: u64,
+    pub(crate) away: u64,
+    pub(crate) clock: u64,
+    pub(crate) cut: u64,
+    pub(crate) repeat: u64,
+    pub(crate) compact: u64,
+    pub(crate) kill: u64,
+    pub(crate) retention: u64,
+    pub(crate) outsider: u64,
+    pub(crate) strip: u64,
+    pub(crate) foreign: u64,
+    pub(crate) node: u64,
+}
+
+impl Plan {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let wanted = (0..1 + rng.below(3)).map(|_| Wanted {
+            before: rng.below(2) as usize,
+            beside: 1 + rng.below(2) as usize,
+            refused: match rng.below(24) {
+                0 => Refused::Build,
+                1 => Refused::Before,
+                2 => Refused::Pod,
+                3 => Refused::Beside,
+                _ => Refused::Nothing,
+            },
+            exit_code: rng.pick(&[0, 0, 1, 137]),
+        });
+        let wanted = wanted.collect();
+        let mut maybe = |most: u64| if rng.chance(500) { 1 + rng.below(most) } else { 0 };
+        Self {
+            crash: maybe(25),
+            pause: maybe(25),
+            stop: maybe(4),
+            lost: maybe(200),
+            slow: maybe(150),
+            away: maybe(10),
+            clock: maybe(10),
+            cut: maybe(150),
+            repeat: maybe(500),
+            compact: maybe(25),
+            kill: maybe(30),
+            retention: maybe(10),
+            outsider: maybe(40),
+            strip: maybe(20),
+            foreign: maybe(6),
+            node: maybe(100),
+            wanted,
+            replicas: 1 + rng.below(3) as usize,
+            finalizer: !rng.chance(250),
+            tick: rng.pick(&[4, 20, 80]),
+            steps: 150 + rng.below(450),
+            at_once: rng.pick(&[1, 1, 4]),
+        }
+    }
+
+    /// Everything that disturbs ends: what is left has to come to its end now.
+    pub(crate) fn settle(&mut self) {
+        *self = Self {
+            wanted: std::mem::take(&mut self.wanted),
+            replicas: self.replicas,
+            finalizer: self.finalizer,
+            tick: 20,
+            steps: 0,
+            at_once: self.at_once,
+            crash: 0,
+            pause: 0,
+            stop: 0,
+            lost: 0,
+            slow: 0,
+            away: 0,
+            clock: 0,
+            cut: 0,
+            repeat: 0,
+            compact: 0,
+            kill: 0,
+            retention: 0,
+            outsider: 0,
+            strip: 0,
+            foreign: 0,
+            node: 0,
+        };
+    }
+}

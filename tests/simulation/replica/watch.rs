@@ -1,0 +1,254 @@
+//! The watch: shows changes and lists, and keeps its position once they are taken in.
+
+use std::collections::VecDeque;
+
+use super::work::Cause;
+use crate::{
+    cluster::{Change, Whose, uid_number},
+    counts::Count,
+    store::LeaseName,
+    wire::{Ask, Told, Waiting},
+    world::World,
+};
+
+/// One thing shown. With a version: who took in this and all before may go on from there.
+#[derive(Debug, Clone)]
+struct Item {
+    id: u64,
+    shown: Shown,
+    version: Option<u64>,
+    progress: Taking,
+}
+
+#[derive(Debug, Clone)]
+enum Shown {
+    Change(Change),
+    /// A list is through: submission, attempt and uid of each pod.
+    Listed(Vec<(usize, i32, u64)>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taking {
+    NotYet,
+    /// By so many tasks.
+    ByTasks(usize),
+    Done,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    /// Whether the position was read.
+    read: bool,
+    connected: bool,
+    items: VecDeque<Item>,
+    cursor: u64,
+    taken_in: Option<u64>,
+    kept: Option<u64>,
+}
+
+impl Watch {
+    fn show(&mut self, id: &mut u64, shown: Shown, version: Option<u64>) {
+        *id += 1;
+        self.items.push_back(Item { id: *id, shown, version, progress: Taking::NotYet });
+    }
+}
+
+impl World {
+    pub(super) fn watch_steps(&mut self, at: usize) {
+        let (now, replica) = (self.now, &mut self.replicas[at]);
+        if !replica.believes_in_its_lease(now) || replica.stopping || replica.watch_request.is_some() {
+            return;
+        }
+        let Some(watch) = &mut replica.watch else {
+            if now >= replica.watch_at {
+                replica.watch_at = now + 1_000;
+                self.ask_for_watch(at, Ask::Acquire(LeaseName::Watch));
+            }
+            return;
+        };
+        if !watch.read {
+            return self.ask_for_watch(at, Ask::Position);
+        }
+        if !watch.connected {
+            return self.connect(at);
+        }
+        if self.rng.chance(if self.settling { 10 } else { 3 }) || self.rng.chance(self.plan.cut) {
+            self.cut(at);
+            return;
+        }
+        match self.rng.below(4) {
+            0 => self.read_on(at),
+            1 => self.keep_position(at),
+            _ => self.take_in(at),
+        }
+    }
+
+    fn ask_for_watch(&mut self, at: usize, ask: Ask) {
+        let request = self.send(at, Waiting::Watch, ask);
+        self.replicas[at].watch_request = Some(request);
+    }
+
+    pub(super) fn hear_of_watch(&mut self, at: usize, told: Told) {
+        let replica = &mut self.replicas[at];
+        replica.watch_request = None;
+        match (told, &mut replica.watch) {
+            (Told::Held(true), None) => replica.watch = Some(Watch::default()),
+            (Told::Position(position), Some(watch)) if !watch.read => {
+                watch.read = true;
+                watch.taken_in = position;
+                watch.kept = position;
+            }
+            (Told::Live(live), Some(_)) => self.compare(at, live),
+            _ => {}
+        }
+    }
+
+    /// The lease is somebody else's.
+    pub(super) fn stop_watching(&mut self, at: usize) {
+        let replica = &mut self.replicas[at];
+        replica.watch = None;
+        replica.watch_request = None;
+        replica.tasks.retain(|task| task.item.is_none());
+    }
+
+    /// The connection breaks, with everything that was shown and not taken in.
+    fn cut(&mut self, at: usize) {
+        self.say(|_| format!("replica {at}: its watch is cut"));
+        self.counts.add(Count::WatchCut);
+        let replica = &mut self.replicas[at];
+        replica.tasks.retain(|task| task.item.is_none());
+        if let Some(watch) = &mut replica.watch {
+            watch.items.clear();
+            watch.connected = false;
+        }
+    }
+
+    /// Shows what happened since the position, if that is still known, and a full list: the changes before it or after it.
+    fn connect(&mut self, at: usize) {
+        if self.now < self.cluster_away_until {
+            return;
+        }
+        let changes_first = self.rng.chance(500);
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        let version = self.cluster.version();
+        let since = watch.taken_in.and_then(|taken| self.cluster.since(taken));
+        if since.is_some() {
+            self.counts.add(Count::Resumed);
+        }
+        let changes = since.unwrap_or_default();
+        let mut listed = Vec::new();
+        let id = &mut self.last_request;
+        if changes_first {
+            changes.iter().for_each(|change| watch.show(id, Shown::Change(*change), Some(change.version)));
+        }
+        for pod in self.cluster.pods() {
+            if let Whose::Ours { attempt } = pod.whose {
+                listed.push((pod.name, attempt, pod.uid));
+                watch.show(id, Shown::Change(Change { version, pod: *pod, gone: false }), None);
+            }
+        }
+        if !changes_first {
+            changes.iter().for_each(|change| watch.show(id, Shown::Change(*change), None));
+        }
+        watch.show(id, Shown::Listed(listed), Some(version));
+        watch.cursor = version;
+        watch.connected = true;
+        self.counts.add(Count::Relisted);
+        self.say(|_| format!("replica {at} lists the pods at version {version}"));
+    }
+
+    /// Reads what the API server sends, as far as it got.
+    fn read_on(&mut self, at: usize) {
+        let most = 1 + self.rng.below(4) as usize;
+        let twice = self.rng.chance(self.plan.repeat);
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        let Some(changes) = self.cluster.since(watch.cursor) else {
+            // 410: a list follows, and what was shown is taken in before it.
+            watch.connected = false;
+            return;
+        };
+        for change in changes.iter().take(most) {
+            watch.cursor = change.version;
+            watch.show(&mut self.last_request, Shown::Change(*change), Some(change.version));
+            if twice {
+                self.counts.add(Count::Repeated);
+                watch.show(&mut self.last_request, Shown::Change(*change), Some(change.version));
+            }
+        }
+    }
+
+    fn keep_position(&mut self, at: usize) {
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        if let Some(version) = watch.taken_in.filter(|_| watch.taken_in != watch.kept) {
+            watch.kept = Some(version);
+            self.ask_for_watch(at, Ask::KeepPosition(version));
+        }
+    }
+
+    /// Begins with something that was shown and isn't being taken in.
+    fn take_in(&mut self, at: usize) {
+        let choice = self.rng.below(self.plan.at_once as u64) as usize;
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        let barrier = watch.items.iter().position(|item| matches!(item.shown, Shown::Listed(_)));
+        // A list is compared when all before it is taken in, and nothing after it is begun before.
+        let window = barrier.map_or(watch.items.len(), |barrier| barrier.max(1)).min(choice + 1);
+        let Some(place) = window.checked_sub(1) else { return };
+        let item = &mut watch.items[place];
+        if item.progress != Taking::NotYet {
+            return;
+        }
+        if place > 0 {
+            self.counts.add(Count::Reordered);
+        }
+        match &item.shown {
+            Shown::Listed(_) => self.ask_for_watch(at, Ask::Live),
+            Shown::Change(change) => {
+                let (change, id) = (*change, item.id);
+                let seen = change.pod.observation(&self.ids[change.pod.name], change.gone);
+                item.progress = if seen.is_some() { Taking::ByTasks(1) } else { Taking::Done };
+                match seen {
+                    Some(seen) => {
+                        let attempt = seen.attempt;
+                        self.begin_follow(at, change.pod.name, attempt, Cause::Seen(Box::new(seen)), id);
+                    }
+                    None => self.taken_in(at, None),
+                }
+            }
+        }
+    }
+
+    /// Live rows whose pod wasn't in the list.
+    fn compare(&mut self, at: usize, live: Vec<(usize, sparkgate::submission::engine::Row)>) {
+        let Some(item) = self.replicas[at].watch.as_mut().and_then(|watch| watch.items.front_mut()) else { return };
+        let Shown::Listed(listed) = &item.shown else { return };
+        let is_listed = |submission: usize, row: &sparkgate::submission::engine::Row| {
+            listed.iter().any(|(name, attempt, uid)| {
+                *name == submission
+                    && *attempt == row.attempt
+                    && row.pod_uid.as_deref().is_none_or(|text| uid_number(text) == *uid)
+            })
+        };
+        let missed: Vec<_> = live.into_iter().filter(|(submission, row)| !is_listed(*submission, row)).collect();
+        item.progress = if missed.is_empty() { Taking::Done } else { Taking::ByTasks(missed.len()) };
+        let id = item.id;
+        for (submission, row) in missed {
+            self.begin_follow(at, submission, row.attempt, Cause::Missed(row), id);
+        }
+        self.taken_in(at, None);
+    }
+
+    /// A task is through with its part of an item.
+    pub(super) fn taken_in(&mut self, at: usize, item: Option<u64>) {
+        let Some(watch) = &mut self.replicas[at].watch else { return };
+        if let Some(item) = watch.items.iter_mut().find(|shown| Some(shown.id) == item) {
+            item.progress = match item.progress {
+                Taking::ByTasks(tasks) if tasks > 1 => Taking::ByTasks(tasks - 1),
+                _ => Taking::Done,
+            };
+        }
+        while watch.items.front().is_some_and(|item| item.progress == Taking::Done) {
+            let version = watch.items.pop_front().and_then(|item| item.version);
+            watch.taken_in = version.or(watch.taken_in);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Many histories, on all cores.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    counts::Counts,
+    world::{Failure, play},
+};
+
+/// Plays `histories` of seeds from `first` on, until one goes wrong.
+///
+/// # Errors
+/// The history that went wrong, told in words.
+pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure>> {
+    let next = AtomicU64::new(0);
+    let all = Mutex::new(Ok(Counts::default()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                let mut counts = Counts::default();
+                let failed = loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= histories {
+                        break None;
+                    }
+                    match play(first.wrapping_add(number), false) {
+                        Ok((played, _)) => counts.join(&played),
+                        Err(failure) => {
+                            next.store(histories, Ordering::Relaxed);
+                            break Some(failure.seed);
+                        }
+                    }
+                };
+                let mut all = all.lock().expect("nobody panics with it");
+                match (failed, &mut *all) {
+                    (Some(seed), all) => *all = Err(seed),
+                    (None, Ok(all)) => all.join(&counts),
+                    (None, Err(_)) => {}
+                }
+            });
+        }
+    });
+    let all = all.into_inner().expect("nobody panics with it");
+    all.map_err(|seed| Box::new(play(seed, true).expect_err("the same seed, the same history")))
+}

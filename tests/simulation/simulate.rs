@@ -1,0 +1,75 @@
+//! `make simulate`: histories of the engine under faults, by the million.
+
+use std::{process::ExitCode, time::Instant};
+
+use clap::Parser;
+
+mod cluster;
+mod counts;
+mod kubelet;
+mod outside;
+mod plan;
+mod replica;
+mod rng;
+mod run;
+mod store;
+mod truth;
+mod wire;
+mod world;
+
+/// Plays histories of the engine, each from a seed, and checks what is promised in each.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How many.
+    #[arg(long, default_value_t = 1_000_000)]
+    histories: u64,
+    /// The seed of the first; each next one has the next number. A new one each time unless it is given.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Tell the history of this one seed, step by step.
+    #[arg(long)]
+    replay: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Some(seed) = arguments.replay {
+        return replay(seed);
+    }
+    let seed = arguments.seed.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0) << 20);
+    println!("seed {seed}");
+    let begun = Instant::now();
+    match run::play_all(seed, arguments.histories) {
+        Ok(counts) => {
+            print!("{}", counts.table());
+            if !counts.missing().is_empty() {
+                println!("never happened: {}", counts.missing().join(", "));
+            }
+            println!("{:<52} {:>14.1}", "seconds", begun.elapsed().as_secs_f64());
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            tell(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn replay(seed: u64) -> ExitCode {
+    match world::play(seed, true) {
+        Ok(history) => {
+            history.1.iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            tell(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell(failure: &world::Failure) {
+    failure.history.iter().for_each(|line| println!("{line}"));
+    println!("seed {} went wrong: {}", failure.seed, failure.wrong);
+    println!("again: make simulate ARGS=\"--replay {}\"", failure.seed);
+}

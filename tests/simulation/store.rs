@@ -1,0 +1,242 @@
+//! A model of `src/store`: the rows, claims and leases that decide, with the guards of its statements.
+//!
+//! `differential/store.rs` plays the same histories to this and to Postgres.
+
+use std::collections::BTreeMap;
+
+use sparkgate::submission::{Outcome, Placement, Progress, State, engine};
+
+/// Milliseconds.
+pub(crate) type Time = u64;
+/// A replica's session.
+pub(crate) type Session = u64;
+
+pub(crate) const LEASE_TTL: Time = 3_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LeaseName {
+    Replica(Session),
+    Watch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) holder: Session,
+    pub(crate) epoch: i64,
+    pub(crate) expires_at: Time,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) state: State,
+    pub(crate) attempt: i32,
+    pub(crate) pod_uid: Option<String>,
+    pub(crate) claimed_by: Option<Session>,
+    pub(crate) claim_epoch: i64,
+    pub(crate) not_before: Option<Time>,
+    pub(crate) failed_tries: i32,
+    pub(crate) outcome: Option<Outcome>,
+    /// The states of its events.
+    pub(crate) events: Vec<State>,
+}
+
+/// What a claim tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) submission: usize,
+    pub(crate) attempt: i32,
+    pub(crate) kill: bool,
+    pub(crate) pod_uid: Option<String>,
+    pub(crate) epoch: i64,
+    pub(crate) failed_tries: i32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Store {
+    /// The database's clock.
+    pub(crate) now: Time,
+    /// By number; `None` once retention deleted the row.
+    pub(crate) rows: Vec<Option<Row>>,
+    pub(crate) leases: BTreeMap<LeaseName, Lease>,
+    /// Up to which resource version the watch was taken in.
+    pub(crate) position: Option<u64>,
+}
+
+impl Store {
+    pub(crate) fn accept(&mut self) -> usize {
+        self.rows.push(Some(Row {
+            state: State::Queued,
+            attempt: 1,
+            pod_uid: None,
+            claimed_by: None,
+            claim_epoch: 0,
+            not_before: None,
+            failed_tries: 0,
+            outcome: None,
+            events: vec![State::Queued],
+        }));
+        self.rows.len() - 1
+    }
+
+    pub(crate) fn row(&self, submission: usize) -> Option<&Row> {
+        self.rows.get(submission)?.as_ref()
+    }
+
+    fn row_mut(&mut self, submission: usize) -> Option<&mut Row> {
+        self.rows.get_mut(submission)?.as_mut()
+    }
+
+    /// The row as far as the engine reads it.
+    pub(crate) fn read(&self, submission: usize) -> Option<engine::Row> {
+        let row = self.row(submission)?;
+        Some(engine::Row { state: row.state, attempt: row.attempt, pod_uid: row.pod_uid.clone() })
+    }
+
+    fn is_alive(&self, session: Session) -> bool {
+        self.leases.get(&LeaseName::Replica(session)).is_some_and(|lease| lease.expires_at > self.now)
+    }
+
+    pub(crate) fn claim(&mut self, session: Session, limit: usize) -> Vec<Claimed> {
+        if !self.is_alive(session) {
+            return Vec::new();
+        }
+        let due = |row: &Row| {
+            matches!(row.state, State::Queued | State::Launching | State::Killing)
+                && row.claimed_by.is_none_or(|holder| !self.is_alive(holder))
+                && row.not_before.is_none_or(|at| at <= self.now)
+        };
+        let numbers: Vec<usize> =
+            (0..self.rows.len()).filter(|at| self.row(*at).is_some_and(due)).take(limit).collect();
+        let mut claimed = Vec::new();
+        for submission in numbers {
+            let Some(row) = self.row_mut(submission) else { continue };
+            row.claimed_by = Some(session);
+            row.claim_epoch += 1;
+            if row.state == State::Queued {
+                row.state = State::Launching;
+                row.events.push(State::Launching);
+            }
+            claimed.push(Claimed {
+                submission,
+                attempt: row.attempt,
+                kill: row.state == State::Killing,
+                pod_uid: row.pod_uid.clone(),
+                epoch: row.claim_epoch,
+                failed_tries: row.failed_tries,
+            });
+        }
+        claimed
+    }
+
+    pub(crate) fn advance(
+        &mut self,
+        submission: usize,
+        attempt: i32,
+        claim: Option<i64>,
+        progress: &Progress,
+        placement: &Placement,
+    ) -> bool {
+        let to = progress.state();
+        let guarded = |row: &&mut Row| {
+            row.attempt == attempt && row.state.may_become(to) && claim.is_none_or(|epoch| row.claim_epoch == epoch)
+        };
+        let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
+        row.state = to;
+        row.outcome = progress.outcome().cloned();
+        if placement.pod_uid.is_some() {
+            row.pod_uid.clone_from(&placement.pod_uid);
+        }
+        row.events.push(to);
+        true
+    }
+
+    pub(crate) fn record_pod(&mut self, submission: usize, attempt: i32, claim: i64, uid: &str) -> bool {
+        let guarded = |row: &&mut Row| {
+            row.attempt == attempt
+                && row.claim_epoch == claim
+                && row.pod_uid.as_ref().is_none_or(|recorded| recorded == uid)
+        };
+        let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
+        row.pod_uid = Some(uid.to_owned());
+        true
+    }
+
+    pub(crate) fn release(&mut self, submission: usize, claim: i64) {
+        if let Some(row) = self.row_mut(submission).filter(|row| row.claim_epoch == claim) {
+            row.claimed_by = None;
+            row.not_before = None;
+            row.failed_tries = 0;
+        }
+    }
+
+    pub(crate) fn retry_later(&mut self, submission: usize, claim: i64, kill: bool, delay: Time, failed: bool) {
+        let until = self.now + delay;
+        if let Some(row) = self.row_mut(submission).filter(|row| row.claim_epoch == claim) {
+            row.claimed_by = None;
+            // A kill that was asked for meanwhile doesn't wait for a launch that is put off.
+            row.not_before = (row.state != State::Killing || kill).then_some(until);
+            row.failed_tries = if failed { row.failed_tries + 1 } else { 0 };
+        }
+    }
+
+    /// `false` if there is none of that number or it has ended.
+    pub(crate) fn request_kill(&mut self, submission: usize) -> bool {
+        let Some(row) = self.row_mut(submission).filter(|row| !row.state.is_terminal()) else { return false };
+        if row.state != State::Killing {
+            row.not_before = None;
+            row.state = if row.state == State::Queued { State::Killed } else { State::Killing };
+            row.outcome = (row.state == State::Killed).then(Outcome::killed_on_request);
+            row.events.push(row.state);
+        }
+        true
+    }
+
+    /// The rows whose pod should exist, by number.
+    pub(crate) fn live(&self) -> Vec<(usize, engine::Row)> {
+        let live = |row: &engine::Row| match row.state {
+            State::Pending | State::Running => true,
+            State::Killing => row.pod_uid.is_some(),
+            _ => false,
+        };
+        (0..self.rows.len()).filter_map(|at| Some((at, self.read(at)?))).filter(|(_, row)| live(row)).collect()
+    }
+
+    /// Retention: rows that have ended.
+    pub(crate) fn delete(&mut self, submission: usize) -> bool {
+        let ended = self.row(submission).is_some_and(|row| row.state.is_terminal());
+        if ended {
+            self.rows[submission] = None;
+        }
+        ended
+    }
+
+    pub(crate) fn acquire_lease(&mut self, name: LeaseName, holder: Session, ttl: Time) -> bool {
+        let (now, expires_at) = (self.now, self.now + ttl);
+        let lease = self.leases.entry(name).or_insert(Lease { holder, epoch: 1, expires_at: now });
+        if lease.holder != holder && lease.expires_at > now {
+            return false;
+        }
+        lease.epoch += i64::from(lease.holder != holder);
+        lease.holder = holder;
+        lease.expires_at = expires_at;
+        true
+    }
+
+    /// The names of the leases that still held.
+    pub(crate) fn renew_leases(&mut self, holder: Session, ttl: Time) -> Vec<LeaseName> {
+        let now = self.now;
+        let held = self.leases.iter_mut().filter(|(_, lease)| lease.holder == holder && lease.expires_at > now);
+        held.map(|(name, lease)| {
+            lease.expires_at = now + ttl;
+            *name
+        })
+        .collect()
+    }
+
+    pub(crate) fn end_leases(&mut self, holder: Session) {
+        let now = self.now;
+        for lease in self.leases.values_mut().filter(|lease| lease.holder == holder) {
+            lease.expires_at = now;
+        }
+    }
+}

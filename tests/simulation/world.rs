@@ -1,0 +1,212 @@
+//! One history: a database, a cluster, replicas and everybody who disturbs them, a step at a time.
+
+use sparkgate::submission::SubmissionId;
+
+use crate::{
+    cluster::Cluster,
+    counts::{Count, Counts},
+    plan::{Plan, Refused, Wanted},
+    replica::Replica,
+    rng::Rng,
+    store::{Store, Time},
+    truth::{Truth, Truths},
+    wire::Request,
+};
+
+/// Steps within which everything has to come to its end once nothing disturbs any more.
+const SETTLED_WITHIN: u64 = 3_000;
+
+pub(crate) struct World {
+    pub(crate) rng: Rng,
+    pub(crate) plan: Plan,
+    /// The clock of all machines but the database.
+    pub(crate) now: Time,
+    pub(crate) store: Store,
+    pub(crate) cluster: Cluster,
+    pub(crate) replicas: Vec<Replica>,
+    /// Requests that were sent and not carried out yet.
+    pub(crate) wire: Vec<Request>,
+    pub(crate) truths: Truths,
+    pub(crate) ids: Vec<SubmissionId>,
+    pub(crate) counts: Counts,
+    pub(crate) last_session: u64,
+    pub(crate) last_request: u64,
+    pub(crate) database_away_until: Time,
+    pub(crate) cluster_away_until: Time,
+    pub(crate) settling: bool,
+    /// What was found wrong first.
+    pub(crate) wrong: Option<String>,
+    /// The history in words, if somebody wants to read it.
+    told: Option<Vec<String>>,
+}
+
+/// A history that went wrong.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) seed: u64,
+    pub(crate) wrong: String,
+    pub(crate) history: Vec<String>,
+}
+
+/// Plays the history of a seed.
+pub(crate) fn play(seed: u64, tell: bool) -> Result<(Counts, Vec<String>), Failure> {
+    let mut world = World::new(seed, tell);
+    world.run();
+    match world.wrong {
+        None => Ok((world.counts, world.told.unwrap_or_default())),
+        Some(wrong) => Err(Failure { seed, wrong, history: world.told.unwrap_or_default() }),
+    }
+}
+
+impl World {
+    fn new(seed: u64, tell: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let plan = Plan::draw(&mut rng);
+        let mut counts = Counts::default();
+        counts.add(Count::History);
+        if !plan.finalizer {
+            counts.add(Count::WithoutFinalizer);
+        }
+        let replicas = vec![Replica::start(); plan.replicas];
+        let start = 1_000_000;
+        Self {
+            rng,
+            plan,
+            now: start,
+            store: Store { now: start, ..Store::default() },
+            cluster: Cluster::default(),
+            replicas,
+            wire: Vec::new(),
+            truths: Truths::default(),
+            ids: Vec::new(),
+            counts,
+            last_session: 0,
+            last_request: 0,
+            database_away_until: 0,
+            cluster_away_until: 0,
+            settling: false,
+            wrong: None,
+            told: tell.then(Vec::new),
+        }
+    }
+
+    fn run(&mut self) {
+        self.say(|world| format!("{:?}", world.plan));
+        while self.wrong.is_none() && self.plan.steps > 0 {
+            self.plan.steps -= 1;
+            self.step();
+        }
+        self.settle();
+        for _ in 0..SETTLED_WITHIN {
+            if self.wrong.is_some() || self.unsettled().is_none() {
+                return;
+            }
+            for _ in 0..8 {
+                self.step();
+            }
+        }
+        if let Some(left) = self.unsettled() {
+            self.fail(format!("nothing disturbs any more, and still: {left}"));
+        }
+    }
+
+    fn step(&mut self) {
+        self.counts.add(Count::Step);
+        let moved = self.rng.below(self.plan.tick);
+        self.now += moved;
+        self.store.now += moved;
+        self.cluster.collect_garbage(self.now);
+        match self.rng.below(100) {
+            0..50 => self.replica_steps(),
+            50..80 => self.carry_out_one(),
+            80..92 => self.kubelet_steps(),
+            92..95 => self.outsider_steps(),
+            95..97 => self.accept_one(),
+            _ => self.disturb(),
+        }
+    }
+
+    /// Accepts the next submission, if there is one.
+    fn accept_one(&mut self) {
+        let Some(wanted) = self.plan.wanted.get(self.store.rows.len()).copied() else { return };
+        self.accept(wanted);
+    }
+
+    fn accept(&mut self, wanted: Wanted) {
+        let number = self.store.accept();
+        self.cluster.add(wanted.before, wanted.beside);
+        self.ids.push(format!("driver-20260101000000-{number:04}").parse().expect("an id"));
+        let refused = wanted.refused != Refused::Nothing;
+        self.truths.submissions.push(Truth { refused, ..Truth::default() });
+        self.counts.add(Count::Submission);
+        self.say(|_| format!("row {number} accepted: {wanted:?}"));
+        self.check(number);
+    }
+
+    /// All faults end, everybody is there again.
+    fn settle(&mut self) {
+        self.say(|_| "nothing disturbs any more".to_owned());
+        while let Some(wanted) = self.plan.wanted.get(self.store.rows.len()).copied() {
+            self.accept(wanted);
+        }
+        self.settling = true;
+        self.plan.settle();
+        self.database_away_until = 0;
+        self.cluster_away_until = 0;
+        for replica in &mut self.replicas {
+            replica.alive = true;
+            replica.paused_until = 0;
+        }
+    }
+
+    /// What is still to be done.
+    fn unsettled(&self) -> Option<String> {
+        for (number, row) in self.store.rows.iter().enumerate() {
+            if let Some(row) = row
+                && !row.state.is_terminal()
+            {
+                return Some(format!("row {number} is {}", row.state));
+            }
+            let named = &self.cluster.names[number];
+            let left = named.before.iter().flatten();
+            let left = left.filter(|object| object.owner.is_none_or(|uid| self.cluster.pod(uid).is_none())).count();
+            if left > 0 && !self.truths.submissions[number].may_leave_an_object {
+                return Some(format!("an object that was made before the pod of row {number} is left"));
+            }
+            let Some(pod) = &named.pod else { continue };
+            let Some(seen) = pod.observation(&self.ids[number], false) else { continue };
+            if seen.is_alive() || seen.deleting {
+                return Some(format!("pod {} of row {number}, which has ended, is alive", pod.uid));
+            }
+            if seen.holds_finalizer {
+                return Some(format!("the finalizer on pod {} of row {number} is left", pod.uid));
+            }
+        }
+        None
+    }
+
+    /// Looks at a row after it may have changed.
+    pub(crate) fn check(&mut self, submission: usize) {
+        match self.truths.check(&self.store, &self.cluster, self.plan.finalizer, submission) {
+            Ok(Some(state)) => {
+                self.counts.outcome(state);
+                self.say(|_| format!("row {submission} has ended: {state}"));
+            }
+            Ok(None) => {}
+            Err(wrong) => self.fail(wrong),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, wrong: String) {
+        self.say(|_| format!("WRONG: {wrong}"));
+        self.wrong.get_or_insert(wrong);
+    }
+
+    /// Tells what happens, to whoever reads this history.
+    pub(crate) fn say(&mut self, words: impl FnOnce(&Self) -> String) {
+        if self.told.is_some() {
+            let line = format!("{:>9.3} s  {}", (self.now - 1_000_000) as f64 / 1000.0, words(self));
+            self.told.as_mut().expect("just seen").push(line);
+        }
+    }
+}
