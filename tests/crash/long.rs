@@ -23,6 +23,7 @@ use crate::harness::{
 #[derive(Debug, Parser)]
 #[command(name = "scripts/crash")]
 struct Options {
+    /// Jobs to be accepted.
     #[arg(long, default_value_t = 10_000)]
     jobs: u32,
     /// How many times a replica is killed with SIGKILL; everything else follows from it.
@@ -35,7 +36,7 @@ struct Options {
     seed: Option<u64>,
     /// How often to measure, after the storm, how long it takes the others to take over.
     #[arg(long, default_value_t = 10)]
-    takeovers: u32,
+    takeovers: usize,
     /// How long the API server, and then Postgres, is away in the runs after the storm, in seconds; 0 leaves them out.
     #[arg(long, default_value_t = 60)]
     outage: u64,

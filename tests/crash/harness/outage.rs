@@ -44,7 +44,7 @@ pub(crate) async fn play(program: PathBuf, seed: u64, server: Server, away: Dura
     let clients = world.clients.clone();
     let servers = world.servers.both();
     let back = Instant::now() + away;
-    let submits = clients.submit_all(0..jobs, away);
+    let submits = clients.submit_all(jobs, away);
     let mut complaints = Vec::new();
     let mut longest_reply = Duration::ZERO;
     match server {
