@@ -9,6 +9,7 @@ mod error;
 mod executors;
 mod kill;
 mod lease;
+mod migrate;
 mod query;
 mod row;
 

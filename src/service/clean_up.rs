@@ -5,7 +5,10 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{Error, Gateway, error::chain};
-use crate::{cluster, store::EndedPod};
+use crate::{
+    cluster::{self, Manifest},
+    store::EndedPod,
+};
 
 /// What is worked on in one round, and how many pods are deleted at once.
 const ROUND: u32 = 100;
@@ -81,10 +84,18 @@ impl Gateway {
         if unanswered.len() == pods.len() { unanswered.pop().map_or(Ok(()), |error| Err(error.into())) } else { Ok(()) }
     }
 
-    async fn delete_ended_pod(&self, EndedPod { namespace, pod, uid, .. }: &EndedPod) -> Result<(), cluster::Error> {
+    async fn delete_ended_pod(&self, ended: &EndedPod) -> Result<(), cluster::Error> {
+        let EndedPod { submission, namespace, pod, uid, manifest } = ended;
         if pod.is_empty() {
             let action = format!("deleting the driver pod of uid {uid} in {namespace}");
             return Err(cluster::Error::NotFound { action, message: "its row doesn't name it".to_owned() });
+        }
+        // The driver may have ended in the moment before these became its own.
+        let manifest = manifest.as_deref().and_then(|text| serde_json::from_str::<Manifest>(text).ok());
+        for object in manifest.iter().flat_map(|manifest| &manifest.before) {
+            if let Ok(id) = submission.parse() {
+                self.cluster.delete_before_pod(namespace, object, &id).await?;
+            }
         }
         self.cluster.delete_pod(namespace, pod, uid).await
     }

@@ -12,16 +12,20 @@ pub struct EndedPod {
     pub namespace: String,
     pub pod: String,
     pub uid: String,
+    /// Its objects as JSON, if some of them came before the pod and may not have been handed over to it.
+    pub manifest: Option<String>,
 }
 
 impl Store {
     /// Up to `limit` driver pods, not deleted yet, of submissions that ended at least `age` ago; the oldest first.
     pub async fn ended_pods(&self, age: Duration, limit: u32) -> Result<Vec<EndedPod>, Error> {
         // An index serves `now()`, which stays the same during a statement, and not `clock_timestamp()`.
-        let rows: Vec<(String, String, String, String)> = within(
+        let rows: Vec<(String, String, String, String, Option<String>)> = within(
             "listing the driver pods of ended submissions",
             sqlx::query_as(
-                "SELECT id, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
+                "SELECT id, namespace, coalesce(names ->> 'driverPod', ''), pod_uid,
+                    CASE WHEN objects NOT LIKE '{\"before\":[]%' THEN objects END
+             FROM submissions LEFT JOIN manifests ON submission_id = id
              WHERE finished_at <= now() - make_interval(secs => $1)
                AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
                AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
@@ -33,7 +37,7 @@ impl Store {
             .fetch_all(&self.patient),
         )
         .await?;
-        let pod = |(submission, namespace, pod, uid)| EndedPod { submission, namespace, pod, uid };
+        let pod = |(submission, namespace, pod, uid, manifest)| EndedPod { submission, namespace, pod, uid, manifest };
         Ok(rows.into_iter().map(pod).collect())
     }
 

@@ -7,7 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::{Store, error::is_outage};
+use super::{Store, error::is_outage, migrate::migrate};
 
 /// Where the database is and how many connections it may get.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct DatabaseSettings {
 }
 
 /// A client would rather be told soon, and a lease that is renewed late is lost.
-const IMPATIENT: Duration = Duration::from_millis(800);
+const IMPATIENT: Duration = Duration::from_millis(950);
 
 /// The database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +43,7 @@ impl ConnectError {
 }
 
 impl Store {
-    /// Connects, applies the migrations that are missing (under Postgres' advisory lock, so replicas may start together)
-    /// and opens the pool.
+    /// Connects, applies the migrations that are missing (replicas may start together) and opens the pools.
     ///
     /// # Errors
     /// [`ConnectError`], with the server's reason: a pool alone would only say that it timed out.
@@ -58,13 +57,14 @@ impl Store {
             Ok(connected) => connected.map_err(unreachable)?,
             Err(_) => return Err(unreachable(sqlx::Error::PoolTimedOut)),
         };
-        // A newer release may have migrated already: it left what this one needs (migrations/README.md).
-        let migrated = sqlx::migrate!().set_ignore_missing(true).run(&mut first).await;
+        let migrated = migrate(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         first.close().await.map_err(unreachable)?;
         let pool = |connections, patience| {
             PgPoolOptions::new()
                 .max_connections(connections)
+                // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
+                .min_connections(1)
                 .acquire_timeout(patience)
                 .max_lifetime(Duration::from_secs(300))
                 .connect_lazy_with(options.clone())

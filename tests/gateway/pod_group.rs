@@ -8,7 +8,7 @@ use kube::{
     runtime::{conditions, wait::await_condition},
 };
 use serde_json::json;
-use sparkgate::{spark::PodGroup, submission::DriverState};
+use sparkgate::{service::CleanUpSettings, spark::PodGroup, submission::DriverState};
 use sqlx::PgPool;
 
 use crate::world::World;
@@ -121,4 +121,21 @@ async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("podgroups is forbidden"));
+}
+
+/// The launcher died between the pod and the group's new owner, and the driver ended before anybody went on.
+#[sqlx::test]
+async fn a_group_that_was_never_handed_over_goes_with_the_clean_up(pool: PgPool) {
+    let mut world = with_volcano(pool).await;
+    world.watch();
+    let id = world.submit(&VOLCANO).await;
+    world.gateway.work().await.unwrap();
+    let orphan = json!({"metadata": {"ownerReferences": null}});
+    let name = groups(&world).await[0].name_any();
+    world.api::<PodGroup>().patch(&name, &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
+    world.play_exit(0).await;
+    world.until(&id, DriverState::Finished).await;
+    let at_once = CleanUpSettings { finished_pod_ttl: Some(std::time::Duration::ZERO), retention: None };
+    world.gateway.clean_up(&at_once).await.unwrap();
+    assert_eq!(groups(&world).await.len(), 0);
 }
