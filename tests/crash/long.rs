@@ -113,7 +113,8 @@ async fn outages(options: &Options, program: &std::path::Path, seed: u64) -> Vec
     let mut complaints = Vec::new();
     for server in [Server::Apiserver, Server::Postgres] {
         let away = Duration::from_secs(options.outage);
-        let outage = outage::play(program.to_owned(), seed, server, away, 1000).await;
+        let jobs = u32::try_from(options.outage * 16).unwrap();
+        let outage = outage::play(program.to_owned(), seed, server, away, jobs).await;
         let name = format!("{server:?} away for {} s", options.outage);
         println!("{name:<36}{outage}");
         complaints.push(complaint(&name, &outage.verdict.violations));
