@@ -85,9 +85,6 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     assert_eq!((&claimed.id, claimed.task, claimed.manifest.as_deref()), (&id, Task::Launch, Some(r#"{"pod":1}"#)));
     assert_eq!(state(&store, &id).await, State::Launching);
     assert!(store.claim(two, 10, &[], &[]).await.unwrap().is_empty());
-    let younger =
-        "INSERT INTO leases (name, holder, expires_at) VALUES ('other', gen_random_uuid(), now() - interval '1 s')";
-    sqlx::query(younger).execute(&pool).await.unwrap();
     sqlx::query("DELETE FROM leases WHERE holder = $1").bind(one).execute(&pool).await.unwrap();
     let unseen = store.claim(two, 10, &[], &[]).await.unwrap();
     assert!(unseen.is_empty(), "the lease of its holder may be younger than the statement");
@@ -234,6 +231,8 @@ async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
         "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at)
         SELECT 'spark:0', -1, state, request, spark_version, namespace, names, spark_user, created_at FROM submissions";
     sqlx::query(odd).execute(&pool).await.unwrap();
+    let worker = session(&store).await;
+    assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "it comes first");
     let worker = session(&store).await;
     assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "it comes first");
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap();
