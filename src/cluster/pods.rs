@@ -11,7 +11,7 @@ use kube::{
 
 use serde_json::json;
 
-use super::{Cluster, Error, error::call, labels, observe::observation, slim_pod::SlimPod};
+use super::{Cluster, Error, create::TIMEOUT as WRITE, error::call, labels, observe::observation, slim_pod::SlimPod};
 use crate::submission::{Observation, SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ impl Cluster {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
         let action = format!("deleting the driver pod {namespace}/{pod}");
-        match call(action, TIMEOUT, pods.delete(pod, &how)).await {
+        match call(action, WRITE, pods.delete(pod, &how)).await {
             // Conflict: the name belongs to another pod now, ours is gone.
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
@@ -60,8 +60,7 @@ impl Cluster {
         let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
         let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
         let action = format!("taking the finalizer from the driver pod {namespace}/{pod}");
-        match call(action, TIMEOUT, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await
-        {
+        match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
         }

@@ -26,6 +26,8 @@ impl Store {
                 UPDATE submissions s SET
                     state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END,
                     reason = 'Killed', message = 'killed on request', not_before = NULL,
+                    -- Launched already: whoever did it has nothing more to do.
+                    claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN NULL ELSE claimed_by END,
                     finished_at = CASE was WHEN 'QUEUED' THEN clock_timestamp() END
                 FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.id, s.attempt, s.state, s.reason, s.message

@@ -54,7 +54,9 @@ impl Store {
     pub async fn end_leases(&self, holder: Uuid) -> Result<(), Error> {
         let statement = sqlx::query(
             "WITH ended AS (UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1)
-             DELETE FROM leases WHERE name LIKE 'replica/%' AND expires_at < clock_timestamp() - interval '1 day'",
+             DELETE FROM leases WHERE name LIKE 'replica/%' AND expires_at < clock_timestamp() - interval '1 day'
+               AND holder NOT IN (SELECT claimed_by FROM submissions
+                   WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by IS NOT NULL)",
         )
         .bind(holder)
         .execute(&self.leases);
