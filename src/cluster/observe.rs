@@ -1,7 +1,10 @@
 //! From a driver pod to an observation.
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::{
+    api::core::v1::ContainerState,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
 
 use super::{labels, slim_pod::SlimPod};
 use crate::submission::{Container, Observation, Phase};
@@ -10,6 +13,8 @@ use crate::submission::{Container, Observation, Phase};
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
+    // The container that was the driver's at the creation: webhooks may have put others before and behind it.
+    let container = container(pod, pod.annotation(labels::DRIVER_CONTAINER));
     Some(Observation {
         submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
         attempt: pod.label(labels::ATTEMPT)?.parse().ok()?,
@@ -17,7 +22,7 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         pod: metadata.name.clone().unwrap_or_default(),
         pod_uid: metadata.uid.clone()?,
         phase: phase(status.phase.as_deref()),
-        deleting: metadata.deletion_timestamp.is_some(),
+        deleting: metadata.deletion_timestamp.is_some() && !had_ended(metadata, &container),
         forced: metadata.deletion_timestamp.is_some() && metadata.deletion_grace_period_seconds == Some(0),
         holds_finalizer: metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
         gone,
@@ -25,9 +30,19 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         pod_ip: status.pod_ip.clone(),
         reason,
         message,
-        // The container that was the driver's at the creation: webhooks may have put others before and behind it.
-        container: container(pod, pod.annotation(labels::DRIVER_CONTAINER)),
+        container,
     })
+}
+
+/// Whether the driver was over before anybody asked for the pod's deletion. `deletionTimestamp` is that moment and the grace
+/// period, also after the grace period was shortened. Times are whole seconds, and of two clocks: an exit code that a
+/// signal leaves belongs to the deletion.
+fn had_ended(metadata: &ObjectMeta, container: &Container) -> bool {
+    let Container::Terminated { exit_code, reason, finished_at: Some(finished), .. } = container else { return false };
+    let Some(deletion) = metadata.deletion_timestamp.as_ref().and_then(time) else { return false };
+    let asked = deletion.timestamp() - metadata.deletion_grace_period_seconds.unwrap_or_default();
+    let by_signal = matches!(exit_code, 137 | 143) && reason.as_deref() != Some("OOMKilled");
+    finished.timestamp() < asked && !by_signal
 }
 
 pub(super) fn phase(text: Option<&str>) -> Phase {
@@ -117,5 +132,26 @@ mod tests {
         assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
         assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "it was spared");
         assert_eq!(pod(json!({"reason": "Evicted", "conditions": [condition("True")]})).as_deref(), Some("Evicted"));
+    }
+
+    #[test]
+    fn who_deletes_a_pod_that_is_over_has_not_ended_it() {
+        let deleting = |code: i32, finished: &str, grace: i64| {
+            let state = json!({"terminated": {"exitCode": code, "reason": "Error", "finishedAt": finished}});
+            let pod: SlimPod = serde_json::from_value(json!({
+                "metadata": {"uid": "u", "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": grace,
+                    "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
+                "spec": {"containers": [{"name": "d"}]},
+                "status": {"phase": "Failed", "containerStatuses": [
+                    {"name": "d", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]}
+            }))
+            .unwrap();
+            observation(&pod, false).unwrap().deleting
+        };
+        assert!(!deleting(3, "2026-01-01T00:00:59Z", 0), "it was over");
+        assert!(deleting(3, "2026-01-01T00:01:00Z", 0), "nobody can tell");
+        assert!(deleting(3, "2026-01-01T00:00:31Z", 30), "it used its grace period");
+        assert!(!deleting(3, "2026-01-01T00:00:29Z", 30));
+        assert!(deleting(143, "2026-01-01T00:00:59Z", 0), "the node's clock is late");
     }
 }

@@ -14,7 +14,8 @@ pub struct Observation {
     pub pod: String,
     pub pod_uid: String,
     pub phase: Phase,
-    /// `metadata.deletionTimestamp` is set: somebody deleted the pod, it may still run out its grace period.
+    /// `metadata.deletionTimestamp` is set: somebody deleted the pod before its driver was over. It may still run out its
+    /// grace period.
     pub deleting: bool,
     /// It is being deleted without a grace period, so nobody will report on it any more: it was deleted by force, or had
     /// no node yet. Only a finalizer still holds it.
