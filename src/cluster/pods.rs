@@ -63,6 +63,8 @@ impl Cluster {
         match call(action, TIMEOUT, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await
         {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            // The name belongs to another pod now: its uid can't be changed to ours, says the API server.
+            Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
             Err(other) => Err(other),
         }
     }
