@@ -11,12 +11,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::kubernetes::{Kubernetes, config_map, driver};
 use crate::{
-    cluster::{Body, COLLECTED_WITHIN, Cluster, Pod, Whose, uid_number},
-    outside::GRACE,
+    cluster::{Body, COLLECTED_WITHIN, Cluster, GRACE, Pod, Whose, uid_number},
     rng::Rng,
 };
 
-const HISTORIES: u64 = 25;
+const HISTORIES: u64 = 35;
 const OPERATIONS: usize = 60;
 const NAMES: usize = 3;
 /// How long a server may take for what it does by itself.
@@ -133,14 +132,14 @@ impl Both {
         let uid = self.some_uid(pod);
         let real = &self.real;
         real.cluster.delete_pod(&real.namespace, &self.pod_name(name), &self.real_uids[&uid]).await.unwrap();
-        self.model.delete_pod(name, uid, GRACE, self.now);
+        self.model.delete_pod(name, uid, None, self.now);
         format!("delete {name}, uid {uid}")
     }
 
     async fn delete_outside(&mut self, name: usize, pod: Pod) -> String {
         let (uid, grace) = (self.some_uid(pod), self.rng.pick(&[0, 0, 5, GRACE]));
         let real = self.real.delete(&self.pod_name(name), &self.real_uids[&uid], grace).await;
-        assert_eq!(self.model.delete_pod(name, uid, grace, self.now), real, "seed {}: delete {uid}", self.seed);
+        assert_eq!(self.model.delete_pod(name, uid, Some(grace), self.now), real, "seed {}: delete {uid}", self.seed);
         format!("delete {name}, uid {uid}, grace {grace}")
     }
 
@@ -267,6 +266,6 @@ impl Both {
         real.cluster.let_go(&real.namespace, &self.pod_name(name), &uid).await.unwrap();
         self.model.let_go(name, pod.uid, self.now);
         real.delete(&self.pod_name(name), &uid, 0).await;
-        self.model.delete_pod(name, pod.uid, 0, self.now);
+        self.model.delete_pod(name, pod.uid, Some(0), self.now);
     }
 }
