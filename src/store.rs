@@ -11,6 +11,7 @@ mod kill;
 mod lease;
 mod migrate;
 mod query;
+mod request;
 mod row;
 
 use error::within;
@@ -44,7 +45,9 @@ impl Store {
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), Error> {
-        within("asking the database for a sign of life", sqlx::query("SELECT 1").execute(&self.pool)).await?;
+        let action = "asking the database for a sign of life";
+        let mut connection = self.connection(action).await?;
+        within(action, sqlx::query("SELECT 1").execute(&mut *connection)).await?;
         Ok(())
     }
 

@@ -16,6 +16,7 @@ const CONTAINER: &str = "spark-kubernetes-executor";
 /// the cluster numbers the pods, and doesn't take those for executors either (`ExecutorPodsSnapshot`).
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<ExecutorObservation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
+    let (reason, message) = status.disruption();
     let named = pod.spec.containers.iter().any(|container| container.name == CONTAINER);
     Some(ExecutorObservation {
         submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
@@ -27,8 +28,8 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<ExecutorObservati
         deleting: metadata.deletion_timestamp.is_some(),
         gone,
         node: pod.spec.node_name.clone(),
-        reason: status.reason.clone(),
-        message: status.message.clone(),
+        reason,
+        message,
         container: container(pod, named.then_some(CONTAINER)),
         created_at: metadata.creation_timestamp.as_ref().and_then(time),
     })

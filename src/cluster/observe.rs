@@ -9,6 +9,7 @@ use crate::submission::{Container, Observation, Phase};
 /// What a pod shows, or `None` if its labels aren't ours: what others wrote there must not stop a watch.
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
+    let (reason, message) = status.disruption();
     Some(Observation {
         submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
         attempt: pod.label(labels::ATTEMPT)?.parse().ok()?,
@@ -22,8 +23,8 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         gone,
         node: pod.spec.node_name.clone(),
         pod_ip: status.pod_ip.clone(),
-        reason: status.reason.clone(),
-        message: status.message.clone(),
+        reason,
+        message,
         // The container that was the driver's at the creation: webhooks may have put others before and behind it.
         container: container(pod, pod.annotation(labels::DRIVER_CONTAINER)),
     })
@@ -103,5 +104,18 @@ mod tests {
             let pod = serde_json::from_value(json!({"metadata": {"uid": "u", "labels": labels}})).unwrap();
             assert_eq!(observation(&pod, false), None);
         }
+    }
+
+    #[test]
+    fn the_words_of_who_ends_the_pod_are_found_in_its_condition() {
+        let pod = |status: serde_json::Value| {
+            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let pod = json!({"metadata": {"uid": "u", "labels": labels}, "status": status});
+            observation(&serde_json::from_value(pod).unwrap(), false).unwrap().reason
+        };
+        let condition = |is: &str| json!({"type": "DisruptionTarget", "status": is, "reason": "DeletionByPodGC"});
+        assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
+        assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "it was spared");
+        assert_eq!(pod(json!({"reason": "Evicted", "conditions": [condition("True")]})).as_deref(), Some("Evicted"));
     }
 }

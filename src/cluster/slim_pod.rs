@@ -40,7 +40,31 @@ pub(super) struct Status {
     pub(super) message: Option<String>,
     #[serde(rename = "podIP")]
     pub(super) pod_ip: Option<String>,
+    pub(super) conditions: Option<Vec<Condition>>,
     pub(super) container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub(super) type_: String,
+    pub(super) status: String,
+    pub(super) reason: Option<String>,
+    pub(super) message: Option<String>,
+}
+
+impl Status {
+    /// Why the cluster itself ends the pod: the kubelet's words, or those of who preempts it, drains its node or misses the
+    /// node (the condition `DisruptionTarget` of Kubernetes).
+    pub(super) fn disruption(&self) -> (Option<String>, Option<String>) {
+        let disrupted = |one: &&Condition| one.type_ == "DisruptionTarget" && one.status == "True";
+        let condition = self.conditions.iter().flatten().find(disrupted);
+        let of = |own: &Option<String>, theirs: fn(&Condition) -> &Option<String>| {
+            own.clone().or_else(|| theirs(condition?).clone())
+        };
+        (of(&self.reason, |one| &one.reason), of(&self.message, |one| &one.message))
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

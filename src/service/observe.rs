@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     cluster::{PodKey, Seen},
-    store::{Live, Record},
+    store::Live,
     submission::{
         Observation, SubmissionId,
         engine::{Follow, Machine, Row, Settled},
@@ -130,10 +130,4 @@ fn of_pod(pod: &Observation) -> Subject<'_> {
 
 fn row(live: &Live) -> Row {
     Row { state: live.state, attempt: live.attempt, pod_uid: live.pod_uid.clone() }
-}
-
-impl From<Record> for Row {
-    fn from(record: Record) -> Self {
-        Self { state: record.state, attempt: record.attempt, pod_uid: record.pod_uid }
-    }
 }

@@ -7,7 +7,7 @@ use crate::{
     cluster::{self, Manifest},
     submission::{
         SubmissionId,
-        engine::{Answer, Effect, Machine, Row, Settled},
+        engine::{Answer, Effect, Machine, Settled},
     },
 };
 
@@ -71,7 +71,7 @@ impl Gateway {
         let (cluster, store) = (&self.cluster, &self.store);
         let epoch = claim.as_ref().map(|claim| claim.epoch);
         let called = match (effect, claim) {
-            (Effect::Read, _) => return Ok(Answer::Row(store.find(id).await?.map(Row::from))),
+            (Effect::Read, _) => return Ok(Answer::Row(store.row(id).await?)),
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {

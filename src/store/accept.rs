@@ -34,8 +34,11 @@ pub struct NewSubmission {
 impl Store {
     /// Draws an id. Nothing is kept of one that isn't used.
     pub async fn draw(&self) -> Result<Drawn, Error> {
-        let statement = sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp()").fetch_one(&self.pool);
-        let (number, at): (i64, DateTime<Utc>) = within("drawing a submission's id", statement).await?;
+        let action = "drawing a submission's id";
+        let mut connection = self.connection(action).await?;
+        let statement =
+            sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp()").fetch_one(&mut *connection);
+        let (number, at): (i64, DateTime<Utc>) = within(action, statement).await?;
         Ok(Drawn { id: SubmissionId::new(at, number), number, at })
     }
 
@@ -45,7 +48,7 @@ impl Store {
     /// [`Error::InDoubt`] if the connection broke after the statement was sent.
     pub async fn accept(&self, new: &NewSubmission) -> Result<(), Error> {
         // What goes wrong before there is a connection leaves no doubt.
-        let mut connection = within("accepting a submission", self.pool.acquire()).await?;
+        let mut connection = self.connection("accepting a submission").await?;
         let statement = sqlx::query(
             r#"
             WITH accepted AS (

@@ -17,8 +17,10 @@ pub struct DatabaseSettings {
     pub max_connections: u32,
 }
 
-/// A client would rather be told soon, and a lease that is renewed late is lost.
-const IMPATIENT: Duration = Duration::from_millis(800);
+/// How long a connection may take: to become free, and to be made.
+const PATIENT: Duration = Duration::from_secs(8);
+/// A lease that is renewed late is lost.
+const LEASES: Duration = Duration::from_secs(2);
 
 /// The database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,15 +65,17 @@ impl Store {
         let pool = |connections, patience| {
             PgPoolOptions::new()
                 .max_connections(connections)
+                // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
+                .min_connections(1)
                 .acquire_timeout(patience)
                 .max_lifetime(Duration::from_secs(300))
                 .connect_lazy_with(options.clone())
         };
         let for_workers = (settings.max_connections / 2).max(1);
         Ok(Self {
-            pool: pool(settings.max_connections.saturating_sub(for_workers + 1).max(1), IMPATIENT),
-            patient: pool(for_workers, Duration::from_secs(8)),
-            leases: pool(1, IMPATIENT),
+            pool: pool(settings.max_connections.saturating_sub(for_workers + 1).max(1), PATIENT),
+            patient: pool(for_workers, PATIENT),
+            leases: pool(1, LEASES),
         })
     }
 }

@@ -36,9 +36,13 @@ impl Store {
             SELECT count(*) FROM live
             "#
         );
+        let action = "recording a kill request";
+        let mut connection = self.connection(action).await?;
         let live: i64 = within(
-            "recording a kill request",
-            sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(id.map(SubmissionId::as_str)).fetch_one(&self.pool),
+            action,
+            sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+                .bind(id.map(SubmissionId::as_str))
+                .fetch_one(&mut *connection),
         )
         .await?;
         Ok(live.unsigned_abs())
@@ -46,13 +50,15 @@ impl Store {
 
     /// Spark's `clear`: ended submissions are no longer answered by the status of Spark's protocol.
     pub async fn clear_ended(&self) -> Result<u64, Error> {
+        let action = "clearing ended submissions";
+        let mut connection = self.connection(action).await?;
         let cleared = within(
-            "clearing ended submissions",
+            action,
             sqlx::query(
                 "UPDATE submissions SET cleared_at = clock_timestamp()
              WHERE cleared_at IS NULL AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')",
             )
-            .execute(&self.pool),
+            .execute(&mut *connection),
         )
         .await?;
         Ok(cleared.rows_affected())

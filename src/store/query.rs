@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use super::{Error, Store, error::within, row::parse};
-use crate::submission::{State, SubmissionId};
+use crate::submission::{State, SubmissionId, engine::Row};
 
-/// A submission as status answers and the engine need it.
+/// A submission as status answers need it.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub id: SubmissionId,
@@ -71,18 +71,30 @@ pub struct Live {
 impl Store {
     /// One submission, `None` if there is none of that id.
     pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
+        let action = "reading a submission";
+        let mut connection = self.connection(action).await?;
         let row: Option<RecordRow> = within(
-            "reading a submission",
+            action,
             sqlx::query_as(
                 "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
                     cleared_at IS NOT NULL AS cleared
              FROM submissions WHERE id = $1",
             )
             .bind(id.as_str())
-            .fetch_optional(&self.pool),
+            .fetch_optional(&mut *connection),
         )
         .await?;
         row.map(Record::try_from).transpose()
+    }
+
+    /// The same as far as the engine decides by it, for workers: they wait longer for a connection.
+    pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
+        let statement = sqlx::query_as("SELECT state, attempt, pod_uid FROM submissions WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&self.patient);
+        let row: Option<(String, i32, Option<String>)> = within("reading a submission", statement).await?;
+        let row = row.map(|(state, attempt, pod_uid)| Ok(Row { state: parse(id.as_str(), &state)?, attempt, pod_uid }));
+        row.transpose()
     }
 
     /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is
@@ -94,7 +106,7 @@ impl Store {
                 "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
              WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
             )
-            .fetch_all(&self.pool),
+            .fetch_all(&self.patient),
         )
         .await?;
         rows.into_iter()

@@ -25,7 +25,8 @@ pub struct Observation {
     pub gone: bool,
     pub node: Option<String>,
     pub pod_ip: Option<String>,
-    /// `status.reason` and `status.message`, as the kubelet sets them on an eviction.
+    /// Why the cluster itself ends the pod (`Evicted`, `PreemptionByScheduler`, `DeletionByPodGC`, …), and its words. A pod
+    /// that is deleted without one was deleted by somebody.
     pub reason: Option<String>,
     pub message: Option<String>,
     pub container: Container,

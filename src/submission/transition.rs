@@ -75,6 +75,26 @@ fn failed_without_exit_code(killing: bool, seen: &Observation) -> Outcome {
     if killing {
         return Outcome::killed_on_request();
     }
+    // The pod garbage collector fails pods that were deleted before they had a node.
+    if seen.deleting && seen.reason.is_none() {
+        return deleted_from_outside();
+    }
+    ended_by_the_cluster(seen)
+}
+
+fn gone(killing: bool, seen: &Observation) -> Outcome {
+    if killing {
+        Outcome::killed_on_request()
+    } else if seen.deleting && seen.reason.is_some() {
+        ended_by_the_cluster(seen)
+    } else if seen.deleting {
+        deleted_from_outside()
+    } else {
+        Outcome::pod_gone()
+    }
+}
+
+fn ended_by_the_cluster(seen: &Observation) -> Outcome {
     let reason = seen.reason.clone().unwrap_or_else(|| "PodFailed".to_owned());
     let message = match &seen.message {
         Some(message) => format!("the driver pod failed ({reason}): {message}"),
@@ -83,14 +103,8 @@ fn failed_without_exit_code(killing: bool, seen: &Observation) -> Outcome {
     Outcome { state: State::Failed, exit_code: None, reason: Some(reason), message }
 }
 
-fn gone(killing: bool, seen: &Observation) -> Outcome {
-    if killing {
-        Outcome::killed_on_request()
-    } else if seen.deleting {
-        Outcome::new(State::Killed, "PodDeleted", "the driver pod was deleted from outside Sparkgate")
-    } else {
-        Outcome::pod_gone()
-    }
+fn deleted_from_outside() -> Outcome {
+    Outcome::new(State::Killed, "PodDeleted", "the driver pod was deleted from outside Sparkgate")
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use crate::harness::{
 #[derive(Debug, Parser)]
 #[command(name = "scripts/crash")]
 struct Options {
+    /// Jobs to be accepted.
     #[arg(long, default_value_t = 10_000)]
     jobs: u32,
     /// How many times a replica is killed with SIGKILL; everything else follows from it.
@@ -35,7 +36,7 @@ struct Options {
     seed: Option<u64>,
     /// How often to measure, after the storm, how long it takes the others to take over.
     #[arg(long, default_value_t = 10)]
-    takeovers: u32,
+    takeovers: usize,
     /// How long the API server, and then Postgres, is away in the runs after the storm, in seconds; 0 leaves them out.
     #[arg(long, default_value_t = 60)]
     outage: u64,
@@ -52,16 +53,16 @@ async fn main() -> ExitCode {
     let options = Options::parse();
     let seed = options.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
     println!("seed {seed}: {} jobs, {} kills, {} replicas", options.jobs, options.kills, options.replicas);
+    if options.keep {
+        guard().keep();
+        println!("logs: {}", guard().directory().display());
+    }
     let program = std::path::absolute(&options.program).unwrap();
 
     let mut complaints = vec![storm(&options, &program, seed).await];
     if options.outage > 0 {
         complaints.extend(looks_away(&program, seed).await);
         complaints.extend(outages(&options, &program, seed).await);
-    }
-    if options.keep {
-        guard().keep();
-        println!("logs: {}", guard().directory().display());
     }
     let complaints: Vec<_> = complaints.into_iter().flatten().collect();
     for complaint in &complaints {
@@ -112,7 +113,8 @@ async fn outages(options: &Options, program: &std::path::Path, seed: u64) -> Vec
     let mut complaints = Vec::new();
     for server in [Server::Apiserver, Server::Postgres] {
         let away = Duration::from_secs(options.outage);
-        let outage = outage::play(program.to_owned(), seed, server, away, 1000).await;
+        let jobs = u32::try_from(options.outage * 16).unwrap();
+        let outage = outage::play(program.to_owned(), seed, server, away, jobs).await;
         let name = format!("{server:?} away for {} s", options.outage);
         println!("{name:<36}{outage}");
         complaints.push(complaint(&name, &outage.verdict.violations));

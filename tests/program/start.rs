@@ -61,7 +61,7 @@ fn no_cluster_yet() {
     let mut command = sparkgate();
     command.args(["serve", "--listen", &free_address().to_string()]).env("SPARKGATE_DATABASE_URL", database());
     let said = waits(command.arg("--kubeconfig").arg(&kubeconfig), "listening on");
-    assert!(said.contains(&format!("the Kubernetes API at http://{nowhere} doesn't answer yet")), "{said}");
+    assert!(said.contains(&format!("the Kubernetes API at http://{nowhere}/ doesn't answer yet")), "{said}");
 }
 
 #[test]

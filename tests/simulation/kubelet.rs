@@ -107,7 +107,7 @@ impl World {
     /// A deleted pod whose driver never started: some kubelets say that it failed.
     fn never_started(&mut self, name: usize, pod: Pod) {
         if self.rng.chance(300) {
-            self.fails(name, pod, None);
+            self.fails(name, pod, Some("DeletionByPodGC"));
         } else {
             self.finish_deletion(name, pod);
         }
@@ -145,7 +145,7 @@ impl World {
                 self.delete(name, pod.uid, Some(0));
             }
         } else if self.rng.chance(500) {
-            self.fails(name, pod, None);
+            self.fails(name, pod, Some("DeletionByPodGC"));
         } else {
             self.say(|_| format!("pod {} is deleted by force after its node", pod.uid));
             let truth = self.truths.pod(pod.uid);

@@ -83,3 +83,19 @@ fn waiting_tells_why_and_an_end_absorbs() {
     assert_eq!(step(State::Running, &seen(Phase::Unknown, Container::Absent)), Step::Stay);
     assert_eq!(step(State::Killed, &seen(Phase::Succeeded, exit(0))), Step::Stay);
 }
+
+#[test]
+fn what_the_cluster_ends_has_failed_and_what_somebody_deletes_was_killed() {
+    let deleted = |phase, container| Observation { deleting: true, ..seen(phase, container) };
+    let by_cluster = |seen| Observation { reason: Some("PreemptionByScheduler".to_owned()), ..seen };
+    for pod in [
+        deleted(Phase::Failed, Container::Absent),
+        deleted(Phase::Failed, exit(143)),
+        Observation { forced: true, ..deleted(Phase::Pending, Container::Absent) },
+        Observation { gone: true, ..deleted(Phase::Running, Container::Running { started_at: None }) },
+    ] {
+        assert_eq!(outcome(State::Running, &pod).state, State::Killed, "{pod:?}");
+        let failed = outcome(State::Running, &by_cluster(pod));
+        assert_eq!((failed.state, failed.reason.as_deref()), (State::Failed, Some("PreemptionByScheduler")));
+    }
+}

@@ -36,7 +36,7 @@ pub(crate) async fn play(program: PathBuf, seed: u64, absence: Absence, jobs: u3
     let options: &[&str] = if absence == Absence::WithFinalizer { &[] } else { &["--outcome-finalizer", "false"] };
     let mut world = World::new(program, seed, 2, options).await;
     world.hold.send_replace(true);
-    join_all((0..jobs).map(|number| world.clients.submit(number))).await;
+    join_all((0..jobs).map(|_| world.clients.submit())).await;
     let all = usize::try_from(jobs).unwrap();
     until("all drivers run", LIMIT, async || world.truth.count(|pod| pod.started) == all).await;
 

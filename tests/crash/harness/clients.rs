@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
@@ -46,25 +49,27 @@ pub(crate) struct Clients {
     pub(crate) namespace: String,
     pub(crate) gateways: Vec<SocketAddr>,
     book: Arc<Mutex<Book>>,
+    /// The number of the next job.
+    next: Arc<AtomicU32>,
 }
 
 impl Clients {
     pub(crate) fn new(seed: u64, namespace: String, gateways: Vec<SocketAddr>) -> Self {
-        Self { seed, namespace, gateways, book: Arc::default() }
+        Self { seed, namespace, gateways, book: Arc::default(), next: Arc::default() }
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap()
     }
 
-    /// Submits the jobs of these numbers, evenly over `time`, and kills those that are to be killed.
-    pub(crate) async fn submit_all(&self, numbers: std::ops::Range<u32>, time: Duration) {
-        let (began, count) = (Instant::now(), numbers.len());
+    /// Submits jobs, evenly over `time`, until so many are accepted, and kills those that are to be killed.
+    pub(crate) async fn submit_all(&self, count: u32, time: Duration) {
+        let began = Instant::now();
         let mut under_way = JoinSet::new();
-        for (nth, number) in numbers.enumerate() {
-            sleep_until(began + time.mul_f64(nth as f64 / count as f64)).await;
+        for nth in 0..count {
+            sleep_until(began + time.mul_f64(f64::from(nth) / f64::from(count))).await;
             let client = self.clone();
-            under_way.spawn(async move { client.play(Job::planned(client.seed, number)).await });
+            under_way.spawn(async move { client.play().await });
             while under_way.try_join_next().is_some() {}
         }
         while let Some(ended) = under_way.join_next().await {
@@ -72,39 +77,38 @@ impl Clients {
         }
     }
 
-    async fn play(&self, job: Job) {
-        let Some(id) = self.submit(job.number).await else { return };
+    async fn play(&self) {
+        let (id, job) = self.submit().await;
         if let Some(after) = job.kill_after {
             sleep(after).await;
             self.kill(&id, job.number).await;
         }
     }
 
-    /// Submits one job; answers the id if there was a reply with one.
-    pub(crate) async fn submit(&self, number: u32) -> Option<String> {
+    /// Submits a job. One whose request is in doubt is never repeated: another one takes its place.
+    pub(crate) async fn submit(&self) -> (String, Job) {
+        loop {
+            let number = self.next.fetch_add(1, SeqCst);
+            if let Some(id) = self.submit_once(number).await {
+                self.book().accepted.insert(id.clone(), number);
+                return (id, Job::planned(self.seed, number));
+            }
+            self.book().in_doubt.insert(number);
+        }
+    }
+
+    async fn submit_once(&self, number: u32) -> Option<String> {
         let properties = json!({"spark.kubernetes.namespace": self.namespace,
             "spark.kubernetes.container.image": "spark", "spark.app.name": "crash"});
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
             "appResource": "local:///opt/app.jar", "mainClass": "org.example.Main",
             "appArgs": [Job::argument(number)], "sparkProperties": properties, "environmentVariables": {}});
-        let reply = self.ask(number, "create", &body.to_string(), false).await;
-        match &reply {
-            None => {
-                self.book().in_doubt.insert(number);
-            }
-            Some(Reply { status: 200, body, .. }) => {
-                if let Some(id) = body["submissionId"].as_str() {
-                    self.book().accepted.insert(id.to_owned(), number);
-                    return Some(id.to_owned());
-                }
-            }
-            Some(_) => {}
-        }
-        if let Some(reply) = reply {
+        let reply = self.ask(number, "create", &body.to_string(), false).await?;
+        let id = reply.body["submissionId"].as_str().map(str::to_owned).filter(|_| reply.status == 200);
+        if id.is_none() {
             self.book().odd.push(format!("create of job {number}: {reply:?}"));
-            self.book().in_doubt.insert(number);
         }
-        None
+        id
     }
 
     /// Asks for the end of a submission until somebody answers.
@@ -129,10 +133,11 @@ impl Clients {
                     self.book().said_in_doubt += 1;
                     return None;
                 }
-                Err(NoReply::NotSent | NoReply::InDoubt) | Ok(Reply { status: 503, .. }) => self.book().put_off += 1,
+                Ok(Reply { status: 503, .. }) => sleep(dice.millis(700, 1300)).await,
+                Err(NoReply::NotSent | NoReply::InDoubt) => sleep(dice.millis(20, 300)).await,
                 Ok(reply) => return Some(reply),
             }
-            sleep(dice.millis(20, 300)).await;
+            self.book().put_off += 1;
         }
         self.book().odd.push(format!("{path} of job {number}: nobody took it within {PATIENCE:?}"));
         None

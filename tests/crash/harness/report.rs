@@ -30,8 +30,8 @@ impl fmt::Display for Report {
         let states: Vec<_> = verdict.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
         let mut line = |name: &str, value: String| writeln!(f, "{name:<36}{value}");
         line("seed", self.seed.to_string())?;
-        line("jobs", self.jobs.to_string())?;
-        line("accepted", self.accepted.to_string())?;
+        line("jobs accepted in the storm", self.jobs.to_string())?;
+        line("accepted in all", self.accepted.to_string())?;
         let doubt = format!("{} ({} were kept)", self.in_doubt, verdict.unacknowledged);
         line("in doubt for their clients", doubt)?;
         line("  of those by the gateway's own word", self.said_in_doubt.to_string())?;

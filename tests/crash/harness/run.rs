@@ -19,11 +19,12 @@ pub(crate) struct Run {
     /// The `sparkgate` to run.
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
+    /// So many are accepted.
     pub(crate) jobs: u32,
     pub(crate) replicas: usize,
     pub(crate) blows: Blows,
     /// How often to measure a takeover afterwards.
-    pub(crate) takeovers: u32,
+    pub(crate) takeovers: usize,
     /// How long everything may take to come to an end after the storm.
     pub(crate) patience: Duration,
     /// Say now and then how far it is.
@@ -45,7 +46,7 @@ impl Run {
         };
         tokio::select! {
             () = progress => {}
-            _ = async { tokio::join!(clients.submit_all(0..self.jobs, self.blows.time()), storm(&mut world, &self.blows)) } => {}
+            _ = async { tokio::join!(clients.submit_all(self.jobs, self.blows.time()), storm(&mut world, &self.blows)) } => {}
         }
 
         world.calm().await;
@@ -53,7 +54,7 @@ impl Run {
         self.say(began, "the storm is over");
         world.settle(self.patience).await;
         let settled_after = calm.elapsed();
-        let takeovers = takeover::measure(&mut world, self.jobs, self.takeovers).await;
+        let takeovers = takeover::measure(&world, self.takeovers).await;
         self.say(began, "judging");
         let verdict = judge(&mut world, Unseen::Never).await;
 
@@ -61,7 +62,7 @@ impl Run {
         let book = world.clients.book();
         Report {
             seed: self.seed,
-            jobs: self.jobs + self.takeovers * takeover::BURST,
+            jobs: self.jobs,
             accepted: book.accepted.len(),
             in_doubt: book.in_doubt.len(),
             said_in_doubt: book.said_in_doubt,

@@ -2,12 +2,13 @@
 
 use std::{fmt, time::Duration};
 
+use futures::future::join_all;
 use tokio::time::Instant;
 
 use super::world::World;
 
 /// Jobs that are under way when their replica is killed.
-pub(crate) const BURST: u32 = 20;
+const BURST: usize = 20;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -18,16 +19,14 @@ pub(crate) struct Takeovers {
     ended: Vec<Duration>,
 }
 
-/// Submits a burst to one replica and kills it in the middle, so often. Answers the number of the next job.
-pub(crate) async fn measure(world: &mut World, first: u32, times: u32) -> Takeovers {
+/// Submits a burst to one replica and kills it in the middle, so often.
+pub(crate) async fn measure(world: &World, times: usize) -> Takeovers {
     let mut takeovers = Takeovers::default();
     for nth in 0..times {
-        let replica = world.replicas[nth as usize % world.replicas.len()].clone();
+        let replica = world.replicas[nth % world.replicas.len()].clone();
         let mut clients = world.clients.clone();
         clients.gateways = vec![replica.address];
-        let begin = first + nth * BURST;
-        let submits = (begin..begin + BURST).map(|number| clients.submit(number));
-        let _ = tokio::time::timeout(Duration::from_secs(20), futures::future::join_all(submits)).await;
+        join_all((0..BURST).map(|_| clients.submit())).await;
         replica.kill();
         let killed = Instant::now();
         world.drain(PATIENCE).await;

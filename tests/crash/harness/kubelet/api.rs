@@ -54,13 +54,14 @@ where
     loop {
         match timeout(Duration::from_secs(10), call()).await {
             Ok(Ok(answer)) => return Some(answer),
-            Ok(Err(kube::Error::Api(status))) if [404, 409].contains(&status.code) => {
-                if !status.message.contains("please apply your changes to the latest version") {
-                    return None;
-                }
-            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 || is_settled(&status.message) => return None,
             Ok(Err(kube::Error::Api(status))) if status.code == 422 => panic!("the kubelet is refused: {status:?}"),
             Ok(Err(_)) | Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }
+}
+
+/// Conflicts that stay: another pod has the name, or the pod is on its node already.
+fn is_settled(message: &str) -> bool {
+    message.contains("UID in precondition") || message.contains("is already assigned to node")
 }

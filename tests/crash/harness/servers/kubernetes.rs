@@ -13,13 +13,13 @@ use crate::harness::{
     process::{Process, free_port, until},
 };
 
-/// Creates and deletes of pods, with the answers: the uid of what was made is in there.
+/// Creates of pods with the answers, since the uid is there. What else happens to pods is for whoever looks for a bug.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - {level: RequestResponse, verbs: [create], resources: [{group: '', resources: [pods]}]}
-- {level: Metadata, verbs: [delete], resources: [{group: '', resources: [pods]}]}
+- {level: Request, verbs: [delete, patch], resources: [{group: '', resources: [pods, pods/status]}]}
 - {level: None}
 ";
 

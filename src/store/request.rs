@@ -1,0 +1,30 @@
+//! Connections for requests, whose clients would rather be told soon that there is none.
+
+use std::time::Duration;
+
+use sqlx::{Postgres, pool::PoolConnection};
+use tokio::time::timeout;
+
+use super::{Error, Store, error::within};
+
+/// How long a request waits for a connection.
+const IMPATIENT: Duration = Duration::from_millis(950);
+
+impl Store {
+    /// A connection within a second.
+    ///
+    /// Who doesn't get one in time goes, and what was begun for it doesn't: after an outage, while many wait, a connection
+    /// that is just being made would otherwise be given up with the one who waited longest, again and again.
+    pub(super) async fn connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
+        let pool = self.pool.clone();
+        let acquiring = tokio::spawn(async move { pool.acquire().await });
+        let acquired = async {
+            match timeout(IMPATIENT, acquiring).await {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(_)) => Err(sqlx::Error::WorkerCrashed),
+                Err(_) => Err(sqlx::Error::PoolTimedOut),
+            }
+        };
+        within(action, acquired).await
+    }
+}
