@@ -62,6 +62,8 @@ impl Cluster {
         let action = format!("taking the finalizer from the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            // The name belongs to another pod now: its uid can't be changed to ours, says the API server.
+            Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
             Err(other) => Err(other),
         }
     }

@@ -161,13 +161,13 @@ impl Store {
     }
 
     /// Gives a claim back to be looked at again after `delay`; with a reason it counts as a failed try and a user sees
-    /// it. A kill that was asked for meanwhile doesn't wait for a launch that is put off.
+    /// it, unless the submission has ended meanwhile. A kill that was asked for doesn't wait for a launch that is put off.
     pub async fn retry_later(&self, claimed: &Claimed, delay: Duration, why: Option<&str>) -> Result<(), Error> {
         let statement = sqlx::query(
             "UPDATE submissions SET claimed_by = NULL,
                     not_before = CASE WHEN state <> 'KILLING' OR $5 THEN clock_timestamp() + make_interval(secs => $3) END,
                     failed_tries = CASE WHEN $4::text IS NULL THEN 0 ELSE failed_tries + 1 END,
-                    message = coalesce($4, message)
+                    message = CASE WHEN finished_at IS NULL THEN coalesce($4, message) ELSE message END
              WHERE id = $1 AND claim_epoch = $2",
         )
         .bind(claimed.id.as_str())

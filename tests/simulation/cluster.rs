@@ -12,6 +12,9 @@ use crate::store::Time;
 /// How long the garbage collector takes at most. It is quicker than a pod can be scheduled and started.
 pub(crate) const COLLECTED_WITHIN: Time = 800;
 
+/// The grace period of a driver pod, in seconds.
+pub(crate) const GRACE: u32 = 30;
+
 /// One change of a pod, as a watch shows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
@@ -79,14 +82,18 @@ impl Cluster {
         Ok(self.last_uid)
     }
 
-    /// Deletes the pod if it has this uid. A pod without a node, or that has ended, gets no grace; what is without
-    /// grace goes at once unless a finalizer holds it. Tells whether there was something to delete.
-    pub(crate) fn delete_pod(&mut self, name: usize, uid: u64, grace: u32, now: Time) -> bool {
+    /// Deletes the pod if it has this uid, with a grace period or that of its spec. A pod without a node, or that has
+    /// ended, gets none; one that is being deleted keeps its own, unless a shorter one is named. What is without grace
+    /// goes at once unless a finalizer holds it. Tells whether there was something to delete.
+    pub(crate) fn delete_pod(&mut self, name: usize, uid: u64, grace: Option<u32>, now: Time) -> bool {
         let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid) else { return false };
-        let grace = if pod.bound && !pod.phase_is_final() { grace } else { 0 };
-        let shorter = pod.deletion.is_none_or(|before| grace < before);
-        if shorter {
-            pod.deletion = Some(grace);
+        let lasts = match pod.deletion {
+            Some(before) => grace.filter(|grace| *grace < before),
+            None if pod.bound && !pod.phase_is_final() => Some(grace.unwrap_or(GRACE)),
+            None => Some(0),
+        };
+        if lasts.is_some() {
+            pod.deletion = lasts;
             self.changed(name);
         }
         self.go_if_free(name, now);

@@ -117,7 +117,7 @@ impl World {
     fn finish_deletion(&mut self, name: usize, pod: Pod) {
         if pod.deletion.is_some_and(|grace| grace > 0) {
             self.say(|_| format!("pod {}: its node is done with it", pod.uid));
-            self.delete(name, pod.uid, 0);
+            self.delete(name, pod.uid, Some(0));
         }
     }
 
@@ -142,7 +142,7 @@ impl World {
     fn clean_up_after_node(&mut self, name: usize, pod: Pod) {
         if pod.phase_is_final() {
             if pod.deletion.is_some() || pod.reason != Some("Evicted") {
-                self.delete(name, pod.uid, 0);
+                self.delete(name, pod.uid, Some(0));
             }
         } else if self.rng.chance(500) {
             self.fails(name, pod, Some("DeletionByPodGC"));
@@ -151,7 +151,7 @@ impl World {
             let truth = self.truths.pod(pod.uid);
             truth.deleted_outside = true;
             truth.forced_first = true;
-            self.delete(name, pod.uid, 0);
+            self.delete(name, pod.uid, Some(0));
         }
     }
 
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// The control plane deletes a pod, or somebody outside.
-    pub(crate) fn delete(&mut self, name: usize, uid: u64, grace: u32) {
+    pub(crate) fn delete(&mut self, name: usize, uid: u64, grace: Option<u32>) {
         self.cluster.delete_pod(name, uid, grace, self.now);
     }
 

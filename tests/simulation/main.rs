@@ -7,6 +7,10 @@
 
 mod cluster;
 mod counts;
+mod differential;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/kube.rs"]
+mod kube_apiserver;
 mod kubelet;
 mod outside;
 mod plan;

@@ -4,8 +4,6 @@ use crate::{cluster::Whose, counts::Count, world::World};
 
 /// Long enough for a lease to run out, twice.
 const LONG: u64 = 7_000;
-/// The grace period of a driver pod, in seconds.
-pub(crate) const GRACE: u32 = 30;
 
 impl World {
     /// Someone who has a right to does something.
@@ -33,7 +31,7 @@ impl World {
         if pod.whose == Whose::Foreign {
             if self.settling || self.rng.chance(100) {
                 self.say(|_| format!("the foreign pod {} goes", pod.uid));
-                self.delete(number, pod.uid, 0);
+                self.delete(number, pod.uid, Some(0));
             }
             return;
         }
@@ -44,7 +42,7 @@ impl World {
             let truth = self.truths.pod(pod.uid);
             truth.deleted_outside = true;
             truth.forced_first |= forced && truth.exit.is_none();
-            self.delete(number, pod.uid, if forced { 0 } else { GRACE });
+            self.delete(number, pod.uid, forced.then_some(0));
         }
         if pod.finalizer && self.rng.chance(self.plan.strip * 10) {
             self.say(|_| format!("somebody tears the finalizer from pod {}", pod.uid));

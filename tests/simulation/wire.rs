@@ -5,7 +5,6 @@ use sparkgate::submission::engine::{self, Answer, Effect, Found};
 use crate::{
     cluster::{Whose, uid_number, uid_text},
     counts::Count,
-    outside::GRACE,
     plan::Refused,
     store::{Claimed, LEASE_TTL, LeaseName, Session, Time},
     world::World,
@@ -241,10 +240,10 @@ impl World {
             }
             Effect::Delete(uid) => {
                 let uid = uid_number(uid);
-                if self.truths.pod(uid).stray && self.cluster.delete_pod(submission, uid, GRACE, now) {
+                if self.truths.pod(uid).stray && self.cluster.delete_pod(submission, uid, None, now) {
                     self.counts.add(Count::Reaped);
                 }
-                self.cluster.delete_pod(submission, uid, GRACE, now);
+                self.cluster.delete_pod(submission, uid, None, now);
                 Answer::Done
             }
             Effect::LetGo(uid) => {

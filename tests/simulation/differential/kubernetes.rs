@@ -1,0 +1,109 @@
+//! A namespace on a real kube-apiserver, with what its scheduler, kubelet and users do there.
+
+use http::Request;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    client::Body as RequestBody,
+};
+use serde_json::{Value, json};
+use sparkgate::{
+    cluster::{Cluster, WatchPace, labels},
+    submission::Phase,
+};
+
+use crate::{
+    cluster::{Body, Pod as Model},
+    kube_apiserver::KubeApiserver,
+};
+
+pub(super) struct Kubernetes {
+    client: Client,
+    pub(super) namespace: String,
+    pub(super) cluster: Cluster,
+}
+
+impl Kubernetes {
+    pub(super) async fn start(namespace: &str) -> Self {
+        let client = KubeApiserver::start().await.client().await;
+        let object: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+        Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        let cluster = Cluster::new(client.clone(), &[namespace.to_owned()]).with_pace(WatchPace::default());
+        Self { client, namespace: namespace.to_owned(), cluster }
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// A pod as somebody else makes it.
+    pub(super) async fn foreign(&self, name: &str) -> Option<String> {
+        let pod = serde_json::from_value(pod(name, json!({}), false)).unwrap();
+        let made = self.pods().create(&PostParams::default(), &pod).await;
+        made.ok().and_then(|made| made.metadata.uid)
+    }
+
+    pub(super) async fn bind(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/{}/pods/{name}/binding", self.namespace);
+        let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": "somewhere"}});
+        let request = Request::post(path).header("content-type", "application/json");
+        let request = request.body(RequestBody::from(binding.to_string().into_bytes())).unwrap();
+        assert!(self.client.send(request).await.unwrap().status().is_success());
+    }
+
+    /// Says what the model's pod shows.
+    pub(super) async fn report(&self, name: &str, pod: &Model) {
+        let phase = match pod.phase {
+            Phase::Running => "Running",
+            Phase::Succeeded => "Succeeded",
+            Phase::Failed => "Failed",
+            Phase::Pending | Phase::Unknown => "Pending",
+        };
+        let state = match pod.body {
+            Body::Absent => None,
+            Body::Stuck => Some(json!({"waiting": {"reason": "ImagePullBackOff"}})),
+            Body::Running => Some(json!({"running": {}})),
+            Body::Exited(code) => Some(json!({"terminated": {"exitCode": code}})),
+        };
+        let statuses = state.map(|state| {
+            json!([{"name": "spark", "image": "spark", "imageID": "", "ready": false, "restartCount": 0,
+                "state": state}])
+        });
+        let status = json!({"status": {"phase": phase, "reason": pod.reason, "containerStatuses": statuses}});
+        self.pods().patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
+    /// Deletes the pod of this uid with this grace period, as users and kubelets do.
+    pub(super) async fn delete(&self, name: &str, uid: &str, grace: u32) -> bool {
+        let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let how = DeleteParams { preconditions: Some(only), ..DeleteParams::default() }.grace_period(grace);
+        self.pods().delete(name, &how).await.is_ok()
+    }
+
+    /// The uid of the owner of a `ConfigMap`, if there is one of that name.
+    pub(super) async fn owner(&self, name: &str) -> Option<Option<String>> {
+        let all: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
+        let object = all.get_opt(name).await.unwrap()?;
+        Some(object.metadata.owner_references.and_then(|owners| Some(owners.first()?.uid.clone())))
+    }
+}
+
+/// A driver pod of a submission.
+pub(super) fn driver(name: &str, submission: &str, finalizer: bool) -> Value {
+    let labels = json!({"spark-role": "driver", labels::SUBMISSION_ID: submission, labels::ATTEMPT: "1"});
+    pod(name, labels, finalizer)
+}
+
+fn pod(name: &str, labels: Value, finalizer: bool) -> Value {
+    let finalizers: &[&str] = if finalizer { &[labels::FINALIZER] } else { &[] };
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "labels": labels, "finalizers": finalizers},
+        "spec": {"containers": [{"name": "spark", "image": "spark"}]}})
+}
+
+/// An object that is made before or beside a pod.
+pub(super) fn config_map(name: &str, submission: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {labels::SUBMISSION_ID: submission}}})
+}
