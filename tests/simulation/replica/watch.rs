@@ -72,7 +72,8 @@ impl World {
         if !watch.connected {
             return self.connect(at);
         }
-        if self.rng.chance(if self.settling { 10 } else { 3 }) || self.rng.chance(self.plan.cut) {
+        // Now and then a list anew, which finds what no change told.
+        if self.rng.chance(if self.settling { 40 } else { 3 }) || self.rng.chance(self.plan.cut) {
             self.cut(at);
             return;
         }
