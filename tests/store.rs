@@ -237,4 +237,62 @@ async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
     assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "it comes first");
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap();
     assert_eq!(claimed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&good]);
+
+    sqlx::query("UPDATE submissions SET state = 'RUNNING'").execute(&pool).await.unwrap();
+    assert_eq!(store.live().await.unwrap().iter().map(|one| &one.id).collect::<Vec<_>>(), [&good]);
+}
+
+#[sqlx::test]
+async fn texts_of_others_are_cleaned_and_cut(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = accept(&store, "a").await;
+    assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
+    let said = format!("a\0{}", "ü".repeat(50_000));
+    store.note_waiting(&id, 1, "Odd\0", &said).await.unwrap();
+    let waiting = store.find(&id).await.unwrap().unwrap();
+    assert_eq!(waiting.reason.as_deref(), Some("Odd\u{fffd}"));
+    assert!(waiting.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
+
+    let end = Progress::Ended(Outcome::new(State::Failed, "Odd\0", said));
+    assert!(store.advance(&id, 1, None, &end, &Placement::default()).await.unwrap());
+    let record = store.find(&id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.reason.as_deref()), (State::Failed, Some("Odd\u{fffd}")));
+    assert!(record.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
+}
+
+#[sqlx::test]
+async fn a_new_session_forgets_old_ones_that_no_row_waits_for(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let old = [session(&store).await, session(&store).await, session(&store).await];
+    accept(&store, "a").await;
+    assert_eq!(store.claim(old[0], 1, &[], &[]).await.unwrap().len(), 1);
+    assert!(store.acquire_lease("clean-up", old[1], LEASE).await.unwrap());
+    let age = "UPDATE leases SET expires_at = expires_at - interval '2 days' WHERE holder <> $1";
+    sqlx::query(age).bind(old[2]).execute(&pool).await.unwrap();
+    let names = async || -> Vec<String> {
+        sqlx::query_scalar("SELECT name FROM leases ORDER BY name").fetch_all(&pool).await.unwrap()
+    };
+    assert!(store.acquire_lease("watch/*", old[2], LEASE).await.unwrap());
+    assert_eq!(names().await.len(), 5, "no session begins with this one");
+
+    let new = session(&store).await;
+    let mut left = [replica(old[0]), replica(old[2]), replica(new), "clean-up".to_owned(), "watch/*".to_owned()];
+    left.sort();
+    assert_eq!(names().await, left, "a claim still names the first");
+}
+
+#[sqlx::test]
+async fn however_many_there_are_all_are_cleared(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    accept(&store, "a").await;
+    let many = "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user,
+                                         created_at, finished_at)
+        SELECT 'driver-20260101000000-' || n, n, CASE WHEN n % 10 = 0 THEN 'RUNNING' ELSE 'FAILED' END, request,
+               spark_version, namespace, names, spark_user, created_at, now()
+        FROM submissions, generate_series(100001, 113000) AS n";
+    sqlx::query(many).execute(&pool).await.unwrap();
+    assert_eq!(store.clear_ended().await.unwrap(), 11_700);
+    assert_eq!(store.clear_ended().await.unwrap(), 0);
+    let wrong = "SELECT count(*) FROM submissions WHERE (cleared_at IS NOT NULL) <> (state = 'FAILED')";
+    assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }

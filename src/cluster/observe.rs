@@ -1,6 +1,6 @@
 //! From a driver pod to an observation.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::{
     api::core::v1::ContainerState,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -13,8 +13,6 @@ use crate::submission::{Container, Observation, Phase};
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
-    // The container that was the driver's at the creation: webhooks may have put others before and behind it.
-    let container = container(pod, pod.annotation(labels::DRIVER_CONTAINER));
     Some(Observation {
         submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
         attempt: pod.label(labels::ATTEMPT)?.parse().ok()?,
@@ -22,27 +20,25 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         pod: metadata.name.clone().unwrap_or_default(),
         pod_uid: metadata.uid.clone()?,
         phase: phase(status.phase.as_deref()),
-        deleting: metadata.deletion_timestamp.is_some() && !had_ended(metadata, &container),
+        deleting: metadata.deletion_timestamp.is_some(),
         forced: metadata.deletion_timestamp.is_some() && metadata.deletion_grace_period_seconds == Some(0),
+        asked_to_go_at: asked_to_go_at(metadata),
         holds_finalizer: metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
         gone,
         node: pod.spec.node_name.clone(),
         pod_ip: status.pod_ip.clone(),
         reason,
         message,
-        container,
+        // The container that was the driver's at the creation: webhooks may have put others before and behind it.
+        container: container(pod, pod.annotation(labels::DRIVER_CONTAINER)),
     })
 }
 
-/// Whether the driver was over before anybody asked for the pod's deletion. `deletionTimestamp` is that moment and the grace
-/// period, also after the grace period was shortened. Times are whole seconds, and of two clocks: an exit code that a
-/// signal leaves belongs to the deletion.
-fn had_ended(metadata: &ObjectMeta, container: &Container) -> bool {
-    let Container::Terminated { exit_code, reason, finished_at: Some(finished), .. } = container else { return false };
-    let Some(deletion) = metadata.deletion_timestamp.as_ref().and_then(time) else { return false };
-    let asked = deletion.timestamp() - metadata.deletion_grace_period_seconds.unwrap_or_default();
-    let by_signal = matches!(exit_code, 137 | 143) && reason.as_deref() != Some("OOMKilled");
-    finished.timestamp() < asked && !by_signal
+/// `deletionTimestamp` is when the grace period will be over; the API server keeps the two in step when a later request
+/// shortens it (`BeforeDelete`).
+fn asked_to_go_at(metadata: &ObjectMeta) -> Option<DateTime<Utc>> {
+    let until = metadata.deletion_timestamp.as_ref().and_then(time)?;
+    until.checked_sub_signed(TimeDelta::try_seconds(metadata.deletion_grace_period_seconds?)?)
 }
 
 pub(super) fn phase(text: Option<&str>) -> Phase {
@@ -119,6 +115,19 @@ mod tests {
             let pod = serde_json::from_value(json!({"metadata": {"uid": "u", "labels": labels}})).unwrap();
             assert_eq!(observation(&pod, false), None);
         }
+    }
+
+    #[test]
+    fn a_pod_was_asked_to_go_before_its_grace_period() {
+        let asked = |grace: serde_json::Value| {
+            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let metadata = json!({"uid": "u", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:30Z",
+                "deletionGracePeriodSeconds": grace});
+            let pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            observation(&pod, false).unwrap().asked_to_go_at.map(|at| at.timestamp() % 60)
+        };
+        assert_eq!((asked(json!(25)), asked(json!(0)), asked(json!(null))), (Some(5), Some(30), None));
+        assert_eq!(asked(json!(i64::MAX)), None);
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
     core::PartialObjectMeta,
 };
 
 use serde_json::json;
 
 use super::{Cluster, Error, create::TIMEOUT as WRITE, error::call, labels, observe::observation, slim_pod::SlimPod};
-use crate::submission::{Observation, SubmissionId, engine::Found};
+use crate::submission::{SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -66,23 +66,5 @@ impl Cluster {
             Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
             Err(other) => Err(other),
         }
-    }
-
-    /// The driver pods of any installation that our finalizer holds.
-    pub async fn held_drivers(&self) -> Result<Vec<Observation>, Error> {
-        let mut held = Vec::new();
-        for (_, pods) in self.watched_pods::<SlimPod>() {
-            let mut page = ListParams::default().labels(labels::SUBMISSION_ID).limit(500);
-            loop {
-                let list = call("listing driver pods", TIMEOUT, pods.list(&page)).await?;
-                let seen = list.items.iter().filter_map(|pod| observation(pod, false));
-                held.extend(seen.filter(|seen| seen.holds_finalizer));
-                match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                    Some(token) => page = page.continue_token(&token),
-                    None => break,
-                }
-            }
-        }
-        Ok(held)
     }
 }
