@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn who_deletes_a_pod_that_is_over_has_not_ended_it() {
-        let deleting = |code: i32, finished: &str, grace: i64| {
+        let by_deletion = |code: i32, finished: &str, grace: i64| {
             let state = json!({"terminated": {"exitCode": code, "reason": "Error", "finishedAt": finished}});
             let pod: SlimPod = serde_json::from_value(json!({
                 "metadata": {"uid": "u", "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": grace,
@@ -155,12 +155,12 @@ mod tests {
                     {"name": "d", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]}
             }))
             .unwrap();
-            observation(&pod, false).unwrap().deleting
+            !observation(&pod, false).unwrap().ended_by_itself()
         };
-        assert!(!deleting(3, "2026-01-01T00:00:59Z", 0), "it was over");
-        assert!(deleting(3, "2026-01-01T00:01:00Z", 0), "nobody can tell");
-        assert!(deleting(3, "2026-01-01T00:00:31Z", 30), "it used its grace period");
-        assert!(!deleting(3, "2026-01-01T00:00:29Z", 30));
-        assert!(deleting(143, "2026-01-01T00:00:59Z", 0), "the node's clock is late");
+        assert!(!by_deletion(3, "2026-01-01T00:00:59Z", 0), "it was over");
+        assert!(by_deletion(3, "2026-01-01T00:01:00Z", 0), "nobody can tell");
+        assert!(by_deletion(3, "2026-01-01T00:00:31Z", 30), "it used its grace period");
+        assert!(!by_deletion(3, "2026-01-01T00:00:29Z", 30));
+        assert!(by_deletion(143, "2026-01-01T00:00:59Z", 0), "the node's clock is late");
     }
 }
