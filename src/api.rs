@@ -11,11 +11,13 @@ use axum::{
 use crate::service::Gateway;
 
 mod catch_panic;
+mod door;
 mod health;
 mod openapi;
 mod request_log;
 mod spark;
 
+pub use door::Door;
 pub use openapi::openapi;
 
 /// What the HTTP face may spend on one request.

@@ -10,6 +10,7 @@ mod executors;
 mod kill;
 mod lease;
 mod migrate;
+mod primary;
 mod query;
 mod request;
 mod row;

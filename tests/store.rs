@@ -296,3 +296,19 @@ async fn however_many_there_are_all_are_cleared(pool: PgPool) {
     let wrong = "SELECT count(*) FROM submissions WHERE (cleared_at IS NOT NULL) <> (state = 'FAILED')";
     assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }
+
+/// A replica that only looks whether it may be the one does so twice a second, for ever.
+#[sqlx::test]
+async fn who_does_not_get_a_lease_writes_nothing(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let (holder, other) = (Uuid::new_v4(), Uuid::new_v4());
+    assert!(store.acquire_lease("watch/*", holder, LEASE).await.unwrap());
+    assert!(!store.acquire_lease("watch/*", other, LEASE).await.unwrap());
+    // Whoever locks a row leaves the number of its transaction there.
+    let locked = "SELECT xmax::text FROM leases";
+    assert_eq!(sqlx::query_scalar::<_, String>(locked).fetch_one(&pool).await.unwrap(), "0");
+
+    assert!(store.acquire_lease("watch/*", holder, LEASE).await.unwrap(), "its own");
+    sqlx::query("UPDATE leases SET expires_at = now()").execute(&pool).await.unwrap();
+    assert!(store.acquire_lease("watch/*", other, LEASE).await.unwrap(), "it has run out");
+}

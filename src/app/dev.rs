@@ -87,7 +87,7 @@ async fn beside(
             ended = supervise::supervise(&mut sandbox, postgres) => ended,
         }
     };
-    let served = async { serve::Parts::connect(&gateway).await?.run(listener, ended).await }.await;
+    let served = serve::run(&gateway, listener, ended).await;
     let stopped = sandbox.stop().await;
     served.and(stopped)
 }

@@ -75,9 +75,10 @@ impl Gateway {
     /// After a full list: live submissions whose pod was not in it.
     async fn compare(&self, namespace: Option<&str>, listed: &HashSet<PodKey>) {
         let live = loop {
-            match self.store.live().await {
+            match self.store.live().await.map_err(Error::from) {
                 Ok(live) => break live,
-                Err(error) => tracing::warn!("comparing a list of pods: {}", chain(&error)),
+                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods: {}", chain(&error)),
+                Err(error) => return tracing::error!("comparing a list of pods: {}", chain(&error)),
             }
             sleep(PAUSE_MAX).await;
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Error, Store, error::within, row::parse};
-use crate::submission::{State, SubmissionId};
+use crate::submission::{State, SubmissionId, kept};
 
 /// A row that can't be read is looked at again after this: a newer release may be able to.
 const UNREADABLE: Duration = Duration::from_secs(600);
@@ -173,7 +173,7 @@ impl Store {
         .bind(claimed.id.as_str())
         .bind(claimed.epoch)
         .bind(delay.as_secs_f64())
-        .bind(why)
+        .bind(why.map(kept))
         .bind(claimed.task == Task::Kill)
         .execute(&self.patient);
         within("putting a submission off", statement).await?;

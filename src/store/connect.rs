@@ -4,19 +4,28 @@ use std::{str::FromStr, time::Duration};
 
 use sqlx::{
     ConnectOptions, Connection,
+    migrate::MigrateError,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::{Store, error::is_outage, migrate::migrate};
+use super::{
+    Store,
+    error::is_outage,
+    migrate::migrate,
+    primary::{is_primary, primary_only},
+};
 
 /// Where the database is and how many connections it may get.
 #[derive(Debug, Clone)]
 pub struct DatabaseSettings {
     /// `postgres://user:password@host:port/name`
     pub url: String,
+    /// At least 3: one for leases, half for the workers, the rest for requests.
     pub max_connections: u32,
 }
 
+/// How long the first connection may take to be made.
+const FIRST: Duration = Duration::from_secs(10);
 /// How long a connection may take: to become free, and to be made.
 const PATIENT: Duration = Duration::from_secs(8);
 /// A lease that is renewed late is lost.
@@ -29,8 +38,10 @@ pub enum ConnectError {
     Url(#[source] sqlx::Error),
     #[error("can't connect to the database at {address}: is it running, and may this user log in?")]
     Unreachable { address: String, source: sqlx::Error },
+    #[error("the database at {address} is a standby, or takes no writes: the URL has to lead to the primary")]
+    Standby { address: String },
     #[error("migrating the database at {address} failed")]
-    Migrate { address: String, source: sqlx::migrate::MigrateError },
+    Migrate { address: String, source: MigrateError },
 }
 
 impl ConnectError {
@@ -38,7 +49,10 @@ impl ConnectError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => is_outage(source),
-            Self::Migrate { source: sqlx::migrate::MigrateError::Execute(source), .. } => is_outage(source),
+            // A fail-over is under way.
+            Self::Standby { .. } => true,
+            Self::Migrate { source: MigrateError::Execute(source), .. }
+            | Self::Migrate { source: MigrateError::ExecuteMigration(source, _), .. } => is_outage(source),
             Self::Migrate { .. } | Self::Url(_) => false,
         }
     }
@@ -54,16 +68,22 @@ impl Store {
         let options = options.application_name("sparkgate");
         let address = format!("{}:{}", options.get_host(), options.get_port());
         let unreachable = |source| ConnectError::Unreachable { address: address.clone(), source };
-        let first = tokio::time::timeout(Duration::from_secs(10), options.connect());
-        let mut first = match first.await {
-            Ok(connected) => connected.map_err(unreachable)?,
-            Err(_) => return Err(unreachable(sqlx::Error::PoolTimedOut)),
+        let first = async {
+            let mut first = options.connect().await?;
+            let primary = is_primary(&mut first).await?;
+            Ok((first, primary))
         };
+        let first = tokio::time::timeout(FIRST, first).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        let (mut first, primary) = first.map_err(unreachable)?;
+        if !primary {
+            return Err(ConnectError::Standby { address });
+        }
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
-        first.close().await.map_err(unreachable)?;
+        // Whether it hears the goodbye or not: this one isn't needed any more.
+        let _ = tokio::time::timeout(FIRST, first.close()).await;
         let pool = |connections, patience| {
-            PgPoolOptions::new()
+            primary_only(PgPoolOptions::new())
                 .max_connections(connections)
                 // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
                 .min_connections(1)
@@ -71,9 +91,10 @@ impl Store {
                 .max_lifetime(Duration::from_secs(300))
                 .connect_lazy_with(options.clone())
         };
-        let for_workers = (settings.max_connections / 2).max(1);
+        let all = settings.max_connections.max(3);
+        let for_workers = all / 2;
         Ok(Self {
-            pool: pool(settings.max_connections.saturating_sub(for_workers + 1).max(1), PATIENT),
+            pool: pool(all - for_workers - 1, PATIENT),
             patient: pool(for_workers, PATIENT),
             leases: pool(1, LEASES),
         })

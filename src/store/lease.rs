@@ -21,13 +21,16 @@ const FORGET: &str = "
         WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by IS NOT NULL)";
 
 impl Store {
-    /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it. A replica that
-    /// begins a session with it also forgets the sessions of replicas that ended long ago.
+    /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it: this is seen
+    /// before anything is written, for an upsert that changes nothing locks the row all the same. A replica that begins a
+    /// session with it also forgets the sessions of replicas that ended long ago.
     pub async fn acquire_lease(&self, name: &str, holder: Uuid, ttl: Duration) -> Result<bool, Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "WITH forgotten AS ({FORGET} AND $1 LIKE 'replica/%')
              INSERT INTO leases AS l (name, holder, expires_at)
-             VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+             SELECT $1, $2, clock_timestamp() + make_interval(secs => $3)
+             WHERE NOT EXISTS (SELECT FROM leases AS live
+                 WHERE live.name = $1 AND live.holder <> $2 AND live.expires_at > clock_timestamp())
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
                  epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END
              WHERE l.holder = excluded.holder OR l.expires_at <= clock_timestamp()",

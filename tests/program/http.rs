@@ -10,6 +10,8 @@ use serde_json::Value;
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
+    /// The lines of the headers.
+    pub(crate) head: String,
     pub(crate) body: String,
 }
 
@@ -40,7 +42,7 @@ fn exchange(address: SocketAddr, method: &str, path: &str, body: &str) -> std::i
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
     let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-    Ok(Reply { status, body: if chunked { unchunk(body) } else { body.to_owned() } })
+    Ok(Reply { status, head: head.to_owned(), body: if chunked { unchunk(body) } else { body.to_owned() } })
 }
 
 /// Joins the chunks of a body (ASCII is all that these tests read in chunks).

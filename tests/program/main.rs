@@ -16,5 +16,6 @@ mod http;
 mod process;
 mod render;
 mod spark_submit;
+mod standby;
 mod start;
 mod uninstall;

@@ -2,11 +2,14 @@
 
 use std::{
     io::{BufRead, BufReader},
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     process::{Command, Stdio},
 };
 
-use crate::process::{free_address, sparkgate};
+use crate::{
+    http,
+    process::{free_address, sparkgate},
+};
 
 fn refusal(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -18,33 +21,62 @@ fn database() -> String {
     std::env::var("DATABASE_URL").unwrap()
 }
 
-/// What it says, once that contains `expected`; it goes on trying meanwhile.
-fn waits(command: &mut Command, expected: &str) -> String {
+/// What it says, once that contains `expected`; it goes on trying meanwhile, and `ask` asks it something.
+fn waits(command: &mut Command, expected: &str, ask: impl FnOnce()) -> String {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut said = String::new();
     while !said.contains(expected) {
         said += &lines.next().unwrap_or_else(|| panic!("it ended: {said}")).unwrap();
     }
+    ask();
     assert_eq!(child.try_wait().unwrap(), None, "{said}");
     child.kill().unwrap();
     child.wait().unwrap();
     said
 }
 
+/// `serve` on an address that is free just now.
+fn serve(url: &str) -> (Command, SocketAddr) {
+    let address = free_address();
+    let mut command = sparkgate();
+    command.args(["serve", "--listen", &address.to_string()]).env("SPARKGATE_DATABASE_URL", url);
+    (command, address)
+}
+
 #[test]
 fn no_database_yet() {
     let nowhere = free_address();
-    let url = format!("postgres://u:secret@{nowhere}/x");
-    let said = waits(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", url), "Connection refused");
+    let (mut command, address) = serve(&format!("postgres://u:secret@{nowhere}/x"));
+    let said = waits(&mut command, "Connection refused", || {
+        assert_eq!(http::get(address, "/livez").unwrap().status, 200, "whoever looks after it needn't start it again");
+        let status = http::get(address, "/v1/submissions/status/driver-1").unwrap();
+        assert_eq!(status.json()["action"], "ErrorResponse");
+        for reply in [http::get(address, "/readyz").unwrap(), status] {
+            assert_eq!(reply.status, 503, "{}", reply.body);
+            assert!(reply.head.to_ascii_lowercase().contains("retry-after: 1"), "{}", reply.head);
+            assert!(reply.body.contains("waits for its database"), "{}", reply.body);
+        }
+    });
     assert!(said.contains(&format!("can't connect to the database at {nowhere}")), "{said}");
     assert!(!said.contains("secret"), "{said}");
+}
+
+/// The first signal ends it, though it isn't serving yet.
+#[test]
+fn a_signal_while_it_waits() {
+    let (mut command, _) = serve(&format!("postgres://u@{}/x", free_address()));
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains("waiting for the database") {}
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn no_such_database() {
     let (server, _) = database().rsplit_once('/').map(|(server, name)| (server.to_owned(), name.to_owned())).unwrap();
-    let said = refusal(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", format!("{server}/nothing_like_it")));
+    let said = refusal(&mut serve(&format!("{server}/nothing_like_it")).0);
     assert!(said.contains("nothing_like_it"), "{said}");
 }
 
@@ -58,10 +90,9 @@ fn no_cluster_yet() {
          users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
-    let mut command = sparkgate();
-    command.args(["serve", "--listen", &free_address().to_string()]).env("SPARKGATE_DATABASE_URL", database());
-    let said = waits(command.arg("--kubeconfig").arg(&kubeconfig), "listening on");
-    assert!(said.contains(&format!("the Kubernetes API at http://{nowhere}/ doesn't answer yet")), "{said}");
+    let mut command = serve(&database()).0;
+    let expected = format!("the Kubernetes API at http://{nowhere}/ doesn't answer yet");
+    waits(command.arg("--kubeconfig").arg(&kubeconfig), &expected, || {});
 }
 
 #[test]
@@ -70,6 +101,13 @@ fn an_open_network() {
     command.args(["serve", "--listen", "0.0.0.0:0"]).env("SPARKGATE_DATABASE_URL", database());
     let said = refusal(&mut command);
     assert!(said.contains("refusing to listen on 0.0.0.0:0") && said.contains("--trusted-network"), "{said}");
+}
+
+#[test]
+fn too_few_connections() {
+    let output = serve(&database()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("2 is not in 3.."), "{said}");
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! What a gateway is made of, once its database and its cluster are there.
+
+use std::time::Duration;
+
+use crate::{
+    api::HttpSettings,
+    app::settings::Serve,
+    cluster::Cluster,
+    service::{self, CleanUpSettings, Gateway, Settings, SparkSettings, chain},
+    store::{ConnectError, Store},
+};
+
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A gateway with its database and its cluster, before it does anything.
+pub(super) struct Parts {
+    pub(super) store: Store,
+    pub(super) gateway: Gateway,
+    pub(super) http: HttpSettings,
+    pub(super) clean_up: CleanUpSettings,
+}
+
+impl Parts {
+    /// Waits for the database for as long as it takes.
+    ///
+    /// # Errors
+    /// What waiting doesn't mend: a setting, the database or the cluster can't be used.
+    pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
+        let database = settings.database.settings()?;
+        let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
+        let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
+        let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
+        let clean_up = settings.clean_up.settings();
+        let settings = Settings { spark, outcome_finalizer: settings.kubernetes.outcome_finalizer };
+        let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;
+        let gateway = patiently(gateway, service::Error::may_pass).await?;
+        Ok(Self { store, gateway, http, clean_up })
+    }
+}
+
+/// Tries for as long as nothing is wrong but that the database doesn't answer: after an outage nobody has to start us
+/// again.
+async fn patiently<T, E: std::error::Error>(
+    attempt: impl AsyncFn() -> Result<T, E>,
+    may_pass: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    loop {
+        match attempt().await {
+            Err(error) if may_pass(&error) => {
+                tracing::warn!(retry_in = ?RETRY, "waiting for the database: {}", chain(&error));
+            }
+            answer => return answer,
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
