@@ -15,6 +15,8 @@ mod query;
 mod request;
 mod row;
 
+use std::time::Duration;
+
 use error::within;
 use sqlx::PgPool;
 
@@ -34,14 +36,16 @@ pub struct Store {
     pool: PgPool,
     /// For workers: they would rather wait than drop what they hold.
     patient: PgPool,
+    /// How long a request waits for a connection.
+    patience: Duration,
     /// For leases, which wait for nobody.
     leases: PgPool,
 }
 
 impl Store {
-    /// A store on a migrated database.
+    /// A store on a migrated database, whose requests are as patient as its workers.
     pub fn new(pool: PgPool) -> Self {
-        Self { patient: pool.clone(), leases: pool.clone(), pool }
+        Self { patient: pool.clone(), leases: pool.clone(), pool, patience: Duration::from_secs(8) }
     }
 
     /// Whether the database answers.

@@ -8,10 +8,10 @@ use tokio::time::timeout;
 use super::{Error, Store, error::within};
 
 /// How long a request waits for a connection.
-const IMPATIENT: Duration = Duration::from_millis(950);
+pub(super) const IMPATIENT: Duration = Duration::from_millis(950);
 
 impl Store {
-    /// A connection within a second.
+    /// A connection within a second, as `serve` sets it.
     ///
     /// Who doesn't get one in time goes, and what was begun for it doesn't: after an outage, while many wait, a connection
     /// that is just being made would otherwise be given up with the one who waited longest, again and again.
@@ -19,7 +19,7 @@ impl Store {
         let pool = self.pool.clone();
         let acquiring = tokio::spawn(async move { pool.acquire().await });
         let acquired = async {
-            match timeout(IMPATIENT, acquiring).await {
+            match timeout(self.patience, acquiring).await {
                 Ok(Ok(connection)) => connection,
                 Ok(Err(_)) => Err(sqlx::Error::WorkerCrashed),
                 Err(_) => Err(sqlx::Error::PoolTimedOut),

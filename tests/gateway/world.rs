@@ -27,6 +27,7 @@ pub(crate) struct World {
     pub(crate) namespace: String,
     pub(crate) pool: PgPool,
     watching: Option<DropGuard>,
+    _living: DropGuard,
 }
 
 impl World {
@@ -60,13 +61,15 @@ impl World {
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: finalizer };
         let gateway = Gateway::new(Store::new(pool.clone()), cluster, settings).await.unwrap();
-        Self { gateway, client, namespace, pool, watching: None }
+        // A busy machine may take longer for a step than a lease lasts.
+        let living = CancellationToken::new();
+        tokio::spawn(workers::lease_keeper(gateway.clone(), living.clone()));
+        Self { gateway, client, namespace, pool, watching: None, _living: living.drop_guard() }
     }
 
     /// Starts the watch.
     pub(crate) fn watch(&mut self) {
         let stop = CancellationToken::new();
-        tokio::spawn(workers::lease_keeper(self.gateway.clone(), stop.clone()));
         tokio::spawn(workers::watcher(self.gateway.clone(), stop.clone()));
         self.watching = Some(stop.drop_guard());
     }
