@@ -142,7 +142,11 @@ impl Store {
     ) -> bool {
         let to = progress.state();
         let guarded = |row: &&mut Row| {
-            row.attempt == attempt && row.state.may_become(to) && claim.is_none_or(|epoch| row.claim_epoch == epoch)
+            let recorded = row.pod_uid.as_ref().filter(|_| placement.pod_uid.is_some());
+            row.attempt == attempt
+                && row.state.may_become(to)
+                && claim.is_none_or(|epoch| row.claim_epoch == epoch)
+                && recorded.is_none_or(|recorded| placement.pod_uid.as_ref() == Some(recorded))
         };
         let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
         row.state = to;
