@@ -11,12 +11,14 @@ mod manifest;
 mod observe;
 mod pods;
 mod pre_resource;
+mod release;
 mod slim_pod;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
 pub use manifest::{Manifest, Marks};
+pub use release::Released;
 pub use watch::{PodKey, Seen, Shown, WatchPace};
 
 use std::sync::Arc;

@@ -20,7 +20,7 @@ mod work;
 
 use std::{collections::HashSet, sync::Arc};
 
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, Semaphore};
 use uuid::Uuid;
 
 use gate::Gate;
@@ -52,6 +52,8 @@ pub struct Gateway {
     /// What this process works on under a claim.
     busy: Arc<Mutex<HashSet<SubmissionId>>>,
     gate: Arc<Gate>,
+    /// Limits what is done to pods at once after their outcome is committed.
+    finishing: Arc<Semaphore>,
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
@@ -74,6 +76,7 @@ impl Gateway {
             outcome_finalizer: settings.outcome_finalizer,
             busy: Arc::default(),
             gate: Arc::default(),
+            finishing: Arc::new(Semaphore::new(observe::FINISHING)),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
             executors: Arc::default(),

@@ -3,6 +3,7 @@
 pub mod engine;
 mod executor;
 mod id;
+mod kept;
 mod observation;
 mod outcome;
 mod progress;
@@ -13,6 +14,7 @@ pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
 };
 pub use id::{InvalidSubmissionId, SubmissionId};
+pub use kept::kept;
 pub use observation::{Container, Observation, Phase};
 pub use outcome::Outcome;
 pub use progress::{Placement, Progress};

@@ -80,18 +80,22 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (one, two) = (session(&store).await, session(&store).await);
     let id = accept(&store, "a").await;
-    assert!(store.claim(Uuid::new_v4(), 10, &[]).await.unwrap().is_empty(), "without a lease nothing is claimed");
-    let claimed = store.claim(one, 10, &[]).await.unwrap().remove(0);
+    assert!(store.claim(Uuid::new_v4(), 10, &[], &[]).await.unwrap().is_empty(), "without a lease nothing is claimed");
+    let claimed = store.claim(one, 10, &[], &[]).await.unwrap().remove(0);
     assert_eq!((&claimed.id, claimed.task, claimed.manifest.as_deref()), (&id, Task::Launch, Some(r#"{"pod":1}"#)));
     assert_eq!(state(&store, &id).await, State::Launching);
-    assert!(store.claim(two, 10, &[]).await.unwrap().is_empty());
+    assert!(store.claim(two, 10, &[], &[]).await.unwrap().is_empty());
+    sqlx::query("DELETE FROM leases WHERE holder = $1").bind(one).execute(&pool).await.unwrap();
+    let unseen = store.claim(two, 10, &[], &[]).await.unwrap();
+    assert!(unseen.is_empty(), "the lease of its holder may be younger than the statement");
+    assert!(store.acquire_lease(&replica(one), one, LEASE).await.unwrap());
 
-    let again = store.claim(one, 10, &[]).await.unwrap().remove(0);
+    let again = store.claim(one, 10, &[], &[]).await.unwrap().remove(0);
     assert_eq!(again.epoch, claimed.epoch + 1, "the answer to the first claim may have got lost");
-    assert!(store.claim(one, 10, std::slice::from_ref(&id)).await.unwrap().is_empty());
+    assert!(store.claim(one, 10, &[], std::slice::from_ref(&id)).await.unwrap().is_empty());
 
     store.end_leases(one).await.unwrap();
-    let taken_over = store.claim(two, 10, &[]).await.unwrap().remove(0);
+    let taken_over = store.claim(two, 10, &[], &[]).await.unwrap().remove(0);
     assert_eq!(taken_over.epoch, claimed.epoch + 2);
     assert_eq!(events(&pool, &id).await, ["QUEUED", "LAUNCHING"]);
 
@@ -101,7 +105,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     assert!(!store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
     let end = ended(State::Error, 1);
     assert!(!store.advance(&id, 1, Some(claimed.epoch), &end, &Placement::default()).await.unwrap());
-    assert!(store.claim(one, 10, &[]).await.unwrap().is_empty());
+    assert!(store.claim(one, 10, &[], &[]).await.unwrap().is_empty());
     assert_eq!(store.find(&id).await.unwrap().unwrap().message, None);
     assert!(store.record_pod(&id, 1, taken_over.epoch, "u").await.unwrap());
 }
@@ -128,13 +132,13 @@ async fn a_submission_put_off_waits_and_tells_why(pool: PgPool) {
     let store = Store::new(pool.clone());
     let worker = session(&store).await;
     let id = accept(&store, "a").await;
-    let claimed = store.claim(worker, 10, &[]).await.unwrap().remove(0);
+    let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     store.retry_later(&claimed, LEASE, Some("no route to the cluster")).await.unwrap();
-    assert!(store.claim(worker, 10, &[]).await.unwrap().is_empty());
+    assert!(store.claim(worker, 10, &[], &[]).await.unwrap().is_empty());
     assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("no route to the cluster"));
 
     store.request_kill(&id).await.unwrap();
-    let claimed = store.claim(worker, 10, &[]).await.unwrap();
+    let claimed = store.claim(worker, 10, &[], &[]).await.unwrap();
     assert_eq!(claimed[0].task, Task::Kill, "a kill doesn't wait for the back-off");
     assert_eq!(claimed[0].failed_tries, 1);
 }
@@ -144,20 +148,20 @@ async fn a_kill_that_comes_during_a_launch_does_not_wait_for_its_back_off(pool: 
     let store = Store::new(pool.clone());
     let worker = session(&store).await;
     let id = accept(&store, "a").await;
-    let claimed = store.claim(worker, 10, &[]).await.unwrap().remove(0);
+    let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     store.request_kill(&id).await.unwrap();
     store.retry_later(&claimed, LEASE, Some("no route to the cluster")).await.unwrap();
-    let claimed = store.claim(worker, 10, &[]).await.unwrap().remove(0);
+    let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     assert_eq!(claimed.task, Task::Kill);
     store.retry_later(&claimed, LEASE, Some("still none")).await.unwrap();
-    assert!(store.claim(worker, 10, &[]).await.unwrap().is_empty(), "a kill that fails waits as well");
+    assert!(store.claim(worker, 10, &[], &[]).await.unwrap().is_empty(), "a kill that fails waits as well");
 }
 
 #[sqlx::test]
 async fn the_first_pod_of_an_attempt_is_its_only_one(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
-    let claim = store.claim(session(&store).await, 10, &[]).await.unwrap()[0].epoch;
+    let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
     assert!(store.record_pod(&id, 1, claim, "one").await.unwrap());
     assert!(store.record_pod(&id, 1, claim, "one").await.unwrap(), "again");
     assert!(!store.record_pod(&id, 1, claim, "two").await.unwrap());
@@ -186,7 +190,7 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     let store = Store::new(pool.clone());
     let worker = session(&store).await;
     let launched = accept(&store, "a").await;
-    let claimed = store.claim(worker, 10, &[]).await.unwrap().remove(0);
+    let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     let queued = accept(&store, "b").await;
 
     assert!(store.request_kill(&queued).await.unwrap());
@@ -197,10 +201,10 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     assert!(store.request_kill(&launched).await.unwrap(), "asking twice is no error");
     assert_eq!(state(&store, &launched).await, State::Killing);
     let busy = std::slice::from_ref(&launched);
-    assert!(store.claim(worker, 10, busy).await.unwrap().is_empty(), "its launcher still holds it");
+    assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still holds it");
     assert!(!store.advance(&launched, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
     store.release(&claimed).await.unwrap();
-    assert_eq!(store.claim(worker, 10, &[]).await.unwrap()[0].task, Task::Kill);
+    assert_eq!(store.claim(worker, 10, &[], &[]).await.unwrap()[0].task, Task::Kill);
     assert_eq!(events(&pool, &launched).await, ["QUEUED", "LAUNCHING", "KILLING"]);
 
     assert!(!store.request_kill(&"driver-20000101000000-9999".parse().unwrap()).await.unwrap());
@@ -227,6 +231,68 @@ async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
         "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at)
         SELECT 'spark:0', -1, state, request, spark_version, namespace, names, spark_user, created_at FROM submissions";
     sqlx::query(odd).execute(&pool).await.unwrap();
-    let claimed = store.claim(session(&store).await, 10, &[]).await.unwrap();
+    let worker = session(&store).await;
+    assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "it comes first");
+    let worker = session(&store).await;
+    assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "it comes first");
+    let claimed = store.claim(worker, 1, &[], &[]).await.unwrap();
     assert_eq!(claimed.iter().map(|one| &one.id).collect::<Vec<_>>(), [&good]);
+
+    sqlx::query("UPDATE submissions SET state = 'RUNNING'").execute(&pool).await.unwrap();
+    assert_eq!(store.live().await.unwrap().iter().map(|one| &one.id).collect::<Vec<_>>(), [&good]);
+}
+
+#[sqlx::test]
+async fn texts_of_others_are_cleaned_and_cut(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = accept(&store, "a").await;
+    assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
+    let said = format!("a\0{}", "ü".repeat(50_000));
+    store.note_waiting(&id, 1, "Odd\0", &said).await.unwrap();
+    let waiting = store.find(&id).await.unwrap().unwrap();
+    assert_eq!(waiting.reason.as_deref(), Some("Odd\u{fffd}"));
+    assert!(waiting.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
+
+    let end = Progress::Ended(Outcome::new(State::Failed, "Odd\0", said));
+    assert!(store.advance(&id, 1, None, &end, &Placement::default()).await.unwrap());
+    let record = store.find(&id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.reason.as_deref()), (State::Failed, Some("Odd\u{fffd}")));
+    assert!(record.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
+}
+
+#[sqlx::test]
+async fn a_new_session_forgets_old_ones_that_no_row_waits_for(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let old = [session(&store).await, session(&store).await, session(&store).await];
+    accept(&store, "a").await;
+    assert_eq!(store.claim(old[0], 1, &[], &[]).await.unwrap().len(), 1);
+    assert!(store.acquire_lease("clean-up", old[1], LEASE).await.unwrap());
+    let age = "UPDATE leases SET expires_at = expires_at - interval '2 days' WHERE holder <> $1";
+    sqlx::query(age).bind(old[2]).execute(&pool).await.unwrap();
+    let names = async || -> Vec<String> {
+        sqlx::query_scalar("SELECT name FROM leases ORDER BY name").fetch_all(&pool).await.unwrap()
+    };
+    assert!(store.acquire_lease("watch/*", old[2], LEASE).await.unwrap());
+    assert_eq!(names().await.len(), 5, "no session begins with this one");
+
+    let new = session(&store).await;
+    let mut left = [replica(old[0]), replica(old[2]), replica(new), "clean-up".to_owned(), "watch/*".to_owned()];
+    left.sort();
+    assert_eq!(names().await, left, "a claim still names the first");
+}
+
+#[sqlx::test]
+async fn however_many_there_are_all_are_cleared(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    accept(&store, "a").await;
+    let many = "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user,
+                                         created_at, finished_at)
+        SELECT 'driver-20260101000000-' || n, n, CASE WHEN n % 10 = 0 THEN 'RUNNING' ELSE 'FAILED' END, request,
+               spark_version, namespace, names, spark_user, created_at, now()
+        FROM submissions, generate_series(100001, 113000) AS n";
+    sqlx::query(many).execute(&pool).await.unwrap();
+    assert_eq!(store.clear_ended().await.unwrap(), 11_700);
+    assert_eq!(store.clear_ended().await.unwrap(), 0);
+    let wrong = "SELECT count(*) FROM submissions WHERE (cleared_at IS NOT NULL) <> (state = 'FAILED')";
+    assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }

@@ -88,6 +88,28 @@ async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
     assert_eq!((left(&pool).await, events), (vec![2, 4, 5, 6], 4));
 }
 
+#[sqlx::test]
+async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    ended(&pool, 0..3, "FINISHED", 8.0, Some("u")).await;
+    ended(&pool, 3..4, "RUNNING", 8.0, Some("u")).await;
+    sqlx::query(
+        r#"INSERT INTO manifests (submission_id, objects)
+         SELECT id, CASE number WHEN 1 THEN '{"before":[{}],"pod":{}}' ELSE '{"before":[],"pod":{}}' END FROM submissions"#,
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let these = [0, 1, 3].map(|number| format!("driver-20260101000000-{number:06}"));
+    store.note_pods_deleted(&these.each_ref().map(String::as_str)).await.unwrap();
+    let kept: Vec<i64> =
+        sqlx::query_scalar("SELECT number FROM manifests JOIN submissions ON id = submission_id ORDER BY number")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
+    assert_eq!(kept, [1, 2, 3]);
+}
+
 /// Postgres itself counts what it read.
 #[sqlx::test]
 async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, connect: PgConnectOptions) {

@@ -183,6 +183,16 @@ async fn live_executors_are_those_of_the_namespace_that_have_not_ended(pool: PgP
     assert_eq!((live[0].pod_name.as_str(), live[0].pod_uid.as_str()), ("pi-exec-1", "u1"));
     assert_eq!(store.live_executors(None).await.unwrap().len(), 2);
 
+    for odd in [
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
+         SELECT 'spark:0', 9, state, request, spark_version, spark_user, namespace, names, created_at
+         FROM submissions WHERE number = 2",
+        "UPDATE executors SET submission_id = 'spark:0' WHERE state = 'PENDING'",
+    ] {
+        sqlx::query(odd).execute(&pool).await.unwrap();
+    }
+    assert_eq!(store.live_executors(None).await.unwrap(), live, "a row that can't be read stops no other");
+
     sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
     assert_eq!(store.live_executors(None).await.unwrap(), [], "executors go with their submission");
 }

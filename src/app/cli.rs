@@ -28,7 +28,8 @@ enum Command {
     Dev(Dev),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
     Render(Spark),
-    /// Let all driver pods go that wait for a gateway to record their outcome: before an uninstall.
+    /// Let all driver pods go that wait for a gateway to record their outcome: before an uninstall. It lets go the pods of
+    /// every installation in these namespaces.
     ReleaseFinalizers(Place),
     /// Apply the database migrations that are missing.
     Migrate(Database),

@@ -13,7 +13,7 @@ use crate::{
 
 /// All objects of an attempt, in the order of their creation. Written once and kept, so that whoever launches the attempt
 /// creates the same.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// What the pod can't be scheduled without.
     pub before: Vec<Value>,

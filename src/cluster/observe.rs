@@ -1,7 +1,10 @@
 //! From a driver pod to an observation.
 
-use chrono::{DateTime, Utc};
-use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::Time};
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::{
+    api::core::v1::ContainerState,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
 
 use super::{labels, slim_pod::SlimPod};
 use crate::submission::{Container, Observation, Phase};
@@ -19,6 +22,7 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         phase: phase(status.phase.as_deref()),
         deleting: metadata.deletion_timestamp.is_some(),
         forced: metadata.deletion_timestamp.is_some() && metadata.deletion_grace_period_seconds == Some(0),
+        asked_to_go_at: asked_to_go_at(metadata),
         holds_finalizer: metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
         gone,
         node: pod.spec.node_name.clone(),
@@ -28,6 +32,13 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         // The container that was the driver's at the creation: webhooks may have put others before and behind it.
         container: container(pod, pod.annotation(labels::DRIVER_CONTAINER)),
     })
+}
+
+/// `deletionTimestamp` is when the grace period will be over; the API server keeps the two in step when a later request
+/// shortens it (`BeforeDelete`).
+fn asked_to_go_at(metadata: &ObjectMeta) -> Option<DateTime<Utc>> {
+    let until = metadata.deletion_timestamp.as_ref().and_then(time)?;
+    until.checked_sub_signed(TimeDelta::try_seconds(metadata.deletion_grace_period_seconds?)?)
 }
 
 pub(super) fn phase(text: Option<&str>) -> Phase {
@@ -107,6 +118,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_was_asked_to_go_before_its_grace_period() {
+        let asked = |grace: serde_json::Value| {
+            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let metadata = json!({"uid": "u", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:30Z",
+                "deletionGracePeriodSeconds": grace});
+            let pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            observation(&pod, false).unwrap().asked_to_go_at.map(|at| at.timestamp() % 60)
+        };
+        assert_eq!((asked(json!(25)), asked(json!(0)), asked(json!(null))), (Some(5), Some(30), None));
+        assert_eq!(asked(json!(i64::MAX)), None);
+    }
+
+    #[test]
     fn the_words_of_who_ends_the_pod_are_found_in_its_condition() {
         let pod = |status: serde_json::Value| {
             let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
@@ -117,5 +141,26 @@ mod tests {
         assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
         assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "it was spared");
         assert_eq!(pod(json!({"reason": "Evicted", "conditions": [condition("True")]})).as_deref(), Some("Evicted"));
+    }
+
+    #[test]
+    fn who_deletes_a_pod_that_is_over_has_not_ended_it() {
+        let by_deletion = |code: i32, finished: &str, grace: i64| {
+            let state = json!({"terminated": {"exitCode": code, "reason": "Error", "finishedAt": finished}});
+            let pod: SlimPod = serde_json::from_value(json!({
+                "metadata": {"uid": "u", "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": grace,
+                    "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
+                "spec": {"containers": [{"name": "d"}]},
+                "status": {"phase": "Failed", "containerStatuses": [
+                    {"name": "d", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]}
+            }))
+            .unwrap();
+            !observation(&pod, false).unwrap().ended_by_itself()
+        };
+        assert!(!by_deletion(3, "2026-01-01T00:00:59Z", 0), "it was over");
+        assert!(by_deletion(3, "2026-01-01T00:01:00Z", 0), "nobody can tell");
+        assert!(by_deletion(3, "2026-01-01T00:00:31Z", 30), "it used its grace period");
+        assert!(!by_deletion(3, "2026-01-01T00:00:29Z", 30));
+        assert!(by_deletion(143, "2026-01-01T00:00:59Z", 0), "the node's clock is late");
     }
 }

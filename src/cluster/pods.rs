@@ -5,14 +5,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
     core::PartialObjectMeta,
 };
 
 use serde_json::json;
 
-use super::{Cluster, Error, error::call, labels, observe::observation, slim_pod::SlimPod};
-use crate::submission::{Observation, SubmissionId, engine::Found};
+use super::{Cluster, Error, create::TIMEOUT as WRITE, error::call, labels, observe::observation, slim_pod::SlimPod};
+use crate::submission::{SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -48,7 +48,7 @@ impl Cluster {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
         let action = format!("deleting the driver pod {namespace}/{pod}");
-        match call(action, TIMEOUT, pods.delete(pod, &how)).await {
+        match call(action, WRITE, pods.delete(pod, &how)).await {
             // Conflict: the name belongs to another pod now, ours is gone.
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
@@ -60,30 +60,11 @@ impl Cluster {
         let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
         let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
         let action = format!("taking the finalizer from the driver pod {namespace}/{pod}");
-        match call(action, TIMEOUT, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await
-        {
+        match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             // The name belongs to another pod now: its uid can't be changed to ours, says the API server.
             Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
             Err(other) => Err(other),
         }
-    }
-
-    /// The driver pods of any installation that our finalizer holds.
-    pub async fn held_drivers(&self) -> Result<Vec<Observation>, Error> {
-        let mut held = Vec::new();
-        for (_, pods) in self.watched_pods::<SlimPod>() {
-            let mut page = ListParams::default().labels(labels::SUBMISSION_ID).limit(500);
-            loop {
-                let list = call("listing driver pods", TIMEOUT, pods.list(&page)).await?;
-                let seen = list.items.iter().filter_map(|pod| observation(pod, false));
-                held.extend(seen.filter(|seen| seen.holds_finalizer));
-                match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                    Some(token) => page = page.continue_token(&token),
-                    None => break,
-                }
-            }
-        }
-        Ok(held)
     }
 }

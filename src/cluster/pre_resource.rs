@@ -15,7 +15,7 @@ use super::{
 };
 use crate::submission::SubmissionId;
 
-/// Reading and deleting are quick; no webhook is asked.
+/// Reading asks no webhook.
 const SHORT: Duration = Duration::from_secs(5);
 
 impl Cluster {
@@ -46,7 +46,7 @@ impl Cluster {
         let Some(there) = there.filter(|there| is_of(&there.metadata, id)) else { return Ok(()) };
         let only = Preconditions { uid: there.metadata.uid, resource_version: None };
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
-        match call(format!("deleting the {subject}"), SHORT, api.delete(name, &how)).await {
+        match call(format!("deleting the {subject}"), TIMEOUT, api.delete(name, &how)).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
         }

@@ -2,7 +2,7 @@
 
 mod event;
 mod pace;
-mod pods;
+pub(super) mod pods;
 mod scope;
 mod sort;
 

@@ -40,9 +40,12 @@ impl Executors {
         self.within(namespace, |scope| scope.listed(listed));
     }
 
-    /// Begins anew: a watch of this scope begins, or has ended.
-    pub fn forget(&self, namespace: Option<&str>) {
-        self.scopes().remove(&namespace.map(str::to_owned));
+    /// A watch of this scope begins with nothing, and leaves nothing when it ends: the next may be another replica's.
+    #[must_use = "the scope is forgotten when this is dropped"]
+    pub fn begin(&self, namespace: Option<&str>) -> Begun<'_> {
+        let begun = Begun { executors: self, namespace: namespace.map(str::to_owned) };
+        begun.forget();
+        begun
     }
 
     /// Whether there is a whole batch to be written.
@@ -57,6 +60,25 @@ impl Executors {
     /// Nothing that holds the lock can leave a scope half changed.
     fn scopes(&self) -> MutexGuard<'_, HashMap<Option<String>, Scope>> {
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As long as a watch of a scope lasts.
+#[derive(Debug)]
+pub struct Begun<'a> {
+    executors: &'a Executors,
+    namespace: Option<String>,
+}
+
+impl Begun<'_> {
+    fn forget(&self) {
+        self.executors.scopes().remove(&self.namespace);
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 
@@ -142,5 +164,22 @@ impl Gateway {
             self.executors.within(namespace, |scope| scope.looked_for(&executor, there));
         }
         Ok(any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_that_ends_leaves_nothing_and_no_other_scope_is_touched() {
+        let executors = Executors::default();
+        let _other = executors.begin(Some("b"));
+        executors.listed(Some("b"), HashSet::new());
+        let begun = executors.begin(Some("a"));
+        executors.listed(Some("a"), HashSet::new());
+        assert_eq!(executors.scopes().len(), 2);
+        drop(begun);
+        assert_eq!(executors.scopes().keys().collect::<Vec<_>>(), [&Some("b".to_owned())]);
     }
 }

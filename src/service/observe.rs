@@ -11,14 +11,14 @@ use tokio::time::sleep;
 use super::{
     Error, Gateway,
     error::chain,
-    perform::{Stopped, Subject},
+    perform::{Ran, Stopped, Subject},
 };
 use crate::{
     cluster::{PodKey, Seen},
     store::Live,
     submission::{
         Observation, SubmissionId,
-        engine::{Follow, Machine, Row, Settled},
+        engine::{Follow, Row, Settled},
     },
 };
 
@@ -28,6 +28,12 @@ const AT_ONCE: usize = 16;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The same for what is done to a pod after everything is committed: about ten minutes, until a list shows it again.
+const FINISH_TRIES: u32 = 24;
+const FINISH_PAUSE: Duration = Duration::from_millis(500);
+const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Pods that this is done to at once.
+pub(super) const FINISHING: usize = 32;
 
 impl Gateway {
     /// Takes in what the watch of `namespace` (`None`: of all) told, in its order, and again until it is taken: while the
@@ -93,12 +99,20 @@ impl Gateway {
         stream::iter(missing).for_each_concurrent(AT_ONCE, each).await;
     }
 
-    /// Runs a machine until it settles for good.
+    /// Runs a machine until what it decides by is read and what it decides is committed. What it then does to the pod
+    /// follows in a task of its own: one pod that can't be written to doesn't keep the others waiting.
     async fn until_taken(&self, subject: &Subject<'_>, machine: impl Fn() -> Follow) {
         let (mut pause, mut tries) = (PAUSE, 0);
-        while let Err(error) = self.follow(subject, machine()).await {
-            // In an outage of the whole cluster or of the database nothing else could be done either.
-            if matches!(error, Error::Unanswered(_)) && self.gate.pause().is_none() {
+        loop {
+            let error = match self.run_to_write(subject, machine()).await {
+                Ok(Ran::Settled(Settled::TryAgain(why))) => Error::Unanswered(why),
+                Ok(Ran::Settled(settled)) => return given_up(subject, &settled),
+                Ok(Ran::ToWrite(machine)) => return self.finish(subject, machine),
+                Err(Stopped::ClaimLost) => return,
+                Err(Stopped::Store(error)) => error,
+            };
+            // Without the database nothing can be done. The cluster may have a trouble with this pod alone.
+            if matches!(error, Error::Unanswered(_)) {
                 tries += 1;
             }
             if !error.may_pass() || tries >= TRIES {
@@ -111,16 +125,33 @@ impl Gateway {
         }
     }
 
-    async fn follow(&self, subject: &Subject<'_>, machine: impl Machine) -> Result<(), Error> {
-        match self.run(subject, machine).await {
-            Ok(Settled::TryAgain(why)) => Err(Error::Unanswered(why)),
-            Ok(Settled::GivenUp(why)) => {
-                tracing::error!(submission = %subject.id, "{why}");
-                Ok(())
+    /// Lets a pod go whose outcome is committed, or deletes one that no submission stands for.
+    fn finish(&self, subject: &Subject<'_>, machine: Follow) {
+        let gateway = self.clone();
+        let (id, attempt) = (subject.id.clone(), subject.attempt);
+        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
+        tokio::spawn(async move {
+            let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
+            let mut pause = FINISH_PAUSE;
+            for _ in 0..FINISH_TRIES {
+                let one = gateway.finishing.acquire().await;
+                match gateway.run(&subject, machine.clone()).await {
+                    Ok(Settled::TryAgain(why)) => tracing::warn!(submission = %id, retry_in = ?pause, "{why}"),
+                    Ok(settled) => return given_up(&subject, &settled),
+                    Err(_) => return,
+                }
+                drop(one);
+                sleep(pause).await;
+                pause = (pause * 2).min(FINISH_PAUSE_MAX);
             }
-            Ok(Settled::Done | Settled::LookAgain) | Err(Stopped::ClaimLost) => Ok(()),
-            Err(Stopped::Store(error)) => Err(error),
-        }
+            tracing::error!(submission = %id, "the driver pod {namespace}/{pod} is left to the next list");
+        });
+    }
+}
+
+fn given_up(subject: &Subject<'_>, settled: &Settled) {
+    if let Settled::GivenUp(why) = settled {
+        tracing::error!(submission = %subject.id, "{why}");
     }
 }
 

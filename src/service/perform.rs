@@ -30,6 +30,13 @@ pub(super) struct Claim<'a> {
     pub(super) manifest: &'a Manifest,
 }
 
+/// How far a machine ran.
+pub(super) enum Ran<M> {
+    Settled(Settled),
+    /// Its next effect is a write to the cluster.
+    ToWrite(M),
+}
+
 /// Why work ended before the engine settled it.
 pub(super) enum Stopped {
     /// The claim is lost: somebody else goes on.
@@ -66,6 +73,25 @@ impl Gateway {
         }
     }
 
+    /// Runs a machine that needs no claim up to its first write to the cluster, or until it settles.
+    pub(super) async fn run_to_write<M: Machine>(
+        &self,
+        subject: &Subject<'_>,
+        mut machine: M,
+    ) -> Result<Ran<M>, Stopped> {
+        loop {
+            let effect = machine.effect();
+            match effect {
+                Effect::Settle(settled) => return Ok(Ran::Settled(settled.clone())),
+                effect if effect.writes_to_the_cluster() => return Ok(Ran::ToWrite(machine)),
+                effect => {
+                    let answer = self.perform(subject, effect).await?;
+                    machine.answer(answer);
+                }
+            }
+        }
+    }
+
     async fn perform(&self, subject: &Subject<'_>, effect: &Effect) -> Result<Answer, Stopped> {
         let Subject { id, attempt, namespace, pod, claim } = subject;
         let (cluster, store) = (&self.cluster, &self.store);
@@ -75,7 +101,11 @@ impl Gateway {
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
-                    tracing::info!(submission = %id, "→ {progress}");
+                    let outcome = progress.outcome();
+                    let (exit_code, reason) =
+                        (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
+                    // Not the message: it may be what the driver itself wrote.
+                    tracing::info!(submission = %id, exit_code, reason, "→ {}", progress.state());
                 }
                 return Ok(Answer::Moved(moved));
             }

@@ -39,7 +39,13 @@ impl Gateway {
         // One claim at a time: what the database has given out and we don't know of yet looks like a lost answer.
         let mut busy = self.busy.lock().await;
         let ids: Vec<_> = busy.iter().cloned().collect();
-        let claimed = self.store.claim(session, i64::try_from(slots).unwrap_or(i64::MAX), &ids).await?;
+        let claimed = self
+            .store
+            .claim(session, i64::try_from(slots).unwrap_or(i64::MAX), self.cluster.namespaces(), &ids)
+            .await?;
+        if claimed.is_empty() {
+            self.gate.not_tried();
+        }
         busy.extend(claimed.iter().map(|claimed| claimed.id.clone()));
         Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
     }
@@ -75,7 +81,7 @@ impl Gateway {
         };
         while let Err(error) = self.settle(claimed, &settled).await {
             tracing::warn!(submission = %id, "{}", chain(&error));
-            if !self.leases.holds(*session) {
+            if !error.may_pass() || !self.leases.holds(*session) {
                 return;
             }
             tokio::time::sleep(SETTLE).await;
@@ -84,19 +90,14 @@ impl Gateway {
 
     async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
         let Claimed { id, attempt, namespace, pod, epoch, .. } = claimed;
-        let unreadable =
-            || "this submission was accepted by a release of Sparkgate that kept no objects: submit it again";
         let manifest = match claimed.manifest.as_deref().map(serde_json::from_str::<Manifest>) {
             Some(Ok(manifest)) => Ok(manifest),
             Some(Err(error)) => Err(format!("the objects that were kept for it can't be read: {error}")),
-            None => Err(unreadable().to_owned()),
+            None => Err("its objects weren't kept: submit it again".to_owned()),
         };
         let (manifest, fault) = match manifest {
-            Ok(manifest) => (manifest, self.not_served(namespace)),
-            Err(why) => (
-                Manifest { before: Vec::new(), pod: serde_json::Value::Null, beside: Vec::new() },
-                Some(("Unreadable", why)),
-            ),
+            Ok(manifest) => (manifest, None),
+            Err(why) => (Manifest::default(), Some(why)),
         };
         let job =
             Job { pod_uid: claimed.pod_uid.clone(), before: manifest.before.len(), beside: manifest.beside.len() };
@@ -105,13 +106,8 @@ impl Gateway {
         match (claimed.task, fault) {
             (Task::Kill, _) => self.run(&subject, Kill::begin(job)).await,
             (Task::Launch, None) => self.run(&subject, Launch::begin(job)).await,
-            (Task::Launch, Some((reason, why))) => self.run(&subject, Launch::refuse(job, reason, why)).await,
+            (Task::Launch, Some(why)) => self.run(&subject, Launch::refuse(job, "Unreadable", why)).await,
         }
-    }
-
-    fn not_served(&self, namespace: &str) -> Option<(&'static str, String)> {
-        let why = || format!("this gateway no longer serves the namespace {namespace} (--namespaces)");
-        (!self.cluster.watches(namespace)).then(|| ("NamespaceNotServed", why()))
     }
 
     async fn settle(&self, claimed: &Claimed, settled: &Settled) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! Moving a submission forwards.
 
 use super::{Error, Store, error::within, row::words};
-use crate::submission::{Placement, Progress, State, SubmissionId};
+use crate::submission::{Placement, Progress, State, SubmissionId, kept};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
@@ -42,8 +42,8 @@ impl Store {
             .bind(to.as_str())
             .bind(&from)
             .bind(outcome.and_then(|outcome| outcome.exit_code))
-            .bind(outcome.and_then(|outcome| outcome.reason.as_deref()))
-            .bind(outcome.map(|outcome| outcome.message.as_str()))
+            .bind(outcome.and_then(|outcome| outcome.reason.as_deref()).map(kept))
+            .bind(outcome.map(|outcome| kept(&outcome.message)))
             .bind(&placement.pod_uid)
             .bind(&placement.node)
             .bind(&placement.pod_ip)
@@ -87,8 +87,8 @@ impl Store {
             )
             .bind(id.as_str())
             .bind(attempt)
-            .bind(reason)
-            .bind(message)
+            .bind(kept(reason))
+            .bind(kept(message))
             .execute(&self.patient),
         )
         .await?;

@@ -7,6 +7,9 @@ use uuid::Uuid;
 use super::{Error, Store, error::within, row::parse};
 use crate::submission::{State, SubmissionId};
 
+/// A row that can't be read is looked at again after this: a newer release may be able to.
+const UNREADABLE: Duration = Duration::from_secs(600);
+
 /// What a claimed submission needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
@@ -66,25 +69,35 @@ impl TryFrom<Row> for Claimed {
 }
 
 impl Store {
-    /// Claims up to `limit` submissions that wait for a launch or a kill, oldest first, for a session whose lease holds;
-    /// without one it claims nothing. Free are rows without a claim, with one of a session whose lease ran out, and with
-    /// one of this very session that it knows nothing of: all but `busy`, because an earlier answer may have got lost. A queued row becomes `LAUNCHING`
-    /// here, before anything of it is created. A row that can't be read stays claimed and is logged, so that it never
-    /// stops the others.
-    pub async fn claim(&self, session: Uuid, limit: i64, busy: &[SubmissionId]) -> Result<Vec<Claimed>, Error> {
+    /// Claims up to `limit` submissions that wait for a launch in one of `namespaces` (none means all) or for a kill,
+    /// oldest first, for a session whose lease holds; without one it claims nothing. A claim of a session whose lease ran
+    /// out is free, and so is one of this very session that it knows nothing of, because an earlier answer may have got
+    /// lost: but not `busy`, what this process still works on. A queued row becomes `LAUNCHING` here, before anything of
+    /// it is created. A row that can't be read is put off and logged, so that it never stops the others.
+    pub async fn claim(
+        &self,
+        session: Uuid,
+        limit: i64,
+        namespaces: &[String],
+        busy: &[SubmissionId],
+    ) -> Result<Vec<Claimed>, Error> {
+        // Only a lease that is seen to have run out frees a claim: one that isn't seen may be younger than this statement.
         let rows: Vec<Row> = within(
             "claiming submissions",
             sqlx::query_as(
                 r#"
-            WITH alive AS (
-                SELECT holder FROM leases WHERE name LIKE 'replica/%' AND expires_at > clock_timestamp()
+            WITH ours AS (
+                SELECT FROM leases
+                WHERE holder = $1 AND name = 'replica/' || $1::text AND expires_at > clock_timestamp()
             ), due AS (
                 SELECT id, state AS was FROM submissions
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                  AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT holder FROM alive) OR claimed_by = $1)
-                  AND (claimed_by IS DISTINCT FROM $1 OR id <> ALL ($3))
+                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by IN
+                      (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND expires_at <= clock_timestamp()))
                   AND (not_before IS NULL OR not_before <= clock_timestamp())
-                  AND $1 IN (SELECT holder FROM alive)
+                  AND (state = 'KILLING' OR $4::text[] = '{}' OR namespace = ANY ($4))
+                  AND id <> ALL ($3)
+                  AND EXISTS (SELECT FROM ours)
                 ORDER BY number LIMIT $2
                 FOR UPDATE SKIP LOCKED
             ), claimed AS (
@@ -105,17 +118,33 @@ impl Store {
             .bind(session)
             .bind(limit)
             .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
+            .bind(namespaces)
             .fetch_all(&self.patient),
         )
         .await?;
         let mut claimed = Vec::with_capacity(rows.len());
         for row in rows {
+            let id = row.id.clone();
             match Claimed::try_from(row) {
                 Ok(one) => claimed.push(one),
-                Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "skipping a submission"),
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, retry_in = ?UNREADABLE, "skipping a submission");
+                    self.put_off(&id).await?;
+                }
             }
         }
         Ok(claimed)
+    }
+
+    async fn put_off(&self, id: &str) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "UPDATE submissions SET claimed_by = NULL, not_before = clock_timestamp() + make_interval(secs => $2) WHERE id = $1",
+        )
+        .bind(id)
+        .bind(UNREADABLE.as_secs_f64())
+        .execute(&self.patient);
+        within("putting a submission off", statement).await?;
+        Ok(())
     }
 
     /// Gives a claim back after work that succeeded. A claim that was lost stays with whoever has it.

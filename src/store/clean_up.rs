@@ -46,11 +46,17 @@ impl Store {
         within(
             "noting deleted driver pods",
             sqlx::query(
-                "WITH these AS (SELECT id FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE)
+                "WITH these AS (
+                 SELECT id, state FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE
+             ), needless AS (
+                 DELETE FROM manifests USING these
+                 WHERE submission_id = id AND state = ANY($2) AND objects LIKE '{\"before\":[]%'
+             )
              UPDATE submissions s SET pod_deleted_at = clock_timestamp(), clean_up_not_before = NULL
              FROM these WHERE s.id = these.id",
             )
             .bind(submissions)
+            .bind(ends())
             .execute(&self.patient),
         )
         .await?;

@@ -5,7 +5,11 @@ mod row;
 use sqlx::types::Json;
 
 use self::row::{ExecutorRow, Written};
-use super::{Error, Store, error::within, row::parse};
+use super::{
+    Error, Store,
+    error::within,
+    row::{parse, readable},
+};
 use crate::submission::{ExecutorKey, ExecutorRecord, ExecutorState, SubmissionId};
 
 /// An executor that has not ended, as far as its row tells.
@@ -85,7 +89,8 @@ impl Store {
         Ok(written.unsigned_abs())
     }
 
-    /// The executors that have not ended, of the submissions in `namespace` or of all.
+    /// The executors that have not ended, of the submissions in `namespace` or of all. A row that can't be
+    /// read is logged and left out.
     pub async fn live_executors(&self, namespace: Option<&str>) -> Result<Vec<LiveExecutor>, Error> {
         let rows: Vec<(String, i32, i64, String, String, String)> = within(
             "listing live executors",
@@ -98,11 +103,9 @@ impl Store {
             .fetch_all(&self.patient),
         )
         .await?;
-        rows.into_iter()
-            .map(|(id, attempt, executor_id, namespace, pod_name, pod_uid)| {
-                Ok(LiveExecutor { key: (parse(&id, &id)?, attempt, executor_id), namespace, pod_name, pod_uid })
-            })
-            .collect()
+        Ok(readable(rows.into_iter().map(|(id, attempt, executor_id, namespace, pod_name, pod_uid)| {
+            Ok(LiveExecutor { key: (parse(&id, &id)?, attempt, executor_id), namespace, pod_name, pod_uid })
+        })))
     }
 
     /// Up to `limit` executors of a submission by attempt and id, those behind `after`.

@@ -3,6 +3,9 @@
 use super::{Error, Store, error::within};
 use crate::submission::SubmissionId;
 
+/// Submissions that are cleared by one statement.
+const ROUND: i64 = 5000;
+
 impl Store {
     /// Asks for the end of one submission: `KILLED` at once where nothing was created yet, else `KILLING` for a worker
     /// to carry out. `false` if there is none of that id or it has ended.
@@ -26,6 +29,8 @@ impl Store {
                 UPDATE submissions s SET
                     state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END,
                     reason = 'Killed', message = 'killed on request', not_before = NULL,
+                    -- Launched already: whoever did it has nothing more to do.
+                    claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN NULL ELSE claimed_by END,
                     finished_at = CASE was WHEN 'QUEUED' THEN clock_timestamp() END
                 FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.id, s.attempt, s.state, s.reason, s.message
@@ -48,19 +53,32 @@ impl Store {
         Ok(live.unsigned_abs())
     }
 
-    /// Spark's `clear`: ended submissions are no longer answered by the status of Spark's protocol.
+    /// Spark's `clear`: ended submissions are no longer answered by the status of Spark's protocol. Tells how many there
+    /// were; in rounds, so that a million of them is no statement without end.
     pub async fn clear_ended(&self) -> Result<u64, Error> {
         let action = "clearing ended submissions";
-        let mut connection = self.connection(action).await?;
-        let cleared = within(
-            action,
-            sqlx::query(
-                "UPDATE submissions SET cleared_at = clock_timestamp()
-             WHERE cleared_at IS NULL AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')",
+        let (mut cleared, mut last) = (0, Some(i64::MIN));
+        while let Some(from) = last {
+            let mut connection = self.connection(action).await?;
+            let round = sqlx::query_as(
+                "WITH these AS (
+                     SELECT id FROM submissions
+                     WHERE number > $1 AND cleared_at IS NULL
+                       AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
+                     ORDER BY number LIMIT $2 FOR NO KEY UPDATE
+                 ), cleared AS (
+                     UPDATE submissions s SET cleared_at = clock_timestamp() FROM these WHERE s.id = these.id
+                     RETURNING number
+                 )
+                 SELECT count(*), max(number) FROM cleared",
             )
-            .execute(&mut *connection),
-        )
-        .await?;
-        Ok(cleared.rows_affected())
+            .bind(from)
+            .bind(ROUND)
+            .fetch_one(&mut *connection);
+            let count: i64;
+            (count, last) = within(action, round).await?;
+            cleared += count.unsigned_abs();
+        }
+        Ok(cleared)
     }
 }

@@ -11,16 +11,27 @@ pub fn replica(session: Uuid) -> String {
     format!("replica/{session}")
 }
 
+/// Deletes the leases of sessions that ended a day ago, and on which no row still waits. It waits for nobody.
+const FORGET: &str = "
+    DELETE FROM leases WHERE name IN (
+        SELECT name FROM leases WHERE name LIKE 'replica/%' AND expires_at < statement_timestamp() - interval '1 day'
+        FOR UPDATE SKIP LOCKED)
+    AND holder NOT IN (
+        SELECT claimed_by FROM submissions
+        WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by IS NOT NULL)";
+
 impl Store {
-    /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it.
+    /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it. A replica that
+    /// begins a session with it also forgets the sessions of replicas that ended long ago.
     pub async fn acquire_lease(&self, name: &str, holder: Uuid, ttl: Duration) -> Result<bool, Error> {
-        let statement = sqlx::query(
-            "INSERT INTO leases AS l (name, holder, expires_at)
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "WITH forgotten AS ({FORGET} AND $1 LIKE 'replica/%')
+             INSERT INTO leases AS l (name, holder, expires_at)
              VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
                  epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END
              WHERE l.holder = excluded.holder OR l.expires_at <= clock_timestamp()",
-        )
+        )))
         .bind(name)
         .bind(holder)
         .bind(ttl.as_secs_f64())
@@ -52,10 +63,9 @@ impl Store {
 
     /// Ends all leases of a holder, and forgets the sessions of replicas that ended long ago.
     pub async fn end_leases(&self, holder: Uuid) -> Result<(), Error> {
-        let statement = sqlx::query(
-            "WITH ended AS (UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1)
-             DELETE FROM leases WHERE name LIKE 'replica/%' AND expires_at < clock_timestamp() - interval '1 day'",
-        )
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "WITH forgotten AS ({FORGET}) UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1",
+        )))
         .bind(holder)
         .execute(&self.leases);
         within("giving leases back", statement).await?;

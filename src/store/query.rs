@@ -2,7 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, error::within, row::parse};
+use super::{
+    Error, Store,
+    error::within,
+    row::{parse, readable},
+};
 use crate::submission::{State, SubmissionId, engine::Row};
 
 /// A submission as status answers need it.
@@ -98,7 +102,7 @@ impl Store {
     }
 
     /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is
-    /// known; before that the kill's own claim decides.
+    /// known; before that the kill's own claim decides. A row that can't be read is logged and left out.
     pub async fn live(&self) -> Result<Vec<Live>, Error> {
         let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing live submissions",
@@ -109,10 +113,8 @@ impl Store {
             .fetch_all(&self.patient),
         )
         .await?;
-        rows.into_iter()
-            .map(|(id, attempt, state, namespace, pod, pod_uid)| {
-                Ok(Live { state: parse(&id, &state)?, id: parse(&id, &id)?, attempt, namespace, pod, pod_uid })
-            })
-            .collect()
+        Ok(readable(rows.into_iter().map(|(id, attempt, state, namespace, pod, pod_uid)| {
+            Ok(Live { state: parse(&id, &state)?, id: parse(&id, &id)?, attempt, namespace, pod, pod_uid })
+        })))
     }
 }

@@ -13,6 +13,17 @@ where
     text.parse().map_err(|source| Error::row(id, source))
 }
 
+/// The rows that can be read. One that can't is logged, and must not stop the others.
+pub(super) fn readable<T>(rows: impl IntoIterator<Item = Result<T, Error>>) -> Vec<T> {
+    let readable = |row: Result<T, Error>| {
+        row.inspect_err(|error| {
+            tracing::error!(error = error as &dyn std::error::Error, "passing over a row");
+        })
+        .ok()
+    };
+    rows.into_iter().filter_map(readable).collect()
+}
+
 /// The words of states, for `= ANY($n)`.
 pub(super) fn words(states: impl IntoIterator<Item = crate::submission::State>) -> Vec<&'static str> {
     states.into_iter().map(|state| state.as_str()).collect()

@@ -14,11 +14,14 @@ pub struct Observation {
     pub pod: String,
     pub pod_uid: String,
     pub phase: Phase,
-    /// `metadata.deletionTimestamp` is set: somebody deleted the pod, it may still run out its grace period.
+    /// `metadata.deletionTimestamp` is set: somebody deleted the pod before its driver was over. It may still run out its
+    /// grace period.
     pub deleting: bool,
     /// It is being deleted without a grace period, so nobody will report on it any more: it was deleted by force, or had
     /// no node yet. Only a finalizer still holds it.
     pub forced: bool,
+    /// When the pod was asked to go, in whole seconds of the API server's clock. Not known of a pod that isn't deleted.
+    pub asked_to_go_at: Option<DateTime<Utc>>,
     /// Our finalizer is on the pod.
     pub holds_finalizer: bool,
     /// The pod is not there any more; the rest is what was last seen of it.
@@ -37,6 +40,16 @@ impl Observation {
     pub fn is_alive(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
+    }
+
+    /// Whether the driver's container had ended before anybody deleted the pod. Both times are cut to whole seconds, so an
+    /// end in an earlier second came earlier. They are of two clocks, though: an exit code that a signal leaves belongs to
+    /// the deletion.
+    pub fn ended_by_itself(&self) -> bool {
+        let Container::Terminated { exit_code, reason, finished_at, .. } = &self.container else { return false };
+        let by_signal = matches!(exit_code, 137 | 143) && reason.as_deref() != Some("OOMKilled");
+        !by_signal
+            && matches!((finished_at, self.asked_to_go_at), (Some(end), Some(asked)) if end.timestamp() < asked.timestamp())
     }
 
     /// Where the driver runs, as far as this look tells.

@@ -54,7 +54,8 @@ fn ended(killing: bool, seen: &Observation, exit_code: i32, reason: Option<Strin
         // It ended well before the kill reached it: that is what happened.
         0 => (State::Finished, "the driver exited with code 0".to_owned()),
         code if killing => (State::Killed, format!("killed on request; the driver exited with code {code}{named}")),
-        code if seen.deleting && seen.reason.is_none() => (
+        // A pod that is deleted after its driver ended tells nothing new.
+        code if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => (
             State::Killed,
             with(format!(
                 "the driver pod was deleted from outside Sparkgate; the driver exited with code {code}{named}"

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::{Gateway, chain};
 
-/// A renewal that takes longer comes too late.
-const LIMIT: Duration = Duration::from_secs(2);
+/// One that takes longer is given up, so that there is time for another before the leases run out.
+const LIMIT: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`, then gives everything back.
 pub async fn lease_keeper(gateway: Gateway, stop: CancellationToken) {

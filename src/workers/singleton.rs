@@ -23,7 +23,7 @@ pub(super) async fn singleton<F: Future<Output = ()>>(
             Ok(true) => {
                 tracing::info!(lease = name, "taken");
                 tokio::select! {
-                    () = task() => {}
+                    () = task() => tracing::error!(lease = name, "what it stands for ended by itself"),
                     () = gateway.no_longer_the_one(name) => tracing::warn!(lease = name, "lost"),
                     () = stop.cancelled() => {}
                 }
@@ -31,7 +31,6 @@ pub(super) async fn singleton<F: Future<Output = ()>>(
                 if let Err(error) = gateway.leave_it_to_another(name).await {
                     tracing::debug!(lease = name, "not given back: {}", chain(&error));
                 }
-                continue;
             }
             Ok(false) => elsewhere(),
             Err(error) => tracing::debug!(lease = name, "not taken: {}", chain(&error)),

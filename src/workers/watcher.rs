@@ -36,7 +36,7 @@ async fn watch(gateway: &Gateway, scope: Option<&str>) {
         }
         sleep(KEEP).await;
     };
-    gateway.executors.forget(scope);
+    let _begun = gateway.executors.begin(scope);
     let mut told = gateway.watch_pods(scope, position).ready_chunks(BATCH);
     let mut flush = interval(FLUSH);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);

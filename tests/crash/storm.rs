@@ -9,30 +9,30 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_that_is_always_the_same() {
-    weather(20_261_121).await;
+    weather(20_261_121, 14).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_that_nobody_has_seen() {
-    weather(u64::from(uuid::Uuid::new_v4().as_fields().0)).await;
+    weather(u64::from(uuid::Uuid::new_v4().as_fields().0), 10).await;
 }
 
-async fn weather(seed: u64) {
+async fn weather(seed: u64, kills: u16) {
     eprintln!("seed {seed}");
     let blows = Blows {
-        kills: 14,
+        kills: kills.into(),
         pauses: 1,
         postgres: 2,
         apiserver: 1,
         etcd: 1,
         compactions: 1,
-        network: 6,
-        lost_replies: 0.03,
+        network: 4,
+        lost_replies: 0.02,
     };
     let run = Run {
         program: env!("CARGO_BIN_EXE_sparkgate").into(),
         seed,
-        jobs: 120,
+        jobs: u32::from(kills) * 8,
         replicas: 3,
         blows,
         takeovers: 0,

@@ -1,5 +1,6 @@
 //! What the cluster shows becomes state, watched or not.
 
+use kube::api::DeleteParams;
 use serde_json::json;
 use sparkgate::{
     cluster::{Cluster, Seen},
@@ -63,6 +64,32 @@ async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
     restarted.watch();
     restarted.until(&id, DriverState::Failed).await;
     assert_eq!(restarted.exit_code(&id).await, Some(7));
+}
+
+#[sqlx::test]
+async fn a_driver_that_failed_and_was_deleted_while_nobody_watched_has_failed(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    world.look_away();
+    let long_ago = json!({"exitCode": 7, "reason": "Error", "finishedAt": "2020-01-01T00:00:00Z"});
+    world.play("Failed", json!({ "terminated": long_ago })).await;
+    let name = world.driver().await.metadata.name.unwrap();
+    world.pods().delete(&name, &DeleteParams::default()).await.unwrap();
+    let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
+    restarted.watch();
+    restarted.until(&id, DriverState::Failed).await;
+    assert_eq!(restarted.exit_code(&id).await, Some(7));
+    assert_eq!(restarted.events(&id).await.last().unwrap(), "FAILED");
+}
+
+#[sqlx::test]
+async fn a_driver_may_say_what_no_database_takes(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    let said = format!("a\0b{}", "x".repeat(100_000));
+    world.play("Failed", json!({"terminated": {"exitCode": 1, "reason": "Error", "message": said}})).await;
+    let message = world.until(&id, DriverState::Failed).await.message.unwrap();
+    assert!(message.starts_with("the driver exited with code 1 (Error): a\u{fffd}bxxx"), "{message}");
 }
 
 #[sqlx::test]

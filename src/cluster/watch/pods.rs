@@ -11,7 +11,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cluster::{Cluster, Error, error::call};
+use crate::cluster::{Cluster, Error, error::call, labels};
 
 /// A page may be a few megabytes, and an API server that was just started reads it from etcd.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pods of one scope.
-pub(super) struct Pods {
+pub(in crate::cluster) struct Pods {
     client: Client,
     path: String,
     selector: Arc<str>,
@@ -29,18 +29,18 @@ pub(super) struct Pods {
 
 /// One page of a list.
 #[derive(Deserialize)]
-pub(super) struct Page<'a> {
-    pub(super) metadata: PageMeta,
+pub(in crate::cluster) struct Page<'a> {
+    pub(in crate::cluster) metadata: PageMeta,
     #[serde(borrow)]
-    pub(super) items: Option<Vec<&'a RawValue>>,
+    pub(in crate::cluster) items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PageMeta {
+pub(in crate::cluster) struct PageMeta {
     pub(super) resource_version: String,
     #[serde(rename = "continue", default)]
-    pub(super) next: String,
+    pub(in crate::cluster) next: String,
 }
 
 /// One event of a watch.
@@ -76,8 +76,13 @@ impl Pods {
         }
     }
 
+    /// The same, of every installation on this cluster.
+    pub(in crate::cluster) fn of_all_installations(cluster: &Cluster, namespace: Option<&str>) -> Self {
+        Self { selector: labels::SUBMISSION_ID.into(), ..Self::new(cluster, namespace) }
+    }
+
     /// The text of a [`Page`]: the first one, as of now, or the one that follows.
-    pub(super) async fn page(&self, limit: u32, next: Option<&str>) -> Result<String, Error> {
+    pub(in crate::cluster) async fn page(&self, limit: u32, next: Option<&str>) -> Result<String, Error> {
         let mut how = ListParams::default().labels(&self.selector).limit(limit);
         how.continue_token = next.map(str::to_owned);
         call(format!("listing {}", self.name), PAGE_TIMEOUT, async {

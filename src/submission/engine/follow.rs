@@ -28,8 +28,8 @@ impl Follow {
         match (&self.effect, answer) {
             (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
             (Effect::Read, Answer::Row(row)) => {
-                self.row = row;
-                self.read()
+                let before = std::mem::replace(&mut self.row, row);
+                if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }
             }
             (Effect::LookUp, Answer::Found(found)) => match self.seen.take() {
                 None => self.looked_for(found),
@@ -64,11 +64,24 @@ impl Follow {
                 self.seen = Some(seen);
                 Effect::Read
             }
-            (_, Some(row)) => Effect::end(match row.state {
-                State::Killing => Outcome::killed_on_request(),
-                _ => Outcome::pod_gone(),
-            }),
+            // The row may be much older than this look: a kill may have been asked for, and be the reason.
+            (_, Some(_)) => Effect::Read,
             (_, None) => Effect::done(),
+        }
+    }
+
+    /// The pod that `before` knew isn't there.
+    fn gone(&self, before: Option<&Row>) -> Effect {
+        match (before, &self.row) {
+            (Some(before), Some(now)) if now.attempt == before.attempt && now.pod_uid == before.pod_uid => {
+                match now.state {
+                    state if state.is_terminal() => Effect::done(),
+                    State::Killing => Effect::end(Outcome::killed_on_request()),
+                    _ => Effect::end(Outcome::pod_gone()),
+                }
+            }
+            // Another pod stands for it now: the next list tells.
+            _ => Effect::done(),
         }
     }
 

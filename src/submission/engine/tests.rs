@@ -11,6 +11,7 @@ fn seen(phase: Phase, container: Container) -> Observation {
         phase,
         deleting: false,
         forced: false,
+        asked_to_go_at: None,
         holds_finalizer: true,
         gone: false,
         node: None,
@@ -188,8 +189,14 @@ fn exit(exit_code: i32) -> Container {
 #[test]
 fn a_pod_that_is_missing_from_a_list_is_looked_up_before_its_submission_is_lost() {
     let missed = || Follow::missed(row(State::Running, Some("u")));
-    let asked = run(missed(), [Answer::Found(Found::Nothing)]);
-    assert_eq!(ends(&asked[1]), Some(State::Lost));
+    let nothing = |now| run(missed(), [Answer::Found(Found::Nothing), Answer::Row(now)]);
+    let asked = nothing(Some(row(State::Running, Some("u"))));
+    assert_eq!((&asked[1], ends(&asked[2])), (&Effect::Read, Some(State::Lost)));
+    let asked = nothing(Some(row(State::Killing, Some("u"))));
+    assert_eq!(ends(&asked[2]), Some(State::Killed), "a kill came between the list and the look");
+    for now in [None, Some(row(State::Finished, Some("u"))), Some(row(State::Running, Some("v")))] {
+        assert_eq!(nothing(now)[2], Effect::Settle(Settled::Done));
+    }
     let asked = run(missed(), [Answer::Found(Found::Ours(Box::new(running())))]);
     assert_eq!(asked[1], Effect::Read);
 }

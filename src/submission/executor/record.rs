@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{ExecutorKey, ExecutorObservation, ExecutorState, exit_code::spark_words};
-use crate::submission::{Container, Phase, SubmissionId};
+use crate::submission::{Container, Phase, SubmissionId, kept};
 
 /// An executor as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +27,6 @@ pub struct ExecutorRecord {
     /// When its container ended, or else when its end was written.
     pub finished_at: Option<DateTime<Utc>>,
 }
-
-/// Bytes that are kept of a text that a container or a kubelet wrote.
-const LONGEST: usize = 4096;
 
 impl ExecutorRecord {
     pub fn key(&self) -> ExecutorKey {
@@ -75,8 +72,8 @@ impl From<&ExecutorObservation> for ExecutorRecord {
             pod_uid: seen.pod_uid.clone(),
             state,
             exit_code,
-            reason: reason.map(kept),
-            message: message.map(kept),
+            reason: reason.map(|text| kept(&text).into_owned()),
+            message: message.map(|text| kept(&text).into_owned()),
             node: seen.node.clone(),
             created_at: seen.created_at,
             started_at,
@@ -151,12 +148,6 @@ fn with(text: String, said: Option<String>) -> String {
         Some(said) => format!("{text}: {said}"),
         None => text,
     }
-}
-
-/// What may be kept of a text from outside: Postgres takes no NUL, and nobody reads megabytes.
-fn kept(text: String) -> String {
-    let end = text.floor_char_boundary(LONGEST);
-    text[..end].replace('\0', "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ fn seen(phase: Phase, container: Container) -> Observation {
         namespace: "spark".to_owned(),
         pod: "pi-driver".to_owned(),
         forced: false,
+        asked_to_go_at: None,
         holds_finalizer: true,
         pod_uid: "u".to_owned(),
         phase,
@@ -98,4 +99,24 @@ fn what_the_cluster_ends_has_failed_and_what_somebody_deletes_was_killed() {
         let failed = outcome(State::Running, &by_cluster(pod));
         assert_eq!((failed.state, failed.reason.as_deref()), (State::Failed, Some("PreemptionByScheduler")));
     }
+}
+
+#[test]
+fn a_driver_that_had_failed_before_its_pod_was_deleted_has_failed() {
+    let at = |second: u32| Some(format!("2026-01-01T00:00:{second:02}.5Z").parse().unwrap());
+    let ended = |exit_code, finished, asked| Observation {
+        deleting: true,
+        asked_to_go_at: asked,
+        ..seen(
+            Phase::Failed,
+            Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: finished },
+        )
+    };
+    let failed = outcome(State::Running, &ended(7, at(9), at(10)));
+    assert_eq!((failed.state, failed.exit_code), (State::Failed, Some(7)));
+    for (finished, asked) in [(at(10), at(10)), (at(11), at(10)), (None, at(10)), (at(9), None)] {
+        assert_eq!(outcome(State::Running, &ended(7, finished, asked)).state, State::Killed, "{finished:?} {asked:?}");
+    }
+    assert_eq!(outcome(State::Running, &ended(0, at(11), at(10))).state, State::Finished);
+    assert_eq!(outcome(State::Killing, &ended(7, at(9), at(10))).state, State::Killed, "on request, and says so");
 }

@@ -12,10 +12,14 @@ pub(crate) enum Ending {
     OutOfMemory,
     /// Phase `Failed` with the reason `Evicted`, and no word about the container.
     Evicted,
+    /// It exits by itself, and somebody deletes the pod a while later.
+    ExitThenDeleted(i32),
     /// Somebody deletes the pod; the container ends on SIGTERM.
     DeletedByOthers,
     /// Somebody deletes the pod by force; nobody reports on the container.
     ForceDeleted,
+    /// The scheduler marks the pod as a target and deletes it; the container ends on SIGTERM.
+    Preempted,
     /// The pod garbage collector marks the pod as failed and then deletes it by force.
     NodeVanished,
 }
@@ -35,13 +39,16 @@ impl Job {
     pub(crate) fn planned(seed: u64, number: u32) -> Self {
         let mut dice = Dice::new(seed ^ (u64::from(number) << 32), "job");
         let ending = dice.weighed(&[
-            (44, Ending::Exit(0)),
-            (14, Ending::Exit(3)),
-            (8, Ending::OutOfMemory),
-            (8, Ending::Evicted),
-            (10, Ending::DeletedByOthers),
-            (8, Ending::ForceDeleted),
-            (8, Ending::NodeVanished),
+            (40, Ending::Exit(0)),
+            (12, Ending::Exit(3)),
+            (6, Ending::OutOfMemory),
+            (6, Ending::Evicted),
+            (4, Ending::ExitThenDeleted(0)),
+            (6, Ending::ExitThenDeleted(4)),
+            (8, Ending::DeletedByOthers),
+            (7, Ending::ForceDeleted),
+            (4, Ending::Preempted),
+            (7, Ending::NodeVanished),
         ]);
         // Some end before anybody could have seen them run.
         let runs = if dice.one_in(5) { Duration::ZERO } else { dice.millis(10, 3000) };

@@ -13,6 +13,8 @@ pub(crate) enum Played {
     Evicted,
     /// Its container ended on SIGTERM, because somebody had deleted the pod.
     Terminated,
+    /// The same, and the scheduler had said that it would.
+    Preempted,
     /// The pod was deleted by force.
     ForceDeleted,
     NodeVanished,

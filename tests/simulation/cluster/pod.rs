@@ -88,6 +88,7 @@ impl Pod {
             phase: self.phase,
             deleting: self.deletion.is_some(),
             forced: self.deletion == Some(0),
+            asked_to_go_at: None,
             holds_finalizer: self.finalizer,
             gone,
             node: None,

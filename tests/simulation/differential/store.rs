@@ -135,7 +135,7 @@ impl Both {
         let (session, limit) = (self.session(), 1 + self.rng.below(3) as usize);
         let busy: Vec<usize> = (0..self.ids.len()).filter(|_| self.rng.chance(300)).collect();
         let ids: Vec<_> = busy.iter().map(|number| self.ids[*number].clone()).collect();
-        let real = self.real.claim(uuid(session), limit as i64, &ids).await.unwrap();
+        let real = self.real.claim(uuid(session), limit as i64, &[], &ids).await.unwrap();
         let model = self.model.claim(session, limit, &busy);
         let done = format!("claim {limit} for {session}, busy with {busy:?}");
         let in_words: Vec<_> = real

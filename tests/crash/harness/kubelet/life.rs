@@ -49,8 +49,8 @@ impl Life {
 
     /// A pod that has ended stays until somebody deletes it.
     fn keeps_its_pod(&self) -> bool {
-        let planned = [Ending::DeletedByOthers, Ending::ForceDeleted, Ending::NodeVanished].contains(&self.job.ending);
-        !planned && !self.sight.borrow().deleting
+        let stays = matches!(self.job.ending, Ending::Exit(_) | Ending::OutOfMemory | Ending::Evicted);
+        stays && !self.sight.borrow().deleting
     }
 
     /// Gives it a node and waits for what it mounts.
@@ -83,9 +83,21 @@ impl Life {
     /// The end that was planned.
     async fn end(&self) {
         match self.job.ending {
-            Ending::Exit(code) => {
-                self.played(Played::Exited(code));
-                self.exited(code, if code == 0 { "Completed" } else { "Error" }).await;
+            Ending::Exit(code) => self.exit(code).await,
+            Ending::ExitThenDeleted(code) => {
+                self.exit(code).await;
+                // Times in Kubernetes are whole seconds, and this one is to be told from the other way round.
+                sleep(Duration::from_millis(1100)).await;
+                self.by_others();
+                self.api.delete(&self.name, &self.uid, 30).await;
+            }
+            Ending::Preempted => {
+                self.by_others();
+                self.disrupt(json!({}), "PreemptionByScheduler").await;
+                self.api.delete(&self.name, &self.uid, 30).await;
+                self.is_deleted().await;
+                self.played(Played::Preempted);
+                self.exited(143, "Error").await;
             }
             Ending::OutOfMemory => {
                 self.played(Played::OutOfMemory);
@@ -111,10 +123,7 @@ impl Life {
             Ending::NodeVanished => {
                 self.by_others();
                 self.played(Played::NodeVanished);
-                let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
-                    "message": "PodGC: node no longer exists", "lastTransitionTime": now()});
-                let status = json!({"phase": "Failed", "conditions": [condition]});
-                self.api.patch_status(&self.name, &self.uid, status).await;
+                self.disrupt(json!({"phase": "Failed"}), "DeletionByPodGC").await;
                 self.api.delete(&self.name, &self.uid, 0).await;
             }
         }
@@ -127,6 +136,18 @@ impl Life {
         }
         self.played(Played::Terminated);
         self.exited(143, "Error").await;
+    }
+
+    /// Marks the pod as one that the cluster is about to end.
+    async fn disrupt(&self, mut status: serde_json::Value, reason: &str) {
+        status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": reason,
+            "message": "the cluster ends it", "lastTransitionTime": now()}]);
+        self.api.patch_status(&self.name, &self.uid, status).await;
+    }
+
+    async fn exit(&self, code: i32) {
+        self.played(Played::Exited(code));
+        self.exited(code, if code == 0 { "Completed" } else { "Error" }).await;
     }
 
     async fn exited(&self, code: i32, reason: &str) {

@@ -19,7 +19,8 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, kill_asked: bool, unse
         Played::Exited(code) => ("FAILED", Some(code), None),
         Played::OutOfMemory => ("FAILED", Some(137), Some("OOMKilled")),
         Played::Evicted => ("FAILED", None, Some("Evicted")),
-        Played::NodeVanished => ("FAILED", None, None),
+        Played::NodeVanished => ("FAILED", None, Some("DeletionByPodGC")),
+        Played::Preempted => ("FAILED", Some(143), Some("PreemptionByScheduler")),
         Played::Terminated => ("KILLED", Some(143), None),
         Played::ForceDeleted | Played::NeverStarted => ("KILLED", None, None),
     };

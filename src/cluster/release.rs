@@ -1,0 +1,120 @@
+//! Letting all driver pods go: what an uninstall needs.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, stream};
+use serde::Deserialize;
+
+use super::{
+    Cluster, Error, labels,
+    watch::pods::{Page, Pods},
+};
+
+const PAGE: u32 = 500;
+/// Pods that are let go at once.
+const AT_ONCE: usize = 8;
+
+/// What became of the pods that our finalizer held.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Released {
+    pub released: usize,
+    /// Those that still have it, by namespace and name.
+    pub failed: BTreeSet<String>,
+}
+
+/// What has to be read of a pod.
+#[derive(Deserialize)]
+struct Held {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    namespace: String,
+    name: String,
+    uid: String,
+    #[serde(default)]
+    finalizers: Vec<String>,
+}
+
+impl Cluster {
+    /// Takes our finalizer from all driver pods in the watched namespaces, those of every installation: page by page, so
+    /// that what is done is done whatever comes later.
+    ///
+    /// # Errors
+    /// The pods can't be listed any further. What happens to one pod is logged, and told by the answer.
+    pub async fn release_finalizers(&self) -> Result<Released, Error> {
+        let mut all = Released::default();
+        if self.namespaces.is_empty() {
+            self.release_in(None, &mut all).await?;
+        }
+        for namespace in self.namespaces.iter() {
+            self.release_in(Some(namespace), &mut all).await?;
+        }
+        Ok(all)
+    }
+
+    async fn release_in(&self, namespace: Option<&str>, all: &mut Released) -> Result<(), Error> {
+        let pods = Pods::of_all_installations(self, namespace);
+        let mut next: Option<String> = None;
+        loop {
+            let text = match pods.page(PAGE, next.as_deref()).await {
+                Ok(text) => text,
+                // The server forgot the moment that the list shows. Whoever was let go isn't held in the next one.
+                Err(Error::Refused { code: 410, message, .. }) if next.is_some() => {
+                    tracing::warn!("the driver pods are listed anew: {message}");
+                    next = None;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let page: Page<'_> = serde_json::from_str(&text).map_err(|error| Error::Unavailable {
+                action: "reading a list of driver pods".to_owned(),
+                source: Box::new(error),
+            })?;
+            let held = page.items.iter().flatten().filter_map(|pod| held(pod.get()));
+            let mut released = std::pin::pin!(
+                stream::iter(held).map(|pod| async { (self.release(&pod).await, pod) }).buffer_unordered(AT_ONCE)
+            );
+            while let Some((released, pod)) = released.next().await {
+                let name = format!("{}/{}", pod.namespace, pod.name);
+                match released {
+                    Ok(()) => {
+                        all.released += 1;
+                        all.failed.remove(&name);
+                    }
+                    Err(error) => {
+                        tracing::error!(error = &error as &dyn std::error::Error, "a driver pod isn't let go");
+                        all.failed.insert(name);
+                    }
+                }
+            }
+            next = Some(page.metadata.next).filter(|next| !next.is_empty());
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn release(&self, pod: &Metadata) -> Result<(), Error> {
+        self.let_go(&pod.namespace, &pod.name, &pod.uid).await
+    }
+}
+
+/// The pod, if our finalizer holds it. One that can't be read is passed over.
+fn held(text: &str) -> Option<Metadata> {
+    match serde_json::from_str::<Held>(text) {
+        Ok(Held { metadata }) => {
+            Some(metadata).filter(|pod| pod.finalizers.iter().any(|name| name == labels::FINALIZER))
+        }
+        Err(error) => {
+            let pod: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+            let field = |name: &str| pod["metadata"][name].as_str().unwrap_or_default();
+            tracing::error!(namespace = field("namespace"), pod = field("name"), %error, "a pod can't be read and is passed over");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
