@@ -1,6 +1,6 @@
 //! Numbers from a seed: the same seed, the same history, on every machine.
 
-/// SplitMix64.
+/// `SplitMix64`.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 

@@ -101,9 +101,8 @@ impl Store {
         if !self.is_alive(session) {
             return Vec::new();
         }
-        let is_free = |number: usize, row: &Row| match row.claimed_by {
-            Some(holder) if holder == session => !busy.contains(&number),
-            holder => holder.is_none_or(|holder| !self.is_alive(holder)),
+        let is_free = |number: usize, row: &Row| {
+            !busy.contains(&number) && row.claimed_by.is_none_or(|holder| holder == session || !self.is_alive(holder))
         };
         let due = |row: &Row| {
             matches!(row.state, State::Queued | State::Launching | State::Killing)

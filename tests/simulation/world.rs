@@ -207,9 +207,8 @@ impl World {
 
     /// Tells what happens, to whoever reads this history.
     pub(crate) fn say(&mut self, words: impl FnOnce(&Self) -> String) {
-        if self.told.is_some() {
-            let line = format!("{:>9.3} s  {}", (self.now - 1_000_000) as f64 / 1000.0, words(self));
-            self.told.as_mut().expect("just seen").push(line);
-        }
+        let Some(mut told) = self.told.take() else { return };
+        told.push(format!("{:>9.3} s  {}", (self.now - 1_000_000) as f64 / 1000.0, words(self)));
+        self.told = Some(told);
     }
 }
