@@ -5,7 +5,8 @@ use crate::submission::{Placement, Progress, State, SubmissionId, kept};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
-    /// a late or repeated call changes nothing. Under a claim it must still be that claim. Tells whether it moved.
+    /// a late or repeated call changes nothing, nor does what was seen of another pod than the recorded one. Under a
+    /// claim it must still be that claim. Tells whether it moved.
     pub async fn advance(
         &self,
         id: &SubmissionId,
@@ -29,6 +30,7 @@ impl Store {
                     started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
                     finished_at = CASE WHEN $12 THEN clock_timestamp() END
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
+                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
                 RETURNING id, attempt
             )
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)

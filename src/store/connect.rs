@@ -97,6 +97,7 @@ impl Store {
             pool: pool(all - for_workers - 1, PATIENT),
             patient: pool(for_workers, PATIENT),
             leases: pool(1, LEASES),
+            patience: super::request::IMPATIENT,
         })
     }
 }

@@ -101,9 +101,8 @@ impl Store {
         if !self.is_alive(session) {
             return Vec::new();
         }
-        let is_free = |number: usize, row: &Row| match row.claimed_by {
-            Some(holder) if holder == session => !busy.contains(&number),
-            holder => holder.is_none_or(|holder| !self.is_alive(holder)),
+        let is_free = |number: usize, row: &Row| {
+            !busy.contains(&number) && row.claimed_by.is_none_or(|holder| holder == session || !self.is_alive(holder))
         };
         let due = |row: &Row| {
             matches!(row.state, State::Queued | State::Launching | State::Killing)
@@ -142,7 +141,11 @@ impl Store {
     ) -> bool {
         let to = progress.state();
         let guarded = |row: &&mut Row| {
-            row.attempt == attempt && row.state.may_become(to) && claim.is_none_or(|epoch| row.claim_epoch == epoch)
+            let recorded = row.pod_uid.as_ref().filter(|_| placement.pod_uid.is_some());
+            row.attempt == attempt
+                && row.state.may_become(to)
+                && claim.is_none_or(|epoch| row.claim_epoch == epoch)
+                && recorded.is_none_or(|recorded| placement.pod_uid.as_ref() == Some(recorded))
         };
         let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
         row.state = to;

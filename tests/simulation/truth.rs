@@ -42,6 +42,8 @@ pub(crate) enum ConfigMapOf {
 pub(crate) struct Truth {
     pub(crate) creates: u32,
     pub(crate) starts: u32,
+    /// The pod that was recorded.
+    pod: Option<u64>,
     pub(crate) kill_requested: bool,
     /// Something that the cluster or we refused.
     pub(crate) refused: bool,
@@ -52,7 +54,7 @@ pub(crate) struct Truth {
     pub(crate) may_leave_an_object: bool,
     pub(crate) outcome: Option<Outcome>,
     /// The events that were checked.
-    pub(crate) events: usize,
+    events: usize,
     pub(crate) retired: bool,
 }
 
@@ -61,6 +63,12 @@ pub(crate) struct Truths {
     pub(crate) submissions: Vec<Truth>,
     /// By uid.
     pub(crate) pods: Vec<PodTruth>,
+}
+
+impl Truth {
+    pub(crate) fn new(refused: bool) -> Self {
+        Self { refused, ..Self::default() }
+    }
 }
 
 impl Truths {
@@ -85,10 +93,15 @@ impl Truths {
             let truth = &self.submissions[submission];
             return if truth.retired { Ok(None) } else { Err(format!("the accepted row {submission} is gone")) };
         };
-        if let Some(uid) = &row.pod_uid {
-            self.pod(uid_number(uid)).recorded = true;
+        let recorded = row.pod_uid.as_deref().map(uid_number);
+        if let Some(uid) = recorded {
+            self.pod(uid).recorded = true;
         }
         let truth = &mut self.submissions[submission];
+        if truth.pod.is_some() && truth.pod != recorded {
+            return Err(format!("row {submission} had the pod {:?}, and has {recorded:?} now", truth.pod));
+        }
+        truth.pod = recorded;
         let known = truth.events;
         truth.events = row.events.len();
         for pair in row.events[known.saturating_sub(1)..].windows(2) {
@@ -108,9 +121,8 @@ impl Truths {
             }
             (None, Some(outcome)) => {
                 truth.outcome = Some(outcome.clone());
-                let pod = row.pod_uid.as_deref().map(uid_number);
-                match self.lie(cluster, finalizer, submission, outcome, pod) {
-                    Some(lie) => Err(format!("row {submission} ended with {outcome:?} (pod {pod:?}): {lie}")),
+                match self.lie(cluster, finalizer, submission, outcome, recorded) {
+                    Some(lie) => Err(format!("row {submission} ended with {outcome:?} (pod {recorded:?}): {lie}")),
                     None => Ok(Some(outcome.state)),
                 }
             }
@@ -140,10 +152,16 @@ impl Truths {
             State::Failed if pod.exit.is_none() && !pod.failed => Some("nothing failed"),
             State::Killed if !truth.kill_requested && !deleted_outside => Some("nobody asked for its end"),
             // A pod that is held tells its end; only what was deleted by force before may be decided without.
+            State::Killed if outcome.exit_code == Some(0) => Some("it finished"),
+            // A pod that is held tells its end; only what was deleted by force before may be decided without.
             State::Killed
-                if outcome.exit_code.is_none() && pod.exit.is_some() && is_there && finalizer && !pod.forced_first =>
+                if outcome.exit_code.is_none()
+                    && pod.exit.is_some()
+                    && finalizer
+                    && !pod.stripped
+                    && !pod.forced_first =>
             {
-                Some("its pod tells how it ended")
+                Some("its pod told how it ended")
             }
             State::Error if !truth.refused && !truth.foreign => Some("nothing was refused"),
             State::Error if pod.started => Some("its driver ran"),

@@ -1,11 +1,16 @@
 //! Requests on their way to the database and the cluster, and what becomes of them.
 
-use sparkgate::submission::engine::{self, Answer, Effect, Found};
+mod effect;
+
+use sparkgate::submission::{
+    Step,
+    engine::{self, Answer, Effect},
+    step,
+};
 
 use crate::{
-    cluster::{Whose, uid_number, uid_text},
+    cluster::Change,
     counts::Count,
-    plan::Refused,
     store::{Claimed, LEASE_TTL, LeaseName, Session, Time},
     world::World,
 };
@@ -166,116 +171,25 @@ impl World {
             Ask::Position => Told::Position(store.position),
             Ask::KeepPosition(version) => {
                 store.position = Some(*version);
+                self.check_position(*version);
                 Told::Done
             }
             Ask::Effect { .. } => Told::Nothing,
         }
     }
 
-    fn effect(&mut self, submission: usize, attempt: i32, claim: Option<i64>, effect: &Effect) -> Answer {
-        let of_the_cluster = effect.writes_to_the_cluster() || *effect == Effect::LookUp;
-        let away = if of_the_cluster { self.cluster_away_until } else { self.database_away_until };
-        if self.now < away {
-            return Answer::Unknown("away".to_owned());
+    /// Whoever resumes from a kept position isn't shown again what came before it: it has to be in the rows.
+    fn check_position(&mut self, version: u64) {
+        let from = self.shown_from;
+        let known = self.cluster.log.iter().filter(|change| change.version > from && change.version <= version);
+        let missed = known.into_iter().find(|change| {
+            let Some(row) = self.store.read(change.pod.name) else { return false };
+            let Some(seen) = change.pod.observation(&self.ids[change.pod.name], change.gone) else { return false };
+            let is_its_pod = row.pod_uid.as_deref().is_some_and(|uid| uid == seen.pod_uid);
+            is_its_pod && matches!(step(row.state, &seen), Step::Ended(_))
+        });
+        if let Some(Change { version, pod, .. }) = missed.copied() {
+            self.fail(format!("the end of pod {} at version {version} is behind the position, and in no row", pod.uid));
         }
-        let answer = match effect {
-            Effect::Read => return Answer::Row(self.store.read(submission)),
-            Effect::LookUp => return Answer::Found(self.look_up(submission, attempt)),
-            Effect::RecordPod(uid) => {
-                let claim = claim.unwrap_or_default();
-                Answer::Moved(self.store.record_pod(submission, attempt, claim, uid))
-            }
-            Effect::Advance(progress, placement) => {
-                let unowned =
-                    self.cluster.names[submission].before.iter().flatten().any(|object| object.owner.is_none());
-                self.truths.submissions[submission].may_leave_an_object |= claim.is_none() && unowned;
-                Answer::Moved(self.store.advance(submission, attempt, claim, progress, placement))
-            }
-            Effect::NoteWaiting { .. } | Effect::Settle(_) => return Answer::Done,
-            write => return self.write(submission, attempt, claim, write),
-        };
-        self.check(submission);
-        answer
-    }
-
-    fn look_up(&self, submission: usize, attempt: i32) -> Found {
-        let Some(pod) = self.cluster.names[submission].pod else { return Found::Nothing };
-        match pod.observation(&self.ids[submission], false) {
-            Some(seen) if seen.attempt == attempt => Found::Ours(Box::new(seen)),
-            Some(_) | None => Found::Foreign,
-        }
-    }
-
-    fn write(&mut self, submission: usize, attempt: i32, claim: Option<i64>, effect: &Effect) -> Answer {
-        let now = self.now;
-        let refused = self.plan.wanted[submission].refused;
-        match effect {
-            Effect::CreateBefore(_) if refused == Refused::Before => self.refuse(),
-            Effect::CreateBefore(place) => {
-                let late = !self.claim_holds(submission, claim);
-                self.truths.submissions[submission].may_leave_an_object |= late;
-                self.cluster.create_before(submission, *place);
-                Answer::Done
-            }
-            Effect::CreatePod if refused == Refused::Pod => self.refuse(),
-            Effect::CreatePod => self.create_pod(submission, attempt, claim),
-            Effect::HandOver(place, uid) => {
-                if self.cluster.hand_over(submission, *place, uid_number(uid), now) {
-                    Answer::Done
-                } else {
-                    Answer::Refused { reason: "NotFound".to_owned(), message: String::new() }
-                }
-            }
-            Effect::CreateBeside(..) if refused == Refused::Beside => self.refuse(),
-            Effect::CreateBeside(place, uid) => {
-                let late = !self.claim_holds(submission, claim);
-                match self.cluster.create_beside(submission, *place, uid_number(uid), late, now) {
-                    Ok(()) => Answer::Done,
-                    Err(_) => Answer::Refused { reason: "AlreadyExists".to_owned(), message: String::new() },
-                }
-            }
-            Effect::DeleteBefore(place) => {
-                self.cluster.delete_before(submission, *place);
-                Answer::Done
-            }
-            Effect::Delete(uid) => {
-                let uid = uid_number(uid);
-                if self.truths.pod(uid).stray && self.cluster.delete_pod(submission, uid, None, now) {
-                    self.counts.add(Count::Reaped);
-                }
-                self.cluster.delete_pod(submission, uid, None, now);
-                Answer::Done
-            }
-            Effect::LetGo(uid) => {
-                self.cluster.let_go(submission, uid_number(uid), now);
-                Answer::Done
-            }
-            _ => Answer::Done,
-        }
-    }
-
-    fn refuse(&mut self) -> Answer {
-        self.counts.add(Count::Refusal);
-        Answer::Refused { reason: "Forbidden".to_owned(), message: "no".to_owned() }
-    }
-
-    fn create_pod(&mut self, submission: usize, attempt: i32, claim: Option<i64>) -> Answer {
-        let ours = Whose::Ours { attempt };
-        let Ok(uid) = self.cluster.create_pod(submission, ours, self.plan.finalizer, self.now) else {
-            return Answer::Taken(String::new());
-        };
-        let holds = self.claim_holds(submission, claim);
-        if !holds {
-            self.counts.add(Count::Stray);
-        }
-        if let Err(wrong) = self.truths.create(submission, uid, holds, self.plan.finalizer) {
-            self.fail(wrong);
-        }
-        Answer::Created(uid_text(uid))
-    }
-
-    fn claim_holds(&self, submission: usize, claim: Option<i64>) -> bool {
-        let row = self.store.row(submission);
-        row.is_some_and(|row| Some(row.claim_epoch) == claim && row.claimed_by.is_some() && !row.state.is_terminal())
     }
 }

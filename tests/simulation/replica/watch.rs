@@ -135,6 +135,8 @@ impl World {
         let since = watch.taken_in.and_then(|taken| self.cluster.since(taken));
         if since.is_some() {
             self.counts.add(Count::Resumed);
+        } else {
+            self.shown_from = self.shown_from.max(version);
         }
         let changes = since.unwrap_or_default();
         let mut listed = Vec::new();
