@@ -34,6 +34,8 @@ pub(crate) struct World {
     pub(crate) database_away_until: Time,
     pub(crate) cluster_away_until: Time,
     pub(crate) settling: bool,
+    /// All changes after this version are shown to somebody: what was before the latest list without a resume may not be.
+    pub(crate) shown_from: u64,
     /// What was found wrong first.
     pub(crate) wrong: Option<String>,
     /// The history in words, if somebody wants to read it.
@@ -85,6 +87,7 @@ impl World {
             database_away_until: 0,
             cluster_away_until: 0,
             settling: false,
+            shown_from: 0,
             wrong: None,
             told: tell.then(Vec::new),
         }
@@ -137,7 +140,7 @@ impl World {
         self.cluster.add(wanted.before, wanted.beside);
         self.ids.push(format!("driver-20260101000000-{number:04}").parse().expect("an id"));
         let refused = wanted.refused != Refused::Nothing;
-        self.truths.submissions.push(Truth { refused, ..Truth::default() });
+        self.truths.submissions.push(Truth::new(refused));
         self.counts.add(Count::Submission);
         self.say(|_| format!("row {number} accepted: {wanted:?}"));
         self.check(number);
@@ -204,10 +207,8 @@ impl World {
 
     /// Tells what happens, to whoever reads this history.
     pub(crate) fn say(&mut self, words: impl FnOnce(&Self) -> String) {
-        if self.told.is_none() {
-            return;
-        }
-        let line = format!("{:>9.3} s  {}", (self.now - 1_000_000) as f64 / 1000.0, words(self));
-        self.told.get_or_insert_default().push(line);
+        let Some(mut told) = self.told.take() else { return };
+        told.push(format!("{:>9.3} s  {}", (self.now - 1_000_000) as f64 / 1000.0, words(self)));
+        self.told = Some(told);
     }
 }
