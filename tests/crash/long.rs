@@ -77,9 +77,9 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         kills,
         pauses: kills / 20,
         postgres: kills / 25,
-        apiserver: kills / 50,
-        etcd: kills / 50,
-        compactions: kills / 50,
+        apiserver: (kills / 50).max(1),
+        etcd: (kills / 50).max(1),
+        compactions: (kills / 50).max(1),
         network: kills / 10,
         lost_replies: 0.02,
     };

@@ -50,7 +50,10 @@ impl Kubelet {
                 Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
                     let uid = pod.metadata.uid.clone().unwrap_or_default();
                     listed.insert(uid.clone());
-                    let sight = Sight { deleting: pod.metadata.deletion_timestamp.is_some(), gone: false };
+                    let deleting = pod.metadata.deletion_timestamp.is_some();
+                    let forced = deleting && pod.metadata.deletion_grace_period_seconds == Some(0);
+                    let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+                    let sight = Sight { bound, deleting, forced, gone: false };
                     if let Some(known) = seen.get(&uid) {
                         known.send_replace(sight);
                         continue;
@@ -74,7 +77,7 @@ impl Kubelet {
     fn gone(&self, seen: &HashMap<String, watch::Sender<Sight>>, uid: &str) {
         self.truth.note(uid, |pod| pod.gone = true);
         if let Some(known) = seen.get(uid) {
-            known.send_replace(Sight { deleting: true, gone: true });
+            known.send_replace(Sight { bound: true, deleting: true, forced: true, gone: true });
         }
     }
 

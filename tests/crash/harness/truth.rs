@@ -35,6 +35,8 @@ pub(crate) struct PodTruth {
     pub(crate) told: bool,
     /// It was somebody else who deleted it, not Sparkgate.
     pub(crate) by_others: bool,
+    /// The API server took the grace period away, and the container ended all the same.
+    pub(crate) forced: bool,
     /// The pod isn't there any more.
     pub(crate) gone: bool,
 }

@@ -14,7 +14,11 @@ use crate::harness::{
 /// What the kubelet sees of a pod.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight {
+    /// It has a node: only then a kubelet sees it at all.
+    pub(super) bound: bool,
     pub(super) deleting: bool,
+    /// It is being deleted without a grace period.
+    pub(super) forced: bool,
     pub(super) gone: bool,
 }
 
@@ -56,6 +60,8 @@ impl Life {
     /// Gives it a node and waits for what it mounts.
     async fn prepare(&self) {
         self.api.bind(&self.name).await;
+        let mut sight = self.sight.clone();
+        let _ = sight.wait_for(|sight| sight.bound).await;
         for name in &self.config_maps {
             while !self.api.has_config_map(name).await {
                 sleep(Duration::from_millis(50)).await;
@@ -69,7 +75,7 @@ impl Life {
         self.report("Running", json!({"running": {"startedAt": now()}})).await;
         tokio::select! {
             biased;
-            () = self.is_deleted() => self.terminate().await,
+            () = self.is_deleted() => self.terminate(Played::Terminated).await,
             () = self.time_passes() => self.end().await,
         }
     }
@@ -96,8 +102,7 @@ impl Life {
                 self.disrupt(json!({}), "PreemptionByScheduler").await;
                 self.api.delete(&self.name, &self.uid, 30).await;
                 self.is_deleted().await;
-                self.played(Played::Preempted);
-                self.exited(143, "Error").await;
+                self.terminate(Played::Preempted).await;
             }
             Ending::OutOfMemory => {
                 self.played(Played::OutOfMemory);
@@ -113,7 +118,7 @@ impl Life {
                 self.by_others();
                 self.api.delete(&self.name, &self.uid, 30).await;
                 self.is_deleted().await;
-                self.terminate().await;
+                self.terminate(Played::Terminated).await;
             }
             Ending::ForceDeleted => {
                 self.by_others();
@@ -130,11 +135,14 @@ impl Life {
     }
 
     /// SIGTERM, since the pod is being deleted.
-    async fn terminate(&self) {
-        if self.sight.borrow().gone {
+    async fn terminate(&self, what: Played) {
+        let sight = *self.sight.borrow();
+        if sight.gone {
             return self.played(Played::ForceDeleted);
         }
-        self.played(Played::Terminated);
+        // An API server whose cache lags may still think that the pod has no node, and grant no grace period.
+        self.truth.note(&self.uid, |pod| pod.forced = sight.forced);
+        self.played(what);
         self.exited(143, "Error").await;
     }
 

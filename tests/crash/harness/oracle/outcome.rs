@@ -32,6 +32,10 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, kill_asked: bool, unse
     if is(row, state, exit_code) && reason.is_none_or(|reason| row.reason.as_deref() == Some(reason)) {
         return Ok(());
     }
+    // Nobody waits for the report on a pod that is deleted without a grace period.
+    if pod.forced && is(row, state, None) {
+        return Ok(());
+    }
     // A kill that came while it ended.
     if kill_asked && state == "FAILED" && is(row, "KILLED", exit_code) {
         return Ok(());

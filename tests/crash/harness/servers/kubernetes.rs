@@ -18,8 +18,8 @@ const POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- {level: RequestResponse, verbs: [create], resources: [{group: '', resources: [pods]}]}
-- {level: Request, verbs: [delete, patch], resources: [{group: '', resources: [pods, pods/status]}]}
+- {level: RequestResponse, verbs: [create, delete], resources: [{group: '', resources: [pods, pods/binding]}]}
+- {level: Request, verbs: [patch], resources: [{group: '', resources: [pods, pods/status]}]}
 - {level: None}
 ";
 
