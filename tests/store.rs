@@ -185,6 +185,19 @@ async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
     assert_eq!(events(&pool, &id).await, ["QUEUED", "RUNNING", "FAILED"]);
 }
 
+/// It was deleted before it was recorded, and shown after another one was.
+#[sqlx::test]
+async fn what_was_seen_of_another_pod_moves_no_row(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = accept(&store, "a").await;
+    let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
+    assert!(store.record_pod(&id, 1, claim, "second").await.unwrap());
+    let of = |uid: &str| Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
+    assert!(!store.advance(&id, 1, None, &ended(State::Killed, 143), &of("first")).await.unwrap());
+    assert!(store.advance(&id, 1, None, &Progress::Running, &of("second")).await.unwrap());
+    assert_eq!(events(&pool, &id).await, ["QUEUED", "LAUNCHING", "RUNNING"]);
+}
+
 #[sqlx::test]
 async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     let store = Store::new(pool.clone());
