@@ -22,7 +22,7 @@ use super::{
     plan::Job,
 };
 
-const LIMIT: Duration = Duration::from_secs(8);
+const LIMIT: Duration = Duration::from_secs(5);
 /// A client that was sent away tries for so long.
 const PATIENCE: Duration = Duration::from_secs(180);
 
