@@ -63,13 +63,19 @@ impl Gateway {
     }
 
     async fn take_in_drivers(&self, seen: HashMap<SubmissionId, Vec<Observation>>) {
-        let each = async |pods: Vec<Observation>| {
+        // One statement for all: a list shows every pod there is, and most of them have nothing new to tell.
+        let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
+        let mut rows = self.store.rows(&ids).await.unwrap_or_default();
+        let seen: Vec<_> = seen.into_iter().map(|(id, pods)| (rows.remove(&id), pods)).collect();
+        let each = async |(mut row, pods): (Option<Row>, Vec<Observation>)| {
             for pod in pods {
                 let subject = of_pod(&pod);
-                self.until_taken(&subject, || Follow::seen(Box::new(pod.clone()))).await;
+                // What comes after the first is judged by what became of the row.
+                let mut known = row.take();
+                self.until_taken(&subject, || Follow::seen(Box::new(pod.clone())).knowing(known.take())).await;
             }
         };
-        stream::iter(seen.into_values()).for_each_concurrent(AT_ONCE, each).await;
+        stream::iter(seen).for_each_concurrent(AT_ONCE, each).await;
     }
 
     /// After a full list: live submissions whose pod was not in it.
@@ -102,7 +108,7 @@ impl Gateway {
 
     /// Runs a machine until what it decides by is read and what it decides is committed. What it then does to the pod
     /// follows in a task of its own: one pod that can't be written to doesn't keep the others waiting.
-    async fn until_taken(&self, subject: &Subject<'_>, machine: impl Fn() -> Follow) {
+    async fn until_taken(&self, subject: &Subject<'_>, mut machine: impl FnMut() -> Follow) {
         let (mut pause, mut tries) = (PAUSE, 0);
         loop {
             let error = match self.run_to_write(subject, machine()).await {

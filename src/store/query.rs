@@ -1,5 +1,7 @@
 //! Reading submissions.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 
 use super::{
@@ -99,6 +101,18 @@ impl Store {
         let row: Option<(String, i32, Option<String>)> = within("reading a submission", statement).await?;
         let row = row.map(|(state, attempt, pod_uid)| Ok(Row { state: parse(id.as_str(), &state)?, attempt, pod_uid }));
         row.transpose()
+    }
+
+    /// The same for many, in one statement. Those that aren't there, or can't be read, are left out.
+    pub async fn rows(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, Row>, Error> {
+        let statement = sqlx::query_as("SELECT id, state, attempt, pod_uid FROM submissions WHERE id = ANY($1)")
+            .bind(ids)
+            .fetch_all(&self.patient);
+        let rows: Vec<(String, String, i32, Option<String>)> = within("reading submissions", statement).await?;
+        let row = |(id, state, attempt, pod_uid): (String, String, i32, Option<String>)| {
+            Some((id.parse().ok()?, Row { state: state.parse().ok()?, attempt, pod_uid }))
+        };
+        Ok(rows.into_iter().filter_map(row).collect())
     }
 
     /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is

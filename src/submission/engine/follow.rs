@@ -19,6 +19,15 @@ impl Follow {
         Self { seen: Some(seen), effect: Effect::Read, row: None }
     }
 
+    /// The same with the row already read.
+    #[must_use]
+    pub fn knowing(mut self, row: Option<Row>) -> Self {
+        if row.is_some() && self.effect == Effect::Read {
+            self.answer(Answer::Row(row));
+        }
+        self
+    }
+
     /// The pod of a live row wasn't in a list: it may be younger than the list, or gone.
     pub fn missed(row: Row) -> Self {
         Self { seen: None, effect: Effect::LookUp, row: Some(row) }
