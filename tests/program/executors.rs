@@ -74,6 +74,8 @@ fn described(mut pod: Value) -> Value {
     let owner = &metadata["ownerReferences"][0];
     let mut spec = pod["spec"].take();
     spec.as_object_mut().unwrap().remove("nodeName");
+    // Spark takes them out of a hash map: two runs of the same application differ in their order.
+    spec["containers"][0]["env"].as_array_mut().unwrap().sort_by_key(|variable| variable["name"].to_string());
     let text = json!({"name": metadata["name"], "labels": labels, "annotations": metadata["annotations"],
         "owner": [owner["kind"], owner["controller"]], "spec": spec});
     serde_json::from_str(&without_random_parts(&text.to_string())).unwrap()
