@@ -37,8 +37,10 @@ pub struct Events {
     /// Only of submissions with this label; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
+    /// Only of submissions of this user.
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
+    /// Only of submissions in this namespace.
     #[arg(long)]
     namespace: Option<String>,
 }

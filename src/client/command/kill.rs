@@ -20,6 +20,7 @@ use crate::{
 pub struct Kill {
     #[command(flatten)]
     target: Target,
+    /// Their ids.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<SubmissionId>,
     /// Wait until they have ended.

@@ -26,8 +26,10 @@ pub struct List {
     /// Only names that begin so.
     #[arg(long, value_name = "PREFIX")]
     name: Option<String>,
+    /// Only those of this user.
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
+    /// Only those in this namespace.
     #[arg(long)]
     namespace: Option<String>,
     /// Only those with this label; may be repeated.

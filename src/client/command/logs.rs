@@ -20,6 +20,7 @@ use crate::{
 pub struct Logs {
     #[command(flatten)]
     target: Target,
+    /// The submission's id.
     id: SubmissionId,
     /// Go on printing as it is written, until the driver has ended.
     #[arg(short, long)]

@@ -15,6 +15,7 @@ use crate::{
 pub struct Status {
     #[command(flatten)]
     target: Target,
+    /// The submission's id.
     id: SubmissionId,
 }
 

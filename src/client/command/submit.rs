@@ -27,7 +27,7 @@ use line::CommandLine;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "sparkgate submit [OPTIONS] APP [ARGS]...",
-    after_help = format!("Options come before APP; what is behind it is the application's own. With --wait: {EXIT_CODES}")
+    after_help = format!("Options come before APP; what is behind it is the application's own.\n\n{EXIT_CODES}")
 )]
 pub struct Submit {
     #[command(flatten)]

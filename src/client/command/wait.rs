@@ -22,6 +22,7 @@ use crate::{
 pub struct Wait {
     #[command(flatten)]
     target: Target,
+    /// The submission's id.
     id: SubmissionId,
     /// Wait for this state, or one past it, instead of the end.
     #[arg(long = "for", value_name = "STATE", value_parser = state)]
@@ -31,9 +32,14 @@ pub struct Wait {
     timeout: Option<Span>,
 }
 
-pub(super) const EXIT_CODES: &str = "Exit codes: 0 when it FINISHED; the driver's own exit code (1 to 125) when it \
-                                     failed with one; 1 for any other end and for errors; 2 for a wrong command line; \
-                                     4 for an unknown id; 124 when the time of --timeout is over.";
+pub(super) const EXIT_CODES: &str = "\
+Exit codes:
+  0    it FINISHED
+  1    any other end without an exit code from 1 to 125, and errors
+  2    a wrong command line
+  4    an unknown id
+  124  the time of --timeout is over
+  else the driver's own";
 
 impl Wait {
     pub(super) async fn run(self) -> Outcome {

@@ -67,7 +67,7 @@ impl Args for CommandLine {
             if name == "conf" { option.short('c') } else { option }
         });
         let switches = SWITCHES.map(|(name, help)| {
-            let switch = option(name, help).action(ArgAction::Count);
+            let switch = option(name, help).action(ArgAction::SetTrue).overrides_with(name);
             if name == "verbose" { switch.short('v') } else { switch }
         });
         let elsewhere = ELSEWHERE.map(|(name, instead)| {
@@ -104,7 +104,7 @@ impl FromArgMatches for CommandLine {
         options.sort_unstable();
         let mut words = Vec::new();
         for (name, _) in SWITCHES {
-            words.extend((matches.get_count(name) > 0).then(|| format!("--{name}")));
+            words.extend((matches.get_flag(name)).then(|| format!("--{name}")));
         }
         for (_, name, value) in options {
             words.extend([format!("--{name}"), value.clone()]);
