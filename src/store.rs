@@ -14,13 +14,14 @@ mod primary;
 mod query;
 mod request;
 mod row;
+mod submissions;
 
 use std::time::Duration;
 
 use error::within;
 use sqlx::PgPool;
 
-pub use accept::{Drawn, NewSubmission};
+pub use accept::{Accepted, Drawn, NewSubmission, Options};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
@@ -28,6 +29,7 @@ pub use error::Error;
 pub use executors::LiveExecutor;
 pub use lease::replica;
 pub use query::{Live, Record};
+pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 
 /// The submissions, in Postgres. Cheap to clone.
 #[derive(Debug, Clone)]
