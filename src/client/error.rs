@@ -32,10 +32,10 @@ impl Error {
         }
     }
 
-    /// 4 for what doesn't exist, 124 for a time that is over (as `timeout` has it), 0 for a reader that had enough, else 1.
+    /// 4 for a submission, executor or log that doesn't exist, 124 for a time that is over (as `timeout` has it), 0 for a reader that had enough, else 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Problem(problem) if problem.status == 404 => 4,
+            Self::Problem(problem) if problem.status == 404 && problem.code.ends_with("-not-found") => 4,
             Self::TimedOut(_) => 124,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             _ => 1,
@@ -89,9 +89,12 @@ mod tests {
 
     #[test]
     fn exit_codes_tell_scripts_what_happened() {
-        let problem = |status| Error::Problem(Box::new(Problem { status, ..Problem::default() }));
-        assert_eq!(problem(404).exit_code(), 4);
-        assert_eq!(problem(400).exit_code(), 1);
+        let problem = |status, code: &str| {
+            Error::Problem(Box::new(Problem { status, code: code.to_owned(), ..Problem::default() }))
+        };
+        assert_eq!(problem(404, "submission-not-found").exit_code(), 4);
+        assert_eq!(problem(404, "not-found").exit_code(), 1, "a path that this gateway doesn't serve");
+        assert_eq!(problem(400, "invalid-request").exit_code(), 1);
         assert_eq!(Error::TimedOut(String::new()).exit_code(), 124);
         let pipe = Error::Output(io::ErrorKind::BrokenPipe.into());
         assert!(pipe.is_silent() && pipe.exit_code() == 0);

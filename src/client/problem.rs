@@ -57,20 +57,33 @@ impl Problem {
     /// Puts the words of a command line beside what points at them: the user knows `--name`, not `appArgs/2`.
     pub(super) fn with_words(mut self, line: &[String]) -> Self {
         for error in &mut self.errors {
-            let at = error.pointer.as_deref().and_then(|pointer| pointer.strip_prefix("#/appArgs/"));
-            if let Some(word) = at.and_then(|at| at.parse::<usize>().ok()).and_then(|at| line.get(at)) {
+            let at = error.pointer.as_deref().and_then(place_in_line);
+            if let Some(word) = at.and_then(|at| line.get(at)) {
                 error.pointer = Some(format!("`{word}`"));
             }
         }
         self
     }
+
+    /// What to say behind the title: nothing that stands in `errors` too.
+    fn own_detail(&self) -> Option<&str> {
+        let said = |error: &FieldError| self.detail.ends_with(&error.detail);
+        let own = !self.detail.is_empty() && self.detail != self.title && !self.errors.iter().any(said);
+        own.then_some(&self.detail)
+    }
+}
+
+/// `#/appArgs/2`, or with the words of a refusal `#/appArgs[2]`.
+fn place_in_line(pointer: &str) -> Option<usize> {
+    let place = pointer.strip_prefix("#/appArgs")?;
+    place.strip_prefix('/').or_else(|| place.strip_prefix('[')?.strip_suffix(']'))?.parse().ok()
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&clean::line(&self.title))?;
-        if !self.detail.is_empty() && self.detail != self.title {
-            write!(f, ": {}", clean::lines(&self.detail))?;
+        if let Some(detail) = self.own_detail() {
+            write!(f, ": {}", clean::lines(detail))?;
         }
         for error in &self.errors {
             f.write_str("\n  ")?;
@@ -104,6 +117,17 @@ mod tests {
             problem.with_words(&line).to_string(),
             "Invalid request: The request can't be run.\n  `--bogus`: Unrecognized option: --bogus\n  \
              #/labels/a: too long\n  limit: at most 500\n  request id: r1"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let body = br##"{"title": "It can't be run", "detail": "appArgs[0]: there is no YARN.", "errors": [
+            {"pointer": "#/appArgs[0]", "detail": "there is no YARN."}]}"##;
+        let problem = Problem::of_answer(StatusCode::BAD_REQUEST, body, None);
+        assert_eq!(
+            problem.with_words(&["--master".to_owned()]).to_string(),
+            "It can't be run\n  `--master`: there is no YARN."
         );
     }
 

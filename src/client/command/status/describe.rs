@@ -71,7 +71,7 @@ fn state_details(submission: &Submission, now: DateTime<Utc>) -> String {
     let ran = match (submission.has_ended(), ran) {
         (true, ran) => ran.map(|ran| format!("after {ran}")),
         (false, Some(ran)) => Some(format!("for {ran}")),
-        (false, None) => submission.created_at.map(|at| format!("created {} ago", span::between(at, now))),
+        (false, None) => None,
     };
     let details = joined(ran.into_iter().chain(exit));
     if details.is_empty() { details } else { format!(" ({details})") }
@@ -152,6 +152,6 @@ mod tests {
             "{text}"
         );
         let waits = described(r#"{"id": "driver-1", "state": "QUEUED", "createdAt": "2026-01-02T03:58:00Z"}"#);
-        assert!(waits.contains("State:       QUEUED (created 2m ago)\n"), "{waits}");
+        assert!(waits.contains("State:       QUEUED\n"), "{waits}");
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
         }
     };
     set("labels", (!labels.is_empty()).then(|| json!(labels)));
-    set("uniqueName", submit.unique_name.then(|| json!(true)));
+    set("uniqueName", submit.unique_name.then_some(json!(true)));
     set("startTimeoutSeconds", submit.start_timeout.map(seconds));
     set("runTimeoutSeconds", submit.run_timeout.map(seconds));
     set("killGraceSeconds", submit.kill_grace.map(seconds));
