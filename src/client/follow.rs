@@ -11,6 +11,7 @@ use super::{
     error::Error,
     screen::note,
     span,
+    why::headline,
 };
 use crate::submission::State;
 
@@ -148,7 +149,7 @@ fn describe(submission: &Submission) -> String {
     }
     // That it is merely queued or starting needs no words.
     if let Some(why) = submission.waiting.as_ref().filter(|why| why.class != "waiting") {
-        line += &format!(": {}: {}", why.code, why.message);
+        line += &format!(": {}", headline(why));
     }
     line
 }
@@ -183,7 +184,7 @@ mod tests {
         waits.waiting = why("waiting", "STARTING");
         assert_eq!(progress.line(&waits).as_deref(), Some("PENDING"));
         waits.waiting = why("capacity", "UNSCHEDULABLE");
-        assert_eq!(progress.line(&waits).as_deref(), Some("PENDING: UNSCHEDULABLE: "));
+        assert_eq!(progress.line(&waits).as_deref(), Some("PENDING: UNSCHEDULABLE"));
         let again = Submission { attempt: 2, ..submission("QUEUED") };
         assert_eq!(progress.line(&again).as_deref(), Some("QUEUED (attempt 2)"));
     }

@@ -11,10 +11,8 @@ use super::{
 
 /// One line: `OUT_OF_MEMORY: the driver …`.
 pub(super) fn headline(why: &Why) -> String {
-    match why.message.is_empty() {
-        true => why.code.clone(),
-        false => clean::line(&format!("{}: {}", why.code, why.message)).into_owned(),
-    }
+    let parts: Vec<&str> = [&*why.code, &*why.message].into_iter().filter(|part| !part.is_empty()).collect();
+    clean::line(&parts.join(": ")).into_owned()
 }
 
 /// All of it: the headline, exit code and signal, Kubernetes' events, the end of the log.
@@ -97,5 +95,7 @@ mod tests {
         );
         let bare = Why { code: "KILLED_ON_REQUEST".to_owned(), ..Why::default() };
         assert_eq!(in_full("Failure", &bare, now), "\nFailure: KILLED_ON_REQUEST\n");
+        let uncoded = Why { message: "code 3".to_owned(), ..Why::default() };
+        assert_eq!(headline(&uncoded), "code 3");
     }
 }
