@@ -7,8 +7,10 @@ mod clean_up;
 mod connect;
 mod error;
 mod executors;
+mod kept_logs;
 mod kill;
 mod lease;
+mod logs;
 mod migrate;
 mod primary;
 mod query;
@@ -26,7 +28,9 @@ pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
 pub use executors::LiveExecutor;
+pub use kept_logs::{KeptLog, LogEnd};
 pub use lease::replica;
+pub use logs::LogTarget;
 pub use query::{Live, Record};
 
 /// The submissions, in Postgres. Cheap to clone.

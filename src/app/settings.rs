@@ -2,6 +2,7 @@
 
 mod clean_up;
 mod dev;
+mod kept_log;
 mod serve;
 
 use anyhow::bail;
@@ -9,6 +10,7 @@ use clap::{Args, ValueEnum};
 
 pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
+pub(super) use kept_log::KeptLog;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::store::DatabaseSettings;

@@ -55,7 +55,8 @@ impl Cluster {
             let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
             Ok((http::client(&config)?, watching, reading))
         };
-        let (client, watching, reading) = clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
+        let (client, watching, reading) =
+            clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
         let cluster = Self { watching, reading, ..Self::new(client, &settings.namespaces) };
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let one = ListParams::default().labels(&cluster.selector).limit(1);

@@ -120,7 +120,9 @@ fn params(part: &LogPart, container: Option<&str>) -> LogParams {
 /// The driver's container as it was at the creation, or the executor's; the last one where neither has its usual name.
 fn spark_container(pod: &SlimPod) -> Option<&str> {
     let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
-    pod.annotation(labels::DRIVER_CONTAINER).or_else(|| names().find(|name| *name == EXECUTOR)).or_else(|| names().last())
+    pod.annotation(labels::DRIVER_CONTAINER)
+        .or_else(|| names().find(|name| *name == EXECUTOR))
+        .or_else(|| names().last())
 }
 
 fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {
@@ -129,9 +131,10 @@ fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {
             let reason = reason.unwrap_or_else(|| "Waiting".to_owned());
             Some(message.map_or_else(|| reason.clone(), |message| format!("{reason}: {message}")))
         }
-        Container::Absent if phase(pod.status.phase.as_deref()) == Phase::Pending => {
-            Some(if pod.spec.node_name.is_some() { "its node hasn't begun with it" } else { "it has no node yet" }.to_owned())
-        }
+        Container::Absent if phase(pod.status.phase.as_deref()) == Phase::Pending => Some(
+            if pod.spec.node_name.is_some() { "its node hasn't begun with it" } else { "it has no node yet" }
+                .to_owned(),
+        ),
         Container::Absent | Container::Running { .. } | Container::Terminated { .. } => None,
     }
 }
