@@ -13,10 +13,13 @@ mod leases;
 mod limits;
 mod logs;
 mod observe;
+mod options;
 mod perform;
+mod plan;
 mod replica;
 mod settings;
 mod status;
+mod submissions;
 mod submitter;
 mod work;
 
@@ -31,13 +34,18 @@ use leases::Leases;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
+pub use crate::store::{Filter, Page, Submission};
+
 pub use clean_up::{CleanUpSettings, CleanedUp};
+pub use create::Accepted;
 pub use error::{Error, chain};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
 pub use logs::{Log, LogRequest, LogSource, LogStream, NoLog};
+pub use options::{Caps, Retries, SubmissionOptions};
+pub use plan::{AppliedDefault, Plan};
 pub use replica::ALL;
-pub use settings::{Settings, SparkSettings};
+pub use settings::{Resolved, Settings, SparkSettings};
 pub use status::{Status, Worker};
 pub use submitter::{Submitter, SubmitterError};
 pub use work::Work;
@@ -52,6 +60,7 @@ pub struct Gateway {
     instance: Uuid,
     /// Whether driver pods are held until their outcome is recorded.
     outcome_finalizer: bool,
+    caps: Arc<Caps>,
     leases: Arc<Leases>,
     /// What this process works on under a claim.
     busy: Arc<Mutex<HashSet<SubmissionId>>>,
@@ -90,6 +99,7 @@ impl Gateway {
             readers: Arc::new(Semaphore::new(logs::READERS)),
             event_lists: Arc::new(Semaphore::new(capture::EVENT_LISTS)),
             closing: CancellationToken::new(),
+            caps: Arc::new(settings.caps),
             busy: Arc::default(),
             gate: Arc::default(),
             finishing: Arc::new(Semaphore::new(observe::FINISHING)),

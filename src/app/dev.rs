@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{
     serve::{self, Signals},
-    settings::{CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Place, Serve, Spark},
+    settings::{CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -81,6 +81,7 @@ async fn beside(
         },
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
+        limits: Limits::default(),
     };
     let ended = async {
         tokio::select! {

@@ -34,6 +34,7 @@ impl Parts {
         let settings = Settings {
             spark,
             outcome_finalizer: settings.kubernetes.outcome_finalizer,
+            caps: settings.limits.settings(),
             kept_log: settings.kept_log.bytes(),
         };
         let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;

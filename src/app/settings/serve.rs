@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database, KeptLog};
+use super::{CleanUp, Database, KeptLog, Limits};
 use crate::{
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
@@ -32,6 +32,8 @@ pub(in crate::app) struct Serve {
     /// or 1MiB of text, 4MiB at most, or `off`.
     #[arg(long, env = "SPARKGATE_KEPT_LOG", default_value_t = KeptLog::default(), value_name = "SIZE")]
     pub(in crate::app) kept_log: KeptLog,
+    #[command(flatten)]
+    pub(in crate::app) limits: Limits,
 }
 
 #[derive(Debug, Args)]
