@@ -1,148 +1,21 @@
 //! Logs of drivers: from their pods, then what was kept. Pods are processes of a sandbox node, behind its API server.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+mod http;
+mod site;
+
+use std::time::Duration;
 
 use futures::StreamExt;
-use kube::{Client, api::DeleteParams, client::Body};
+use kube::{Client, client::Body};
 use serde_json::json;
 use sparkgate::{
-    sandbox::{
-        apiserver,
-        node::{self, NodeConfig, Spark},
-    },
-    service::{Gateway, Log, LogRequest, LogSource, LogStream, NoLog},
-    submission::{DriverState, SubmissionId},
+    service::{LogRequest, LogSource, NoLog},
+    submission::DriverState,
 };
 use sqlx::PgPool;
-use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    fault_proxy::FaultProxy,
-    world::{World, eventually},
-};
-
-/// A Spark whose drivers are their last argument, a shell command.
-const SUBMIT: &str = "#!/bin/bash\neval \"${@: -1}\"\n";
-
-/// A gateway on a sandbox with a node.
-struct Site {
-    world: World,
-    proxy: FaultProxy,
-    dir: TempDir,
-    _sandbox: DropGuard,
-}
-
-impl Site {
-    async fn new(pool: PgPool) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("spark");
-        std::fs::create_dir_all(home.join("bin")).unwrap();
-        std::fs::write(home.join("bin/spark-submit"), SUBMIT).unwrap();
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(home.join("bin/spark-submit"), executable).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let sandbox = CancellationToken::new();
-        tokio::spawn(apiserver::serve(listener, sandbox.clone()));
-        let config = NodeConfig {
-            client: client(address),
-            api_url: format!("http://{address}"),
-            token: None,
-            ca_file: None,
-            name: "sandbox".to_owned(),
-            spark: Spark::find(Some(&home)).await.unwrap(),
-            dir: dir.path().join("node"),
-        };
-        tokio::spawn(node::run(config, sandbox.clone()));
-        let proxy = FaultProxy::start(address).await;
-        let mut world = World::on(pool, client(proxy.address()), "default".to_owned()).await;
-        world.watch();
-        Self { world, proxy, dir, _sandbox: sandbox.drop_guard() }
-    }
-
-    fn gateway(&self) -> &Gateway {
-        &self.world.gateway
-    }
-
-    /// A driver that runs a shell command. `$GO` names a file that isn't there.
-    async fn launch(&self, command: &str) -> SubmissionId {
-        let mut request = self.world.request(&[]);
-        request.app_args = vec![command.replace("$GO", self.dir.path().join("go").to_str().unwrap())];
-        let id = self.gateway().create(request).await.unwrap();
-        self.gateway().work().await.unwrap();
-        id
-    }
-
-    /// Waits of drivers for `$GO` are over.
-    fn go(&self) {
-        std::fs::write(self.dir.path().join("go"), "").unwrap();
-    }
-
-    async fn until(&self, id: &SubmissionId, state: DriverState) {
-        self.world.until(id, state).await;
-    }
-
-    /// Deletes the driver's pod; its log goes with it.
-    async fn delete_pod(&self) {
-        let name = self.world.driver().await.metadata.name.unwrap();
-        self.world.pods().delete(&name, &DeleteParams::default()).await.unwrap();
-        eventually(|| async { if self.world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
-    }
-
-    async fn open(&self, id: &SubmissionId, request: &LogRequest) -> LogStream {
-        match self.gateway().log(id, request).await.unwrap() {
-            Log::Stream(stream) => stream,
-            Log::None(why) => panic!("no log: {why:?}"),
-        }
-    }
-
-    async fn read(&self, id: &SubmissionId, request: &LogRequest) -> (LogSource, String) {
-        let stream = self.open(id, request).await;
-        (stream.source, text(stream).await)
-    }
-
-    async fn no_log(&self, id: &SubmissionId, request: &LogRequest) -> NoLog {
-        match self.gateway().log(id, request).await.unwrap() {
-            Log::None(why) => why,
-            Log::Stream(stream) => panic!("{}", text(stream).await),
-        }
-    }
-}
-
-fn client(address: std::net::SocketAddr) -> Client {
-    let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
-    config.default_retry = false;
-    Client::try_from(config).unwrap()
-}
-
-async fn text(stream: LogStream) -> String {
-    let all: Vec<_> = stream.bytes.map(|piece| piece.unwrap()).collect().await;
-    String::from_utf8(all.concat()).unwrap()
-}
-
-/// Reads on until the text ends so.
-async fn read_until(stream: &mut LogStream, end: &str) -> String {
-    let mut all = Vec::new();
-    let reading = async {
-        while !all.ends_with(end.as_bytes()) {
-            all.extend_from_slice(&stream.bytes.next().await.unwrap().unwrap());
-        }
-    };
-    let read = tokio::time::timeout(Duration::from_secs(30), reading).await;
-    let all = String::from_utf8(all).unwrap();
-    read.unwrap_or_else(|_| panic!("no more than {all:?}"));
-    all
-}
-
-fn tail(tail: u64) -> LogRequest {
-    LogRequest { tail: Some(tail), ..LogRequest::default() }
-}
-
-fn follow() -> LogRequest {
-    LogRequest { follow: true, ..LogRequest::default() }
-}
+use self::site::{Site, follow, read_until, tail, text};
+use crate::world::{World, eventually};
 
 const WAIT: &str = "until [ -e $GO ]; do sleep 0.05; done";
 
@@ -203,16 +76,17 @@ async fn who_follows_hears_every_line_once_although_connections_break(pool: PgPo
     let id = site.launch(&format!("for n in {{1..40}}; do echo $n; sleep 0.05; done; {WAIT}; echo end")).await;
     let mut following = site.open(&id, &follow()).await;
     let mut all = String::new();
-    for until in ["\n10\n", "\n20\n", "\n30\n"] {
-        all.push_str(&read_until(&mut following, &until[1..]).await);
+    for until in ["10\n", "20\n", "30\n", "40\n"] {
+        if !all.contains(until) {
+            all.push_str(&read_until(&mut following, until).await);
+        }
         site.proxy.cut();
     }
-    all.push_str(&read_until(&mut following, "40\n").await);
     site.go();
     all.push_str(&text(following).await);
     let lines: Vec<String> = (1..=40).map(|n| n.to_string()).chain(["end".to_owned()]).collect();
     assert_eq!(all.lines().collect::<Vec<_>>(), lines);
-    assert!(site.proxy.connections() > 3);
+    assert!(site.proxy.connections() > 4);
 }
 
 #[sqlx::test]
@@ -288,10 +162,41 @@ async fn why_a_driver_never_started_is_kept(pool: PgPool) {
     assert_eq!(kept, now);
 }
 
+/// The pods of executors are whatever Spark makes them; these are made by hand.
+#[sqlx::test]
+async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("exec sleep 300").await;
+    let labels = site.world.driver().await.metadata.labels.unwrap();
+    let mut labels: std::collections::BTreeMap<String, String> =
+        labels.into_iter().filter(|(key, _)| key.starts_with("sparkgate.dev/")).collect();
+    labels.extend([("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())));
+    let pod = json!({"metadata": {"name": "exec-7", "labels": labels}, "spec": {"restartPolicy": "Never", "containers": [
+        {"name": "mesh", "image": "mesh"},
+        {"name": "spark-kubernetes-executor", "image": "spark", "args": ["driver", "echo from the executor"]},
+        {"name": "logger", "image": "logger"}]}});
+    site.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let of_executor = LogRequest { executor: Some(7), ..follow() };
+    eventually(|| async {
+        let executors = site.gateway().executors(&id, None, 10).await.unwrap();
+        executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
+    })
+    .await;
+    assert_eq!(site.read(&id, &of_executor).await, (LogSource::Pod, "from the executor\n".to_owned()));
+    site.world.pods().delete("exec-7", &Default::default()).await.unwrap();
+    eventually(|| async {
+        match site.gateway().log(&id, &LogRequest { executor: Some(7), ..LogRequest::default() }).await.unwrap() {
+            sparkgate::service::Log::None(NoLog::ExecutorGone) => Ok(()),
+            _ => Err("still there"),
+        }
+    })
+    .await;
+}
+
 /// A client whose requests for logs are never answered.
 fn without_nodes(client: &Client) -> Client {
     let real = client.clone();
-    let service = tower::service_fn(move |request: http::Request<Body>| {
+    let service = tower::service_fn(move |request: ::http::Request<Body>| {
         let real = real.clone();
         async move {
             if request.uri().path().ends_with("/log") {
