@@ -122,7 +122,7 @@ fn spark_container(pod: &SlimPod) -> Option<&str> {
     let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
     pod.annotation(labels::DRIVER_CONTAINER)
         .or_else(|| names().find(|name| *name == EXECUTOR))
-        .or_else(|| names().last())
+        .or_else(|| names().next_back())
 }
 
 fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::TimeDelta;
 use futures::{Stream, StreamExt, future::pending, stream};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -22,6 +23,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 /// How often it is asked whether the end is recorded, while the log is open: of a node that is gone nobody hears.
 const LOOK: Duration = Duration::from_secs(5);
+/// A line may come after one that has a later time: it is asked again from this much before.
+const EARLIER: TimeDelta = TimeDelta::seconds(1);
 /// How often the rest of a log is tried to be read after the end.
 const LAST_TRIES: u32 = 3;
 
@@ -143,8 +146,10 @@ impl Follower {
         let part = LogPart {
             follow: !self.ended,
             tail: self.tail.filter(|_| until.is_none()),
-            // A line may come after one that has a later time.
-            since: until.map_or(self.lines.since(), |until| until.checked_sub_signed(chrono::TimeDelta::seconds(1))),
+            since: match until {
+                Some(until) => until.checked_sub_signed(EARLIER),
+                None => self.lines.since(),
+            },
             limit: None,
         };
         let answer = match pod(&target) {
