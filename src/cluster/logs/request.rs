@@ -10,8 +10,8 @@ use crate::cluster::{Error, error::sort};
 
 /// How much of a refusal is read.
 const REFUSAL_BYTES: usize = 64 << 10;
-/// A kubelet's words for a container that it hasn't started.
-const NOT_STARTED: &str = "waiting to start";
+/// A kubelet's words for a container that it hasn't started, or never did (`validateContainerLogStatus`).
+const NOT_STARTED: [&str; 3] = ["is waiting to start", "is not available", "is terminated"];
 
 /// Sends it, and sorts what comes back.
 ///
@@ -40,7 +40,7 @@ pub(super) async fn send(
         ..Status::default()
     });
     match sort(action, kube::Error::Api(said.boxed())) {
-        Error::Refused { code: 400, message, .. } if message.contains(NOT_STARTED) => {
+        Error::Refused { code: 400, message, .. } if NOT_STARTED.iter().any(|words| message.contains(words)) => {
             Ok(LogAnswer::NotStarted(message))
         }
         // The pod was there a moment ago; its node has nothing of it any more, or it just went.
