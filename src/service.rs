@@ -4,6 +4,7 @@
 mod clean_up;
 mod create;
 mod error;
+mod events;
 mod executors;
 mod gate;
 mod health;
@@ -23,6 +24,7 @@ use std::{collections::HashSet, sync::Arc};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use uuid::Uuid;
 
+use events::Hub;
 use gate::Gate;
 use leases::Leases;
 
@@ -30,6 +32,7 @@ use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::Sub
 
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use error::{Error, chain};
+pub use events::{Change, Changes, Filter, Interrupted, Published, Subscription, Target, Told, Waited};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
 pub use replica::ALL;
@@ -57,6 +60,8 @@ pub struct Gateway {
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
+    /// Who follows changes here.
+    events: Arc<Hub>,
     /// What the watch shows of executors, on its way to the database.
     pub executors: Arc<Executors>,
 }
@@ -79,6 +84,7 @@ impl Gateway {
             finishing: Arc::new(Semaphore::new(observe::FINISHING)),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
+            events: Arc::default(),
             executors: Arc::default(),
         })
     }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod advance;
+mod changes;
 mod claim;
 mod clean_up;
 mod connect;
@@ -10,6 +11,7 @@ mod executors;
 mod kill;
 mod lease;
 mod migrate;
+mod numbering;
 mod primary;
 mod query;
 mod request;
@@ -21,12 +23,14 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::{Drawn, NewSubmission};
+pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
 pub use executors::LiveExecutor;
 pub use lease::replica;
+pub use numbering::Numbered;
 pub use query::{Live, Record};
 
 /// The submissions, in Postgres. Cheap to clone.

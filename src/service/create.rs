@@ -68,6 +68,7 @@ impl Gateway {
             tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
         }
         self.wake.notify_one();
+        self.events.changed();
         Ok(id)
     }
 

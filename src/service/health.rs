@@ -117,8 +117,9 @@ impl Gateway {
         self.watch.set(scope, |scope| *scope = now);
     }
 
-    /// From now on this process is not ready: it is going away.
+    /// From now on this process is not ready: it is going away, and whoever follows changes here is sent elsewhere.
     pub fn drain(&self) {
         self.watch.with(|state| state.draining = true);
+        self.events.close();
     }
 }
