@@ -1,21 +1,27 @@
 //! The HTTP face: routes and what surrounds every request. Handlers translate; the service below decides.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
-    Router,
+    Extension, Router,
+    extract::Request,
     middleware::{from_fn, from_fn_with_state},
+    response::Response,
     routing::get,
 };
+use request_log::RequestId;
+use tower::ServiceExt;
 
 use crate::service::Gateway;
 
+mod body;
 mod catch_panic;
 mod door;
 mod health;
 mod openapi;
 mod request_log;
 mod spark;
+mod v1;
 
 pub use door::Door;
 pub use openapi::openapi;
@@ -27,11 +33,13 @@ pub struct HttpSettings {
     pub max_request_body_bytes: usize,
     /// How long a request may take to arrive, and then again to be answered.
     pub request_timeout: Duration,
+    /// Clients that follow changes, or wait for one, at the same time.
+    pub max_subscribers: usize,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { max_request_body_bytes: 100 << 20, request_timeout: Duration::from_secs(30) }
+        Self { max_request_body_bytes: 100 << 20, request_timeout: Duration::from_secs(30), max_subscribers: 2000 }
     }
 }
 
@@ -45,12 +53,23 @@ struct AppState {
 pub fn router(gateway: Gateway, settings: HttpSettings) -> Router {
     let version = gateway.spark_version();
     let state = AppState { gateway, settings };
+    let (all, resources) = (state.clone(), v1::router(state.clone()));
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
-        .fallback(spark::serve)
+        .fallback(move |Extension(id), request| serve(all.clone(), resources.clone(), id, request))
         // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
         .layer(from_fn_with_state(version, catch_panic::catch_panic))
         .layer(from_fn(request_log::request_log))
         .with_state(state)
+}
+
+/// Resources to one side, Spark's protocol to the other: both live below `/v1/submissions`.
+async fn serve(state: AppState, resources: Router, id: RequestId, request: Request) -> Response {
+    if !v1::serves(request.uri().path()) {
+        return spark::serve(&state, &id, request).await;
+    }
+    let answer: Result<Response, Infallible> = resources.oneshot(request).await;
+    let Ok(response) = answer;
+    response
 }

@@ -12,10 +12,13 @@ mod kill;
 mod leases;
 mod limits;
 mod observe;
+mod options;
 mod perform;
+mod plan;
 mod replica;
 mod settings;
 mod status;
+mod submissions;
 mod submitter;
 mod work;
 
@@ -30,13 +33,18 @@ use leases::Leases;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
+pub use crate::store::{Filter, Page, Submission};
+
 pub use clean_up::{CleanUpSettings, CleanedUp};
+pub use create::Accepted;
 pub use error::{Error, chain};
-pub use events::{Change, Changes, Filter, Interrupted, Published, Subscription, Target, Told, Waited};
+pub use events::{Change, ChangeFilter, Changes, Interrupted, Published, Subscription, Target, Told, Waited};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
+pub use options::{Caps, Retries, SubmissionOptions};
+pub use plan::{AppliedDefault, Plan};
 pub use replica::ALL;
-pub use settings::{Settings, SparkSettings};
+pub use settings::{Resolved, Settings, SparkSettings};
 pub use status::{Status, Worker};
 pub use submitter::{Submitter, SubmitterError};
 pub use work::Work;
@@ -51,6 +59,7 @@ pub struct Gateway {
     instance: Uuid,
     /// Whether driver pods are held until their outcome is recorded.
     outcome_finalizer: bool,
+    caps: Arc<Caps>,
     leases: Arc<Leases>,
     /// What this process works on under a claim.
     busy: Arc<Mutex<HashSet<SubmissionId>>>,
@@ -79,6 +88,7 @@ impl Gateway {
             spark: Arc::new(settings.spark),
             instance,
             outcome_finalizer: settings.outcome_finalizer,
+            caps: Arc::new(settings.caps),
             busy: Arc::default(),
             gate: Arc::default(),
             finishing: Arc::new(Semaphore::new(observe::FINISHING)),

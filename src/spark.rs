@@ -59,6 +59,6 @@ pub use driver::{DriverObjects, Object, PodGroup, SubmitContext};
 pub use names::{DriverNames, NameEntropy};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use submit::expand_command_line;
+pub use submit::{app_name, expand_command_line};
 pub use submitter::SubmitterFiles;
 pub use version::{SparkVersion, UnknownSparkVersion};

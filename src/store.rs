@@ -16,13 +16,14 @@ mod primary;
 mod query;
 mod request;
 mod row;
+mod submissions;
 
 use std::time::Duration;
 
 use error::within;
 use sqlx::PgPool;
 
-pub use accept::{Drawn, NewSubmission};
+pub use accept::{Accepted, Drawn, NewSubmission, Options};
 pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
@@ -32,6 +33,7 @@ pub use executors::LiveExecutor;
 pub use lease::replica;
 pub use numbering::Numbered;
 pub use query::{Live, Record};
+pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 
 /// The submissions, in Postgres. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use axum::{
 };
 use futures::FutureExt;
 
-use super::{request_log::RequestId, spark};
+use super::{request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
 /// Answers 500 with the request's id. The panic's place and text are printed by the panic hook.
@@ -21,10 +21,14 @@ pub(super) async fn catch_panic(
     request: Request,
     next: Next,
 ) -> Response {
+    let path = request.uri().path().to_owned();
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(_) => {
             tracing::error!("a request handler panicked");
+            if v1::serves(&path) {
+                return v1::internal_error(path, &id);
+            }
             let message = spark::internal_error(&id);
             spark::error(StatusCode::INTERNAL_SERVER_ERROR, message, version)
         }

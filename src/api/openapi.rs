@@ -2,16 +2,28 @@
 
 use utoipa::OpenApi;
 
-use super::{health, spark};
+use super::{health, spark, v1};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
     tags(
+        (name = "Submissions", description = "Submissions as resources"),
+        (name = "Events", description = "What changes, as it changes"),
         (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
         (name = "Probes", description = "The life of the gateway itself"),
     ),
     paths(
+        v1::create::create,
+        v1::list::list,
+        v1::get::get,
+        v1::delete::delete,
+        v1::outcome::outcome,
+        v1::executors::executors,
+        v1::manifest::manifest,
+        v1::of_one::events,
+        v1::wait::wait,
+        v1::events::events,
         spark::create::create,
         spark::status::status,
         spark::kill::kill,

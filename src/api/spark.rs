@@ -1,17 +1,15 @@
 //! Spark's REST protocol: which handler a request goes to, and Jetty's answers to methods that have none.
 
 use axum::{
-    Extension,
     body::{Body, HttpBody},
-    extract::{Request, State},
+    extract::Request,
     http::{Method, StatusCode, header},
     response::Response,
 };
 
-use super::{AppState, request_log::RequestId};
+use super::{AppState, body, request_log::RequestId};
 use crate::spark::rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path};
 
-mod body;
 pub(super) mod clear;
 pub(super) mod create;
 mod fault;
@@ -26,18 +24,14 @@ pub(super) use fault::internal_error;
 pub(super) use reply::error;
 
 /// Any request that isn't for one of our own routes.
-pub(super) async fn serve(
-    State(state): State<AppState>,
-    Extension(request_id): Extension<RequestId>,
-    request: Request,
-) -> Response {
+pub(super) async fn serve(state: &AppState, request_id: &RequestId, request: Request) -> Response {
     let version = state.gateway.spark_version();
     let is_head = request.method() == Method::HEAD;
     let response = match parse_path(request.uri().path(), version) {
         Ok(Target::Action { action, id }) if is_for(action, request.method()) => {
-            perform(&state, action, id, request).await.unwrap_or_else(|fault| fault.into_response(version, &request_id))
+            perform(state, action, id, request).await.unwrap_or_else(|fault| fault.into_response(version, request_id))
         }
-        Ok(Target::Action { action, .. }) => other_method(action, &request, &state),
+        Ok(Target::Action { action, .. }) => other_method(action, &request, state),
         Ok(Target::Nowhere { message, unknown_version: true }) => reply::unknown_version(message, version),
         Ok(Target::Nowhere { message, .. }) => error(StatusCode::BAD_REQUEST, message, version),
         Err(bad) => reply::bad_path(bad, &request, version),
@@ -55,6 +49,7 @@ fn is_for(action: Action, method: &Method) -> bool {
 
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let gateway = &state.gateway;
+    let headers = request.headers().clone();
     let body = match action {
         Action::Create => body::read(request.into_body(), &state.settings).await?,
         // Nobody else reads one, whatever its size.
@@ -62,7 +57,7 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     };
     let answer = async {
         match action {
-            Action::Create => reply::success(&create::create(gateway, &body).await?),
+            Action::Create => reply::success(&create::create(gateway, &body, &headers).await?),
             Action::Kill => reply::success(&kill::kill(gateway, id).await?),
             Action::KillAll => reply::success(&killall::killall(gateway).await?),
             Action::Status => reply::success(&status::status(gateway, id).await?),

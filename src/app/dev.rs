@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{
     serve::{self, Signals},
-    settings::{CleanUp, Database, Dev, Http, Kubernetes, Place, Serve, Spark},
+    settings::{CleanUp, Database, Dev, Http, Kubernetes, Limits, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -80,6 +80,7 @@ async fn beside(
             spark_user: None,
         },
         clean_up: CleanUp::default(),
+        limits: Limits::default(),
     };
     let ended = async {
         tokio::select! {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    service::SparkSettings,
+    service::{Resolved, SparkSettings},
     spark::{
         CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Refusal, SubmitContext, build_driver, keys,
         rest::{RequestError, parse_partial},
@@ -42,7 +42,7 @@ pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderErr
 }
 
 fn objects(request: &CreateSubmissionRequest, settings: &SparkSettings) -> Result<Value, RenderError> {
-    let (request, submitter) = settings.resolve(request)?;
+    let Resolved { request, files: submitter, .. } = settings.resolve(request)?;
     let submitted_at = Utc::now();
     let id = Uuid::new_v4;
     let entropy = NameEntropy::from_uuids(id(), id(), id(), id());

@@ -2,13 +2,16 @@
 
 mod clean_up;
 mod dev;
+mod limits;
 mod serve;
+mod time_or_off;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
+pub(super) use limits::Limits;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::store::DatabaseSettings;

@@ -1,83 +1,128 @@
 //! Accepting a submission.
 
-use uuid::Uuid;
+use sha2::{Digest, Sha256};
 
-use super::{Error, Gateway, limits};
+use super::{Error, Gateway, Plan, SubmissionOptions};
 use crate::{
-    cluster::{Manifest, Marks},
-    spark::{CreateSubmissionRequest, DriverNames, NameEntropy, SubmitContext, build_driver, keys},
-    store::NewSubmission,
+    spark::{CreateSubmissionRequest, keys},
+    store::{self, NewSubmission},
     submission::SubmissionId,
 };
 
 /// How many unknown properties of one request are logged.
 const MISSPELT_MAX: usize = 20;
 
+/// A submission that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    pub id: SubmissionId,
+    /// It was accepted before, under the same idempotency key.
+    pub replayed: bool,
+}
+
 impl Gateway {
-    /// Checks the request by building its driver once, fixes all names and commits it. The launch follows by itself.
+    /// [`Gateway::submit`] for a request that says all it wants in its properties.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. [`Error::InDoubt`] where the
-    /// database went away during the write: it may be kept.
+    /// As there.
     pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
-        limits::arguments(&request)?;
-        let (mut request, submitter) = self.spark.resolve(&request)?;
-        limits::properties(&request)?;
-        let version = self.spark.version;
-        let drawn = self.store.draw().await?;
-        let marks = Marks {
-            submission: drawn.id.clone(),
-            attempt: 1,
-            instance: self.instance,
-            finalizer: self.outcome_finalizer,
-        };
-        let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
-        let names = DriverNames::for_request(&request, version, drawn.at.timestamp_millis(), &entropy)?;
-        let context = SubmitContext {
-            version,
-            names: names.clone(),
-            submitted_at: drawn.at,
-            user: self.spark.user.clone(),
-            submitter,
-        };
-        let asked_for = request.spark_properties.clone();
-        for (label, value) in marks.labels() {
-            request.spark_properties.insert(format!("spark.kubernetes.executor.label.{label}"), value);
+        Ok(self.submit(request, SubmissionOptions::default()).await?.id)
+    }
+
+    /// Checks the request by building its driver once, fixes all names and commits it. The launch follows by itself.
+    /// `options` win over what the properties ask for.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. [`Error::KeyReused`] and
+    /// [`Error::NameTaken`] for one that is at odds with an earlier one. [`Error::InDoubt`] where the database went away
+    /// during the write: it may be kept.
+    pub async fn submit(
+        &self,
+        request: CreateSubmissionRequest,
+        options: SubmissionOptions,
+    ) -> Result<Accepted, Error> {
+        let fingerprint = fingerprint(&request, &options)?;
+        let resolved = self.resolve(&request, options)?;
+        let owner = self.owner(&resolved.request);
+        if let Some(key) = &resolved.options.idempotency_key
+            && let Some((id, before)) = self.store.of_key(&owner, key).await?
+        {
+            return replay(id, &before, &fingerprint, key);
         }
-        let driver = build_driver(&request, &context)?;
-        request.spark_properties = asked_for;
-        limits::check(&request, &names, &driver, &self.cluster)?;
-        let manifest = Manifest::new(&driver, &marks).and_then(|manifest| serde_json::to_string(&manifest));
-        let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
+        let plan = self.plan(resolved, self.store.draw().await?)?;
+        let (key, unknown) = (plan.options.idempotency_key.clone(), misspelt(&plan));
+        let pod = format!("{}/{}", plan.namespace, plan.names.driver_pod);
         let new = NewSubmission {
-            drawn,
-            request,
-            spark_version: version,
-            spark_user: context.user,
-            namespace: driver.namespace,
-            names,
-            manifest,
+            name: short(&plan.name),
+            owner,
+            spark_user: self.spark.user.clone(),
+            spark_version: self.spark.version,
+            options: plan.options.kept(),
+            fingerprint: fingerprint.clone(),
+            drawn: plan.drawn,
+            request: plan.request,
+            namespace: plan.namespace,
+            names: plan.names,
+            manifest: plan.manifest,
         };
-        let new = self.accept(new).await?;
-        let id = new.drawn.id;
-        let pod = format_args!("{}/{}", new.namespace, new.names.driver_pod);
-        tracing::info!(submission = %id, %pod, "accepted");
-        let unknown = new.request.spark_properties.keys().filter(|key| !keys::is_known(key));
-        let unknown: Vec<&String> = unknown.take(MISSPELT_MAX).collect();
-        if !unknown.is_empty() {
-            tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+        let (name, namespace) = (new.name.clone(), new.namespace.clone());
+        match (self.accept(new).await?, key) {
+            (store::Accepted::New(id), _) => {
+                tracing::info!(submission = %id, %pod, "accepted");
+                if !unknown.is_empty() {
+                    tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+                }
+                self.wake.notify_one();
+                self.events.changed();
+                Ok(Accepted { id, replayed: false })
+            }
+            (store::Accepted::SameKey(id, before), Some(key)) => replay(id, &before, &fingerprint, &key),
+            (store::Accepted::SameKey(id, _), None) => Ok(Accepted { id, replayed: true }),
+            (store::Accepted::SameName(by), _) => Err(Error::NameTaken { name, namespace, by }),
         }
-        self.wake.notify_one();
-        self.events.changed();
-        Ok(id)
+    }
+
+    /// For whom a driver runs.
+    pub(super) fn owner(&self, request: &CreateSubmissionRequest) -> String {
+        let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
+        short(own.unwrap_or(&self.spark.user))
     }
 
     /// Commits it in a task of its own: a client that hangs up meanwhile must not tear the statement off.
-    async fn accept(&self, new: NewSubmission) -> Result<NewSubmission, Error> {
+    async fn accept(&self, new: NewSubmission) -> Result<store::Accepted, Error> {
         let store = self.store.clone();
-        let accepted = tokio::spawn(async move { store.accept(&new).await.map(|()| new) });
+        let accepted = tokio::spawn(async move { store.accept(&new).await });
         let accepted =
             accepted.await.map_err(|error| Error::Internal("accepting a submission".into(), error.into()))?;
         Ok(accepted?)
     }
+}
+
+/// As much of a name as is kept to be found by: an index takes no more than some thousand bytes.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 253;
+    name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
+}
+
+fn replay(id: SubmissionId, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
+    if before == now {
+        tracing::info!(submission = %id, "accepted before, under the same idempotency key");
+        return Ok(Accepted { id, replayed: true });
+    }
+    Err(Error::KeyReused { key: key.to_owned(), by: id })
+}
+
+/// What tells two requests under one key apart: all that they ask for, however it was written down. Not the version of
+/// the client, which may be upgraded between two tries.
+fn fingerprint(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
+    let request = CreateSubmissionRequest { client_spark_version: String::new(), ..request.clone() };
+    let json = serde_json::to_vec(&request);
+    let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
+    let options = SubmissionOptions { idempotency_key: None, ..options.clone() };
+    Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())
+}
+
+fn misspelt(plan: &Plan) -> Vec<String> {
+    let unknown = plan.request.spark_properties.keys().filter(|key| !keys::is_known(key));
+    unknown.take(MISSPELT_MAX).cloned().collect()
 }

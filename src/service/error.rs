@@ -1,6 +1,6 @@
 //! What a use case can fail with.
 
-use crate::{cluster, spark::Refusal, store};
+use crate::{cluster, spark::Refusal, store, submission::SubmissionId};
 
 /// A use case failed.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +8,12 @@ pub enum Error {
     /// The request is at fault; the text is for its sender.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The idempotency key came with another request before.
+    #[error("the idempotency key {key:?} was used for another request before, which is submission {by}")]
+    KeyReused { key: String, by: SubmissionId },
+    /// A live submission has the name, and one of the two is to have it for itself.
+    #[error("{name:?} is the name of a live submission in namespace {namespace}: {by}")]
+    NameTaken { name: String, namespace: String, by: SubmissionId },
     /// The database can't be reached: nothing was done, the same request may work in a moment.
     #[error("the database is not available")]
     Unavailable(#[source] store::Error),
@@ -51,7 +57,7 @@ impl Error {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unavailable(_) | Self::InDoubt(_) | Self::ClusterUnavailable(_) | Self::Unanswered(_) => true,
-            Self::Refused(_) | Self::Internal(..) => false,
+            Self::Refused(_) | Self::KeyReused { .. } | Self::NameTaken { .. } | Self::Internal(..) => false,
         }
     }
 }

@@ -10,7 +10,7 @@ mod subscription;
 mod wait;
 
 pub use crate::store::Change;
-pub use filter::Filter;
+pub use filter::ChangeFilter;
 pub(super) use hub::Hub;
 pub use of_one::Changes;
 pub use publish::Published;

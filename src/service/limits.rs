@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::SubmissionOptions;
 use crate::{
     cluster::Cluster,
-    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal},
+    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, app_name},
 };
 
 const NAMESPACE: &str = "spark.kubernetes.namespace";
@@ -36,6 +37,22 @@ pub(super) fn properties(request: &CreateSubmissionRequest) -> Result<(), Refusa
     let sparks = request.spark_properties.iter().filter(|(key, _)| key.starts_with("spark."));
     let bytes = sparks.map(|(key, value)| key.len() + value.len()).sum::<usize>();
     if bytes > CONFIG_MAP_MAX { Err(properties_too_large(request, bytes)) } else { Ok(()) }
+}
+
+/// Refuses retries of a driver whose pod has a name of its own: the pod of the attempt before would be in the way. And a
+/// name that is to be unique but is too long to be looked up.
+pub(super) fn retries(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
+    let retries = options.retries.infrastructure.unwrap_or(0) + options.retries.application.unwrap_or(0);
+    if retries > 0 && request.spark_properties.contains_key(POD_NAME) {
+        let reason = "each attempt needs a pod of its own: leave the name out, or ask for no retries";
+        return Err(Refusal::property(POD_NAME, reason));
+    }
+    let name = app_name(request)?;
+    if options.unique_name == Some(true) && name.len() > SUBDOMAIN_MAX {
+        let reason = format!("a name that is to be unique has {SUBDOMAIN_MAX} bytes at most, not {}", name.len());
+        return Err(Refusal::property("spark.app.name", reason));
+    }
+    Ok(())
 }
 
 /// Refuses names that Kubernetes has no place for (they go into the paths of its API) and properties beyond the size of a

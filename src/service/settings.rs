@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Submitter;
+use super::{Caps, SubmissionOptions, Submitter};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
 
 /// All of it.
@@ -12,6 +12,7 @@ pub struct Settings {
     /// Whether driver pods are held by a finalizer until their outcome is recorded. Without it, a pod that vanishes while
     /// no gateway runs, and is forgotten by the API server before one runs again, leaves its submission LOST.
     pub outcome_finalizer: bool,
+    pub caps: Caps,
 }
 
 /// The Spark side of the configuration.
@@ -32,22 +33,34 @@ impl SparkSettings {
     /// # Errors
     /// A [`Refusal`] of what they choose among the named ones.
     pub fn check_defaults(&self) -> Result<(), Refusal> {
-        self.submitter.complete(BTreeMap::new(), &self.defaults).map(drop)
+        let mut properties = self.submitter.complete(BTreeMap::new(), &self.defaults)?.properties;
+        SubmissionOptions::take(&mut properties).map(drop)
     }
 
-    /// The request as it will be launched, with the files that it uses: a command line is understood, the defaults are
-    /// filled in, and what the request sets wins.
+    /// The request as it will be launched: a command line is understood, the defaults are filled in, and what the request
+    /// sets wins.
     ///
     /// # Errors
-    /// A [`Refusal`] of a command line, or of defaults that aren't there.
-    pub fn resolve(
-        &self,
-        request: &CreateSubmissionRequest,
-    ) -> Result<(CreateSubmissionRequest, SubmitterFiles), Refusal> {
+    /// A [`Refusal`] of a command line, of defaults that aren't there, or of options of ours.
+    pub fn resolve(&self, request: &CreateSubmissionRequest) -> Result<Resolved, Refusal> {
         let mut request = expand_command_line(request, self.version)?.into_owned();
-        request.spark_properties = self.submitter.complete(request.spark_properties, &self.defaults)?;
+        let completed = self.submitter.complete(request.spark_properties, &self.defaults)?;
+        request.spark_properties = completed.properties;
+        let options = SubmissionOptions::take(&mut request.spark_properties)?;
         self.submitter.name_templates(&mut request);
         let files = self.submitter.files_for(&request);
-        Ok((request, files))
+        Ok(Resolved { request, files, options, origins: completed.origins })
     }
+}
+
+/// A request with all that the operator adds to it.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    pub request: CreateSubmissionRequest,
+    /// What a submitter would read from its disk.
+    pub files: SubmitterFiles,
+    /// What the properties ask of the gateway itself.
+    pub options: SubmissionOptions,
+    /// Where each property comes from that the request doesn't set itself.
+    pub origins: BTreeMap<String, String>,
 }

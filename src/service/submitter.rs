@@ -14,10 +14,18 @@ pub use read::SubmitterError;
 const DEFAULTS: &str = "spark.sparkgate.defaults";
 
 /// What the gateway's own properties begin with.
-const OWN: &str = "spark.sparkgate.";
+pub(super) const OWN: &str = "spark.sparkgate.";
 
 type Properties = BTreeMap<String, String>;
 type Files = BTreeMap<String, ByteString>;
+
+/// The properties of a request with all defaults, and of each default where it comes from: `spark-defaults`, or
+/// `defaults/<name>` for a named one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Completed {
+    pub(super) properties: Properties,
+    pub(super) origins: BTreeMap<String, String>,
+}
 
 /// A submitter's directory, read into memory at start.
 #[derive(Clone, Default)]
@@ -35,8 +43,8 @@ impl Submitter {
     /// request (and may choose for those that don't). Of the names in a list the later one wins.
     ///
     /// # Errors
-    /// A [`Refusal`] of a name that isn't there, and of any other `spark.sparkgate.` property: no Spark would read it.
-    pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Properties, Refusal> {
+    /// A [`Refusal`] of a name that isn't there.
+    pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Completed, Refusal> {
         let chosen = own.remove(DEFAULTS).or_else(|| lowest.get(DEFAULTS).cloned()).unwrap_or_default();
         // A name that is there twice counts where it stands last.
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -46,16 +54,17 @@ impl Submitter {
         }
         let mut names: Vec<(usize, &str)> = places.into_iter().map(|(name, place)| (place, name)).collect();
         names.sort_unstable();
-        let mut properties = lowest.clone();
-        properties.remove(DEFAULTS);
-        for (_, name) in names {
-            properties.extend(self.defaults.get(name).cloned().unwrap_or_default());
+        let named = names.iter().filter_map(|(_, name)| Some((format!("defaults/{name}"), self.defaults.get(*name)?)));
+        let mut completed = Completed::default();
+        for (origin, defaults) in std::iter::once(("spark-defaults".to_owned(), lowest)).chain(named) {
+            for (key, value) in defaults.iter().filter(|(key, _)| *key != DEFAULTS) {
+                completed.properties.insert(key.clone(), value.clone());
+                completed.origins.insert(key.clone(), origin.clone());
+            }
         }
-        properties.extend(own);
-        match properties.keys().find(|key| key.starts_with(OWN)) {
-            Some(key) => Err(Refusal::property(key, format!("Sparkgate has no such property: it has {DEFAULTS}"))),
-            None => Ok(properties),
-        }
+        completed.origins.retain(|key, _| !own.contains_key(key));
+        completed.properties.extend(own);
+        Ok(completed)
     }
 
     fn no_such_defaults(&self, name: &str) -> Refusal {

@@ -85,7 +85,7 @@ pub(crate) fn prepare(
 }
 
 /// The application's name: `spark.app.name`, else the main class, else the file name of the resource.
-pub(crate) fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
+pub fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
     if let Some(name) = request.spark_properties.get("spark.app.name") {
         return Ok(name.clone());
     }

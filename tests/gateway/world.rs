@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     cluster::Cluster,
-    service::{Error, Gateway, Settings, SparkSettings, Status, Submitter},
+    service::{Caps, Error, Gateway, Settings, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::{DriverState, SubmissionId},
@@ -59,7 +59,7 @@ impl World {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
-        let settings = Settings { spark, outcome_finalizer: finalizer };
+        let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default() };
         let gateway = Gateway::new(Store::new(pool.clone()), cluster, settings).await.unwrap();
         // A busy machine may take longer for a step than a lease lasts.
         let living = CancellationToken::new();

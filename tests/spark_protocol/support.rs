@@ -8,7 +8,7 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, Seen},
     sandbox::apiserver::Apiserver,
-    service::{Gateway, Settings, SparkSettings, Submitter},
+    service::{Caps, Gateway, Settings, SparkSettings, Submitter},
     spark::SparkVersion,
     store::Store,
 };
@@ -27,7 +27,7 @@ pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
     let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
-    let settings = Settings { spark, outcome_finalizer: true };
+    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default() };
     let gateway = Gateway::new(Store::new(pool), cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
     gateway.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::HeaderMap;
 use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::Fault;
 use crate::{
-    service::Gateway,
-    spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
+    service::{Gateway, SubmissionOptions},
+    spark::{
+        Refusal,
+        rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
+    },
 };
 
 /// What to run. Numbers and booleans are taken where texts are asked for; names that aren't listed here are accepted
@@ -52,17 +56,24 @@ pub(in crate::api) struct RequestBody {
     responses(
         (status = 200, description = "Kept; it will be run", body = CreateSubmissionResponse),
         (status = 400, description = "The request can't be run; the message names the field", body = ErrorResponse),
+        (status = 409, description = "A live submission has the name that is to be unique", body = ErrorResponse),
         (status = 413, description = "The body is too large", body = ErrorResponse),
+        (status = 422, description = "The idempotency key was used for another request", body = ErrorResponse),
         (status = 500, description = "A fault of the gateway", body = ErrorResponse),
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn create(gateway: &Gateway, body: &[u8]) -> Result<CreateSubmissionResponse, Fault> {
+pub(in crate::api) async fn create(
+    gateway: &Gateway,
+    body: &[u8],
+    headers: &HeaderMap,
+) -> Result<CreateSubmissionResponse, Fault> {
+    let options = SubmissionOptions { idempotency_key: idempotency_key(headers)?, ..SubmissionOptions::default() };
     let version = gateway.spark_version();
     let (request, unknown_fields) = parse_create(body, version)?;
     // In a task of its own: a client that hangs up must not leave the submission half accepted.
     let gateway = gateway.clone();
-    let id = tokio::spawn(async move { gateway.create(request).await }.in_current_span()).await??;
+    let id = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span()).await??.id;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",
         message: format!("Driver successfully submitted as {id}"),
@@ -71,4 +82,11 @@ pub(in crate::api) async fn create(gateway: &Gateway, body: &[u8]) -> Result<Cre
         success: true,
         unknown_fields,
     })
+}
+
+/// The header `Idempotency-Key`; clients that can't set one use the property `spark.sparkgate.idempotencyKey`.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().map_err(|_| "it is not ASCII".to_owned()).and_then(SubmissionOptions::parse_key);
+    key.map(Some).map_err(|reason| Refusal::field("Idempotency-Key", reason).into())
 }

@@ -7,9 +7,9 @@ use axum::{
 
 use super::reply;
 use crate::{
-    api::request_log::RequestId,
+    api::{body, request_log::RequestId},
     service::{self, chain},
-    spark::{SparkVersion, rest::RequestError},
+    spark::{Refusal, SparkVersion, rest::RequestError},
 };
 
 /// Why a request of Spark's protocol has no reply of its own kind. Its text is the `message`, except for faults of
@@ -40,6 +40,21 @@ pub(in crate::api) enum Fault {
     Service(service::Error),
 }
 
+impl From<body::Fault> for Fault {
+    fn from(fault: body::Fault) -> Self {
+        match fault {
+            body::Fault::TooLarge { limit } => Self::TooLarge { limit },
+            body::Fault::Broken(why) => Self::BrokenBody(why),
+        }
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        Self::Request(refusal.into())
+    }
+}
+
 impl From<service::Error> for Fault {
     fn from(error: service::Error) -> Self {
         match error {
@@ -55,6 +70,8 @@ impl Fault {
             Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
+            Self::Service(service::Error::NameTaken { .. }) => StatusCode::CONFLICT,
+            Self::Service(service::Error::KeyReused { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotReady(_)
             | Self::Slow
             | Self::Service(
@@ -121,7 +138,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::{api::request_log::request_log, spark::Refusal};
+    use crate::api::request_log::request_log;
 
     /// Status, `Retry-After` and body of the answer to a request that meets `fault`.
     async fn answer(fault: fn() -> Fault) -> (u16, Option<String>, String) {

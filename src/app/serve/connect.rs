@@ -31,7 +31,8 @@ impl Parts {
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
         let clean_up = settings.clean_up.settings();
-        let settings = Settings { spark, outcome_finalizer: settings.kubernetes.outcome_finalizer };
+        let (outcome_finalizer, caps) = (settings.kubernetes.outcome_finalizer, settings.limits.settings());
+        let settings = Settings { spark, outcome_finalizer, caps };
         let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;
         let gateway = patiently(gateway, service::Error::may_pass).await?;
         Ok(Self { store, gateway, http, clean_up })

@@ -1,20 +1,19 @@
 //! How long what has ended is kept.
 
-use std::{fmt, str::FromStr, time::Duration};
-
 use clap::Args;
 
+use super::time_or_off::TimeOrOff;
 use crate::service::CleanUpSettings;
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct CleanUp {
     /// How long the pod of an ended driver is kept, with its log and all that it owns: a time such as 7d, 12h, 30m or
     /// 90s, or `off` to keep it as Spark does.
-    #[arg(long, env = "SPARKGATE_FINISHED_POD_TTL", default_value_t = Keep::days(7), value_name = "TIME")]
-    finished_pod_ttl: Keep,
+    #[arg(long, env = "SPARKGATE_FINISHED_POD_TTL", default_value_t = TimeOrOff::days(7), value_name = "TIME")]
+    finished_pod_ttl: TimeOrOff,
     /// How long the record of an ended submission is kept: a time, or `off` for ever. Its pod goes with it.
-    #[arg(long, env = "SPARKGATE_RETENTION", default_value_t = Keep::days(90), value_name = "TIME")]
-    retention: Keep,
+    #[arg(long, env = "SPARKGATE_RETENTION", default_value_t = TimeOrOff::days(90), value_name = "TIME")]
+    retention: TimeOrOff,
 }
 
 impl CleanUp {
@@ -25,75 +24,6 @@ impl CleanUp {
 
 impl Default for CleanUp {
     fn default() -> Self {
-        Self { finished_pod_ttl: Keep::days(7), retention: Keep::days(90) }
-    }
-}
-
-/// A time, or `off` for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Keep(Option<Duration>);
-
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a whole number with d, h, m or s behind it, such as 7d or 12h and a century at most, or off")]
-struct NoTime;
-
-/// A century: what is longer is a slip, and Postgres' dates have an end.
-const LONGEST: u64 = 36525 * DAY;
-const DAY: u64 = 24 * 3600;
-
-impl Keep {
-    const fn days(days: u64) -> Self {
-        Self(Some(Duration::from_secs(days * DAY)))
-    }
-}
-
-impl fmt::Display for Keep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.map(|time| time.as_secs()) {
-            None => f.write_str("off"),
-            Some(seconds) if seconds % DAY == 0 => write!(f, "{}d", seconds / DAY),
-            Some(seconds) => write!(f, "{seconds}s"),
-        }
-    }
-}
-
-impl FromStr for Keep {
-    type Err = NoTime;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        if text.eq_ignore_ascii_case("off") {
-            return Ok(Self(None));
-        }
-        let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or(NoTime)?;
-        let (number, unit) = text.split_at(digits);
-        let unit = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => DAY,
-            _ => return Err(NoTime),
-        };
-        let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or(NoTime)?;
-        if seconds > LONGEST { Err(NoTime) } else { Ok(Self(Some(Duration::from_secs(seconds)))) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_a_unit_and_off_is_for_ever() {
-        for (text, seconds) in
-            [("7d", Some(604_800)), ("12h", Some(43_200)), ("30m", Some(1800)), (" 0s ", Some(0)), ("off", None)]
-        {
-            assert_eq!(text.parse(), Ok(Keep(seconds.map(Duration::from_secs))), "{text}");
-        }
-        for nonsense in
-            ["", "7", "d", "-1d", "1.5h", "7 d", "7days", "1d12h", "never", "99999999999999999999d", "200000d"]
-        {
-            assert_eq!(nonsense.parse::<Keep>(), Err(NoTime), "{nonsense}");
-        }
+        Self { finished_pod_ttl: TimeOrOff::days(7), retention: TimeOrOff::days(90) }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database};
+use super::{CleanUp, Database, Limits};
 use crate::{
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
@@ -28,6 +28,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) spark: Spark,
     #[command(flatten)]
     pub(in crate::app) clean_up: CleanUp,
+    #[command(flatten)]
+    pub(in crate::app) limits: Limits,
 }
 
 #[derive(Debug, Args)]

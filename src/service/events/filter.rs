@@ -4,7 +4,7 @@ use crate::{store::Change, submission::SubmissionId};
 
 /// All that is named has to hold; the default takes every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct ChangeFilter {
     pub submission: Option<SubmissionId>,
     pub owner: Option<String>,
     pub namespace: Option<String>,
@@ -12,7 +12,7 @@ pub struct Filter {
     pub labels: Vec<(String, String)>,
 }
 
-impl Filter {
+impl ChangeFilter {
     /// Whether the change is wanted.
     pub fn takes(&self, change: &Change) -> bool {
         let about = &change.of;
@@ -47,19 +47,19 @@ mod tests {
             of: About { owner: "alice".to_owned(), namespace: "spark".to_owned(), labels },
         };
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let all = Filter {
+        let all = ChangeFilter {
             submission: Some(change.submission_id.parse().unwrap()),
             owner: Some("alice".to_owned()),
             namespace: Some("spark".to_owned()),
             labels: vec![label("team", "data"), label("tier", "gold")],
         };
-        assert!(all.takes(&change) && Filter::default().takes(&change));
+        assert!(all.takes(&change) && ChangeFilter::default().takes(&change));
         let others = [
-            Filter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
-            Filter { owner: Some("bob".to_owned()), ..all.clone() },
-            Filter { namespace: Some("default".to_owned()), ..all.clone() },
-            Filter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
-            Filter { labels: vec![label("stage", "gold")], ..all.clone() },
+            ChangeFilter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
+            ChangeFilter { owner: Some("bob".to_owned()), ..all.clone() },
+            ChangeFilter { namespace: Some("default".to_owned()), ..all.clone() },
+            ChangeFilter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
+            ChangeFilter { labels: vec![label("stage", "gold")], ..all.clone() },
         ];
         for other in others {
             assert!(!other.takes(&change), "{other:?}");

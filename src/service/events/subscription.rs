@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{
-    Filter, Told,
+    ChangeFilter, Told,
     hub::{Newest, Place},
     ring::Next,
 };
@@ -40,7 +40,7 @@ pub enum Interrupted {
 /// The changes that one client wants, in their order, each exactly once.
 pub struct Subscription {
     gateway: Gateway,
-    filter: Filter,
+    filter: ChangeFilter,
     cursor: i64,
     newest: watch::Receiver<Newest>,
     history: u64,
@@ -54,7 +54,7 @@ impl Gateway {
     /// [`Interrupted::Future`], [`Interrupted::TooMany`], or the database.
     pub async fn subscribe(
         &self,
-        filter: Filter,
+        filter: ChangeFilter,
         after: Option<i64>,
         most: usize,
     ) -> Result<Subscription, Interrupted> {

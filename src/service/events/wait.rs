@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{Filter, Interrupted};
+use super::{ChangeFilter, Interrupted};
 use crate::{
     service::{Error, Gateway},
     submission::{State, SubmissionId},
@@ -49,7 +49,7 @@ impl Gateway {
         most: usize,
     ) -> Result<Waited, Interrupted> {
         let deadline = Instant::now() + limit;
-        let filter = Filter { submission: Some(id.clone()), ..Filter::default() };
+        let filter = ChangeFilter { submission: Some(id.clone()), ..ChangeFilter::default() };
         // Before the first look at the row: what happens after it has a higher number.
         let mut subscription = self.subscribe(filter, None, most).await?;
         loop {
@@ -61,7 +61,7 @@ impl Gateway {
                 Ok(Ok(_)) => {}
                 // Its cursor is of use to nobody: the row tells.
                 Ok(Err(Interrupted::Expired(_))) => {
-                    let filter = Filter { submission: Some(id.clone()), ..Filter::default() };
+                    let filter = ChangeFilter { submission: Some(id.clone()), ..ChangeFilter::default() };
                     subscription = self.subscribe(filter, None, most).await?;
                 }
                 Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(self.stands(id, target).await?),

@@ -21,15 +21,19 @@ fn the_request_wins_over_chosen_defaults_and_they_over_those_of_all() {
     let lowest = properties(&[("spark.a", "all"), ("spark.b", "all"), ("spark.z", "all")]);
     let own = properties(&[(DEFAULTS, "small, gpu"), ("spark.c", "own")]);
     let all = [("spark.a", "small"), ("spark.b", "gpu"), ("spark.c", "own"), ("spark.z", "all")];
-    assert_eq!(submitter.complete(own, &lowest).unwrap(), properties(&all));
+    assert_eq!(submitter.complete(own, &lowest).unwrap().properties, properties(&all));
 
     let again = properties(&[(DEFAULTS, "gpu,small,gpu,small")]);
-    assert_eq!(submitter.complete(again, &lowest).unwrap()["spark.b"], "small", "the last one of each counts");
+    assert_eq!(
+        submitter.complete(again, &lowest).unwrap().properties["spark.b"],
+        "small",
+        "the last one of each counts"
+    );
 
     let chooses = properties(&[(DEFAULTS, "gpu")]);
-    assert_eq!(submitter.complete(Properties::new(), &chooses).unwrap(), properties(&[("spark.b", "gpu")]));
+    assert_eq!(submitter.complete(Properties::new(), &chooses).unwrap().properties, properties(&[("spark.b", "gpu")]));
     let none = properties(&[(DEFAULTS, "")]);
-    assert_eq!(submitter.complete(none, &chooses).unwrap(), Properties::new(), "a request may choose none");
+    assert_eq!(submitter.complete(none, &chooses).unwrap().properties, Properties::new(), "a request may choose none");
 
     let refusal = submitter.complete(properties(&[(DEFAULTS, "big")]), &lowest).unwrap_err().to_string();
     assert!(refusal.contains(DEFAULTS) && refusal.contains("`big`") && refusal.contains("gpu, small"), "{refusal}");

@@ -4,8 +4,14 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::Fault;
-use crate::api::HttpSettings;
+use super::HttpSettings;
+
+/// Why there is no body to read.
+#[derive(Debug)]
+pub(super) enum Fault {
+    TooLarge { limit: usize },
+    Broken(String),
+}
 
 /// Reads it whole.
 pub(super) async fn read(body: Body, settings: &HttpSettings) -> Result<Bytes, Fault> {
@@ -17,7 +23,7 @@ pub(super) async fn read(body: Body, settings: &HttpSettings) -> Result<Bytes, F
     match tokio::time::timeout(settings.request_timeout, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Fault::TooLarge { limit }),
-        Ok(Err(error)) => Err(Fault::BrokenBody(error.to_string())),
-        Err(_) => Err(Fault::BrokenBody(format!("it did not arrive within {:?}", settings.request_timeout))),
+        Ok(Err(error)) => Err(Fault::Broken(error.to_string())),
+        Err(_) => Err(Fault::Broken(format!("it did not arrive within {:?}", settings.request_timeout))),
     }
 }

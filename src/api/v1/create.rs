@@ -1,0 +1,73 @@
+//! `POST /v1/submissions`
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderName, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use tracing::Instrument;
+
+use super::{
+    Problem, Reply, dry_run,
+    id::not_found,
+    model::{NewSubmission, Submission},
+    params::Params,
+    problem::ProblemBody,
+    request,
+};
+use crate::api::AppState;
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Submit an application
+///
+/// Answers as soon as the submission is committed; the driver is created afterwards. With an `Idempotency-Key` the same
+/// request can be sent any number of times and is one submission.
+#[utoipa::path(
+    post, path = "/v1/submissions", tag = "Submissions", operation_id = "createSubmissionResource",
+    request_body = NewSubmission,
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat; unique for its owner as long as the submission is kept", example = "etl/2026-01-02"),
+        ("dryRun" = Option<bool>, Query, description = "Answer what would be created, and keep nothing"),
+    ),
+    responses(
+        (status = 200, description = "The same request was accepted before under this key (`Idempotency-Replayed: true`), or what a dry run would create", body = dry_run::Created),
+        (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Where the submission is"), ("ETag", description = "Of this document"))),
+        (status = 400, description = "The request can't be run; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "A live submission has the name that is to be unique", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The body isn't JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached (`unavailable`: try again), or went away meanwhile (`in-doubt`)", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn create(
+    State(state): State<AppState>,
+    mut params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    let is_dry_run = params.parse("dryRun", "true or false")?.unwrap_or(false);
+    params.finish()?;
+    let (request, options) = request::read(&state, request).await?;
+    if is_dry_run {
+        return dry_run::dry_run(&state.gateway, request, options).await.map(IntoResponse::into_response);
+    }
+    // In a task of its own: a client that hangs up must not leave the submission half accepted.
+    let gateway = state.gateway;
+    let submit = tokio::spawn(
+        async move {
+            let accepted = gateway.submit(request, options).await?;
+            let submission = gateway.submission(&accepted.id).await?;
+            Ok::<_, Problem>((accepted.replayed, submission.ok_or_else(|| not_found(&accepted.id))?))
+        }
+        .in_current_span(),
+    );
+    let (replayed, submission) = submit.await.map_err(|error| Problem::internal(error.to_string()))??;
+    let location = format!("/v1/submissions/{}", submission.id);
+    let reply = Reply::ok(Submission::from(submission)).with_header(header::LOCATION, location);
+    let reply = match replayed {
+        true => reply.with_header(REPLAYED, "true"),
+        false => reply.with_status(StatusCode::CREATED),
+    };
+    Ok(reply.into_response())
+}

@@ -1,0 +1,47 @@
+//! `DELETE /v1/submissions/{id}`
+
+use axum::{extract::State, http::StatusCode};
+use tracing::Instrument;
+
+use super::{
+    Problem, Reply,
+    id::{Id, not_found},
+    model::Submission,
+    params::Params,
+    problem::ProblemBody,
+};
+use crate::api::AppState;
+
+/// Kill a submission
+///
+/// Asks for its end, whatever state it is in; asking again changes nothing. The record stays.
+#[utoipa::path(
+    delete, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "killSubmissionResource",
+    params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
+    responses(
+        (status = 200, description = "It has ended already", body = Submission),
+        (status = 202, description = "It is on its way to its end: `KILLING` until the driver is gone", body = Submission),
+        (status = 404, description = "There is none of that id", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn delete(
+    State(state): State<AppState>,
+    Id(id): Id,
+    params: Params,
+) -> Result<Reply<Submission>, Problem> {
+    params.finish()?;
+    let gateway = state.gateway;
+    // In a task of its own: a client that hangs up has asked all the same.
+    let kill = tokio::spawn(
+        async move {
+            let live = gateway.kill(&id).await?;
+            let submission = gateway.submission(&id).await?;
+            Ok::<_, Problem>((live, submission.ok_or_else(|| not_found(&id))?))
+        }
+        .in_current_span(),
+    );
+    let (live, submission) = kill.await.map_err(|error| Problem::internal(error.to_string()))??;
+    let status = if live { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok(Reply::ok(submission.into()).with_status(status))
+}

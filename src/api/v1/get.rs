@@ -1,0 +1,35 @@
+//! `GET /v1/submissions/{id}`
+
+use axum::extract::State;
+
+use super::{
+    Problem, Reply,
+    id::{Id, not_found},
+    model::Submission,
+    params::Params,
+    problem::ProblemBody,
+};
+use crate::api::AppState;
+
+/// Look at a submission
+///
+/// Known from the moment that it was accepted until long after its pod is gone.
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "getSubmission",
+    params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
+    responses(
+        (status = 200, description = "The submission", body = Submission, headers(("ETag", description = "Of this document"))),
+        (status = 304, description = "The document is still the one of `If-None-Match`"),
+        (status = 404, description = "There is none of that id", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn get(
+    State(state): State<AppState>,
+    Id(id): Id,
+    params: Params,
+) -> Result<Reply<Submission>, Problem> {
+    params.finish()?;
+    let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    Ok(Reply::ok(submission.into()))
+}

@@ -1,0 +1,29 @@
+//! The submission that a path names.
+
+use axum::{
+    extract::{FromRequestParts, RawPathParams},
+    http::request::Parts,
+};
+
+use super::{Problem, problem::Code};
+use crate::submission::SubmissionId;
+
+/// `{id}` of the path. What can't be an id names no submission.
+pub(in crate::api) struct Id(pub(super) SubmissionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let text = params
+            .ok()
+            .and_then(|params| params.iter().find(|(name, _)| *name == "id").map(|(_, text)| text.to_owned()));
+        let text = text.unwrap_or_default();
+        text.parse().map(Self).map_err(|_| not_found(&text))
+    }
+}
+
+pub(super) fn not_found(id: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::SubmissionNotFound, format!("{id} is not the id of a submission, or of one no longer kept."))
+}

@@ -1,0 +1,206 @@
+//! A submission.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{service, submission};
+
+/// A submission and where it is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::api) struct Submission {
+    #[schema(example = "driver-20260102030405-0000")]
+    pub(in crate::api::v1) id: String,
+    /// `spark.app.name`
+    #[schema(example = "Pi")]
+    name: String,
+    state: State,
+    /// For whom it runs: the proxy user, `SPARK_USER`, or the gateway's own.
+    owner: String,
+    #[schema(example = "spark")]
+    namespace: String,
+    labels: BTreeMap<String, String>,
+    #[schema(example = "4.3.0")]
+    spark_version: String,
+    /// `spark.app.id` of the present attempt.
+    application_id: String,
+    /// Which try this is, from 1.
+    #[schema(example = 1)]
+    attempt: i32,
+    created_at: DateTime<Utc>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<DateTime<Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<DateTime<Utc>>,
+    driver: Driver,
+    /// How many executors of all attempts are in each state.
+    executors: ExecutorCounts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<MaxRetries>,
+    /// Of the driver's container, once it is over and known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// Why it doesn't run yet, if there is something to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<Why>,
+    /// Why it didn't finish.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::v1) failure: Option<Why>,
+}
+
+/// `QUEUED → LAUNCHING → PENDING → RUNNING →` one of `FINISHED`, `FAILED`, `KILLED`, `ERROR`, `LOST`; `KILLING` is on the way
+/// to `KILLED`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schema(as = SubmissionState)]
+pub(in crate::api) enum State {
+    Queued,
+    Launching,
+    Pending,
+    Running,
+    Killing,
+    Finished,
+    Failed,
+    Killed,
+    Error,
+    Lost,
+}
+
+/// Where the driver is.
+#[derive(Debug, Serialize, ToSchema)]
+struct Driver {
+    /// The pod's name.
+    pod: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct ExecutorCounts {
+    pending: i32,
+    running: i32,
+    succeeded: i32,
+    failed: i32,
+    deleted: i32,
+}
+
+/// Times after which it is killed, in seconds; those that are set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::api) struct Limits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::v1) start_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::v1) run_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::v1) kill_grace_seconds: Option<u64>,
+}
+
+/// How often another attempt may follow one that failed, by the kind of failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(in crate::api) struct MaxRetries {
+    /// By no fault of the application.
+    #[schema(required = false, example = 2)]
+    pub(in crate::api::v1) infrastructure: u32,
+    /// Because the application failed.
+    #[schema(required = false, example = 0)]
+    pub(in crate::api::v1) application: u32,
+}
+
+/// Why it failed, or still waits.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::api) struct Why {
+    /// A sentence for people.
+    pub(in crate::api::v1) message: String,
+    /// Kubernetes' own word where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "ErrImagePull")]
+    reason: Option<String>,
+}
+
+impl Limits {
+    /// Those that are set, if any is.
+    pub(in crate::api::v1) fn any(self) -> Option<Self> {
+        let none = Self { start_seconds: None, run_seconds: None, kill_grace_seconds: None };
+        (self != none).then_some(self)
+    }
+}
+
+impl MaxRetries {
+    pub(in crate::api::v1) fn any(self) -> Option<Self> {
+        (self.infrastructure > 0 || self.application > 0).then_some(self)
+    }
+}
+
+impl From<submission::State> for State {
+    fn from(state: submission::State) -> Self {
+        match state {
+            submission::State::Queued => Self::Queued,
+            submission::State::Launching => Self::Launching,
+            submission::State::Pending => Self::Pending,
+            submission::State::Running => Self::Running,
+            submission::State::Killing => Self::Killing,
+            submission::State::Finished => Self::Finished,
+            submission::State::Failed => Self::Failed,
+            submission::State::Killed => Self::Killed,
+            submission::State::Error => Self::Error,
+            submission::State::Lost => Self::Lost,
+        }
+    }
+}
+
+impl From<service::Submission> for Submission {
+    fn from(row: service::Submission) -> Self {
+        let why = row.message.filter(|text| !text.is_empty()).map(|message| Why { message, reason: row.reason });
+        let (waiting, failure) = match row.state {
+            submission::State::Finished | submission::State::Running => (None, None),
+            state if state.is_terminal() => (None, why),
+            _ => (why, None),
+        };
+        let seconds = |time: Option<i32>| time.map(|time| u64::from(time.unsigned_abs()));
+        let limits = Limits {
+            start_seconds: seconds(row.start_timeout),
+            run_seconds: seconds(row.run_timeout),
+            kill_grace_seconds: seconds(row.kill_grace),
+        };
+        let retries = MaxRetries {
+            infrastructure: row.max_retries_infrastructure.unsigned_abs(),
+            application: row.max_retries_application.unsigned_abs(),
+        };
+        Self {
+            id: row.id.to_string(),
+            name: row.name,
+            state: row.state.into(),
+            owner: row.owner,
+            namespace: row.namespace,
+            labels: row.labels,
+            spark_version: row.spark_version,
+            application_id: row.names.app_id,
+            attempt: row.attempt,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            driver: Driver { pod: row.names.driver_pod, node: row.node, ip: row.pod_ip },
+            executors: ExecutorCounts {
+                pending: row.executors.pending,
+                running: row.executors.running,
+                succeeded: row.executors.succeeded,
+                failed: row.executors.failed,
+                deleted: row.executors.deleted,
+            },
+            limits: limits.any(),
+            retries: retries.any(),
+            exit_code: row.exit_code,
+            waiting,
+            failure,
+        }
+    }
+}

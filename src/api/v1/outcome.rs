@@ -1,0 +1,46 @@
+//! `GET /v1/submissions/{id}/outcome`
+
+use axum::extract::State;
+
+use super::{
+    Problem, Reply,
+    id::{Id, not_found},
+    model::Submission,
+    params::Params,
+    problem::{Code, ProblemBody},
+};
+use crate::{api::AppState, submission};
+
+/// Ask how a submission ended
+///
+/// Made for sensors that know three answers: not yet (404), good (200), bad (424).
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}/outcome", tag = "Submissions", operation_id = "getOutcome",
+    params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
+    responses(
+        (status = 200, description = "It finished with exit code 0", body = Submission),
+        (status = 304, description = "The document is still the one of `If-None-Match`"),
+        (status = 404, description = "It hasn't ended yet (`not-finished`), or there is none of that id (`submission-not-found`)", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 424, description = "It ended otherwise; the problem has the submission as its member `submission`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn outcome(
+    State(state): State<AppState>,
+    Id(id): Id,
+    params: Params,
+) -> Result<Reply<Submission>, Problem> {
+    params.finish()?;
+    let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    let ended = submission.state;
+    let document = Submission::from(submission);
+    match ended {
+        submission::State::Finished => Ok(Reply::ok(document)),
+        state if state.is_terminal() => {
+            let why = document.failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default();
+            let value = serde_json::to_value(&document).map_err(|error| Problem::internal(error.to_string()))?;
+            Err(Problem::new(Code::SubmissionFailed, format!("{id} ended as {state}: {why}")).with("submission", value))
+        }
+        state => Err(Problem::new(Code::NotFinished, format!("{id} is {state}; ask again later."))),
+    }
+}

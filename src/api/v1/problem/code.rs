@@ -1,0 +1,116 @@
+//! The closed list of problems.
+
+/// A kind of problem: stable, and the last part of its `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::api) enum Code {
+    InvalidJson,
+    InvalidRequest,
+    InvalidParameter,
+    InvalidCursor,
+    NotFound,
+    SubmissionNotFound,
+    ManifestNotFound,
+    NotFinished,
+    MethodNotAllowed,
+    NameTaken,
+    CursorExpired,
+    RequestTooLarge,
+    UnsupportedMediaType,
+    IdempotencyKeyReused,
+    SubmissionFailed,
+    TooManyRequests,
+    InternalError,
+    InDoubt,
+    Unavailable,
+    ClusterUnavailable,
+    TimedOut,
+}
+
+impl Code {
+    #[cfg(test)]
+    const ALL: [Code; 21] = [
+        Self::InvalidJson,
+        Self::InvalidRequest,
+        Self::InvalidParameter,
+        Self::InvalidCursor,
+        Self::NotFound,
+        Self::SubmissionNotFound,
+        Self::ManifestNotFound,
+        Self::NotFinished,
+        Self::MethodNotAllowed,
+        Self::NameTaken,
+        Self::CursorExpired,
+        Self::RequestTooLarge,
+        Self::UnsupportedMediaType,
+        Self::IdempotencyKeyReused,
+        Self::SubmissionFailed,
+        Self::TooManyRequests,
+        Self::InternalError,
+        Self::InDoubt,
+        Self::Unavailable,
+        Self::ClusterUnavailable,
+        Self::TimedOut,
+    ];
+
+    pub(in crate::api) fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    pub(in crate::api) fn status(self) -> u16 {
+        self.row().1
+    }
+
+    /// The same for every problem of this kind.
+    pub(in crate::api) fn title(self) -> &'static str {
+        self.row().2
+    }
+
+    /// Seconds after which the same request may succeed, where repeating it is safe and makes sense.
+    pub(super) fn retry_after(self) -> Option<u16> {
+        matches!(self, Self::TooManyRequests | Self::Unavailable | Self::ClusterUnavailable).then_some(1)
+    }
+
+    fn row(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::InvalidJson => ("invalid-json", 400, "The body is not a JSON object"),
+            Self::InvalidRequest => ("invalid-request", 400, "The request can't be run as it is"),
+            Self::InvalidParameter => ("invalid-parameter", 400, "A parameter can't be used"),
+            Self::InvalidCursor => ("invalid-cursor", 400, "The cursor is not one of this list"),
+            Self::NotFound => ("not-found", 404, "There is nothing here"),
+            Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
+            Self::ManifestNotFound => ("manifest-not-found", 404, "The objects are not kept"),
+            Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
+            Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
+            Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
+            Self::CursorExpired => ("cursor-expired", 410, "What comes after the cursor is not kept any more"),
+            Self::RequestTooLarge => ("request-too-large", 413, "The body is too large"),
+            Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has to be JSON"),
+            Self::IdempotencyKeyReused => {
+                ("idempotency-key-reused", 422, "The idempotency key was used for another request")
+            }
+            Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
+            Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
+            Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
+            Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
+            Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
+            Self::ClusterUnavailable => ("cluster-unavailable", 503, "The cluster can't be reached"),
+            Self::TimedOut => ("timed-out", 503, "The request took too long"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    #[test]
+    fn every_problem_is_documented() {
+        let page = include_str!("../../../../docs/problems.md");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+        for code in Code::ALL {
+            let row = format!("| `{}` | {} | {} |", code.as_str(), code.status(), code.title());
+            assert!(rows.iter().any(|line| line.starts_with(&row)), "docs/problems.md lacks {row}");
+        }
+        assert_eq!(rows.len(), Code::ALL.len());
+    }
+}

@@ -1,0 +1,151 @@
+//! What would become of a request: its driver, built to be kept or only to be shown.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::{Error, Gateway, Resolved, SubmissionOptions, limits};
+use crate::{
+    cluster::{Manifest, Marks},
+    spark::{
+        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, app_name,
+        build_driver, parse_properties,
+    },
+    store::Drawn,
+};
+
+/// A request with everything that follows from it.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(super) drawn: Drawn,
+    pub(super) request: CreateSubmissionRequest,
+    pub(super) options: SubmissionOptions,
+    pub(super) origins: BTreeMap<String, String>,
+    pub(super) namespace: String,
+    pub(super) names: DriverNames,
+    /// [`Manifest`] as JSON.
+    pub(super) manifest: String,
+    pub(super) driver: DriverObjects,
+    /// `spark.app.name` or what stands for it.
+    pub(super) name: String,
+}
+
+/// A property that the request doesn't set itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedDefault {
+    pub key: String,
+    pub value: String,
+    /// `spark-defaults` or `defaults/<name>` for what the operator gives; `spark-submit` for what Spark itself adds.
+    pub origin: String,
+}
+
+impl Gateway {
+    /// The request with the operator's defaults, and what it asks of the gateway.
+    pub(super) fn resolve(
+        &self,
+        request: &CreateSubmissionRequest,
+        options: SubmissionOptions,
+    ) -> Result<Resolved, Error> {
+        limits::arguments(request)?;
+        let mut resolved = self.spark.resolve(request)?;
+        resolved.options = options.or(resolved.options);
+        resolved.options.check(&self.caps)?;
+        resolved.options = resolved.options.capped(&self.caps);
+        limits::properties(&resolved.request)?;
+        limits::retries(&resolved.request, &resolved.options)?;
+        Ok(resolved)
+    }
+
+    /// Builds the driver of a request.
+    pub(super) fn plan(&self, resolved: Resolved, drawn: Drawn) -> Result<Plan, Error> {
+        let Resolved { mut request, files, options, origins } = resolved;
+        let version = self.spark.version;
+        let marks = Marks {
+            submission: drawn.id.clone(),
+            attempt: 1,
+            instance: self.instance,
+            finalizer: self.outcome_finalizer,
+        };
+        let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
+        let names = DriverNames::for_request(&request, version, drawn.at.timestamp_millis(), &entropy)?;
+        let context = SubmitContext {
+            version,
+            names: names.clone(),
+            submitted_at: drawn.at,
+            user: self.spark.user.clone(),
+            submitter: files,
+        };
+        let asked_for = request.spark_properties.clone();
+        for (label, value) in marks.labels() {
+            request.spark_properties.insert(format!("spark.kubernetes.executor.label.{label}"), value);
+        }
+        let driver = build_driver(&request, &context)?;
+        request.spark_properties = asked_for;
+        limits::check(&request, &names, &driver, &self.cluster)?;
+        let manifest = Manifest::new(&driver, &marks).and_then(|manifest| serde_json::to_string(&manifest));
+        let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
+        let name = app_name(&request)?;
+        Ok(Plan {
+            drawn,
+            request,
+            options,
+            origins,
+            namespace: driver.namespace.clone(),
+            names,
+            manifest,
+            driver,
+            name,
+        })
+    }
+
+    /// What would become of a request, without keeping anything of it: the id is drawn and forgotten.
+    ///
+    /// # Errors
+    /// As [`Gateway::submit`], except for what only earlier submissions could object to.
+    pub async fn dry_run(&self, request: &CreateSubmissionRequest, options: SubmissionOptions) -> Result<Plan, Error> {
+        let resolved = self.resolve(request, options)?;
+        self.plan(resolved, self.store.draw().await?)
+    }
+}
+
+impl Plan {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub fn options(&self) -> &SubmissionOptions {
+        &self.options
+    }
+
+    /// The objects in the order of their creation.
+    ///
+    /// # Errors
+    /// None: it was written here.
+    pub fn objects(&self) -> Result<Vec<serde_json::Value>, Error> {
+        super::submissions::objects(&self.manifest)
+    }
+
+    /// What the driver is given beside what the request sets, by key.
+    pub fn defaults(&self, request: &CreateSubmissionRequest) -> Vec<AppliedDefault> {
+        let added = properties(&self.driver)
+            .into_iter()
+            .filter(|(key, value)| request.spark_properties.get(key) != Some(value));
+        let applied = added.map(|(key, value)| {
+            let origin = self.origins.get(&key).cloned().unwrap_or_else(|| "spark-submit".to_owned());
+            AppliedDefault { key, value, origin }
+        });
+        applied.collect()
+    }
+}
+
+fn properties(driver: &DriverObjects) -> BTreeMap<String, String> {
+    let texts = driver.resources.iter().filter_map(|object| match object {
+        Object::ConfigMap(map) => map.data.as_ref()?.get("spark.properties"),
+        _ => None,
+    });
+    texts.last().map(|text| parse_properties(text)).unwrap_or_default()
+}

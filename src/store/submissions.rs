@@ -1,0 +1,131 @@
+//! Submissions as people look at them: one, or a page of those that a filter finds.
+
+mod filter;
+mod row;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, QueryBuilder};
+
+use super::{
+    Error, Store,
+    error::within,
+    row::{parse, readable},
+};
+use crate::{
+    spark::DriverNames,
+    submission::{State, SubmissionId},
+};
+pub use filter::Filter;
+use row::{COLUMNS, Row};
+
+/// All that is kept of a submission but its request and its objects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    pub id: SubmissionId,
+    /// The place in the order of acceptance.
+    pub number: i64,
+    pub name: String,
+    pub state: State,
+    pub owner: String,
+    pub namespace: String,
+    pub labels: BTreeMap<String, String>,
+    pub spark_version: String,
+    /// The present attempt; it is the first until one is tried again.
+    pub attempt: i32,
+    pub names: DriverNames,
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub exit_code: Option<i32>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub executors: ExecutorCounts,
+    /// Seconds, as asked for or as the operator bounds them.
+    pub start_timeout: Option<i32>,
+    pub run_timeout: Option<i32>,
+    pub kill_grace: Option<i32>,
+    pub max_retries_infrastructure: i32,
+    pub max_retries_application: i32,
+    /// Whether a claim failed and is put off: the cluster was away, say.
+    pub failed_tries: i32,
+}
+
+/// How many executors of all attempts are in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExecutorCounts {
+    pub pending: i32,
+    pub running: i32,
+    pub succeeded: i32,
+    pub failed: i32,
+    pub deleted: i32,
+}
+
+/// Some submissions, the newest first, and whether there are older ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    pub items: Vec<Submission>,
+    /// The number of the last one.
+    pub last: Option<i64>,
+    pub more: bool,
+}
+
+impl Store {
+    /// One submission, `None` if there is none of that id.
+    pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
+        let action = "reading a submission";
+        let mut connection = self.connection(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new(COLUMNS);
+        query.push(" WHERE id = ").push_bind(id.as_str().to_owned());
+        let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
+        row.map(Submission::try_from).transpose()
+    }
+
+    /// Up to `limit` submissions that a filter finds, from before `number` if one is given. A row that can't be read is
+    /// logged and left out.
+    pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
+        let action = "listing submissions";
+        let mut connection = self.connection(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new(COLUMNS);
+        filter.push_to(&mut query, before);
+        query.push(" ORDER BY number DESC LIMIT ").push_bind(i64::from(limit) + 1);
+        let mut rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let last = rows.last().map(|row| row.number);
+        Ok(Page { items: readable(rows.into_iter().map(Submission::try_from)), last, more })
+    }
+
+    /// How many submissions a filter finds.
+    pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
+        let action = "counting submissions";
+        let mut connection = self.connection(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new("SELECT count(*) FROM submissions");
+        filter.push_to(&mut query, None);
+        let count: i64 = within(action, query.build_query_scalar().fetch_one(&mut *connection)).await?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// The number of the newest submission, if there is one.
+    pub async fn newest(&self) -> Result<Option<i64>, Error> {
+        let action = "looking for the newest submission";
+        let mut connection = self.connection(action).await?;
+        within(action, sqlx::query_scalar("SELECT max(number) FROM submissions").fetch_one(&mut *connection)).await
+    }
+
+    /// The objects of an attempt as they were created, as JSON: `{"before": […], "pod": …, "beside": […]}`. They are kept
+    /// as long as the driver's pod.
+    pub async fn manifest(&self, id: &SubmissionId, attempt: i32) -> Result<Option<String>, Error> {
+        let action = "reading a submission's objects";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_scalar("SELECT objects FROM manifests WHERE submission_id = $1 AND attempt = $2")
+            .bind(id.as_str())
+            .bind(attempt)
+            .fetch_optional(&mut *connection);
+        within(action, statement).await
+    }
+}

@@ -1,0 +1,57 @@
+//! Which submissions are asked for.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, QueryBuilder, types::Json};
+
+use crate::{store::row::words, submission::State};
+
+/// All of these at once; what is empty doesn't restrict.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Any of these.
+    pub states: Vec<State>,
+    pub name_prefix: Option<String>,
+    pub owner: Option<String>,
+    pub namespace: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    /// From this time on.
+    pub created_after: Option<DateTime<Utc>>,
+    /// Before this time.
+    pub created_before: Option<DateTime<Utc>>,
+}
+
+impl Filter {
+    /// Adds the `WHERE`. It is written anew for each filter, so that Postgres plans for what is asked and not for all that
+    /// could be.
+    pub(super) fn push_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
+        query.push(" WHERE true");
+        if let Some(number) = before {
+            query.push(" AND number < ").push_bind(number);
+        }
+        if !self.states.is_empty() {
+            query.push(" AND state = ANY(").push_bind(words(self.states.iter().copied())).push(")");
+        }
+        if let Some(prefix) = &self.name_prefix {
+            // The column is compared byte by byte, and no name has the last character of Unicode behind the prefix.
+            query.push(" AND name >= ").push_bind(prefix.clone());
+            query.push(" AND name < ").push_bind(format!("{prefix}\u{10ffff}"));
+        }
+        if let Some(owner) = &self.owner {
+            query.push(" AND owner = ").push_bind(owner.clone());
+        }
+        if let Some(namespace) = &self.namespace {
+            query.push(" AND namespace = ").push_bind(namespace.clone());
+        }
+        if !self.labels.is_empty() {
+            query.push(" AND labels @> ").push_bind(Json(self.labels.clone()));
+        }
+        if let Some(time) = self.created_after {
+            query.push(" AND created_at >= ").push_bind(time);
+        }
+        if let Some(time) = self.created_before {
+            query.push(" AND created_at < ").push_bind(time);
+        }
+    }
+}
