@@ -25,7 +25,7 @@ async fn a_wait_is_over_at_the_end_and_at_the_state_that_was_asked_for(pool: PgP
     let acting = async {
         // As another replica does: nobody tells this one.
         let store = Store::new(pool.clone());
-        assert!(store.advance(&id, 1, None, &Progress::Pending, &Placement::default()).await.unwrap());
+        assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
     };
     let (begun, ()) = timeout(LIMIT, async { tokio::join!(get(replica.address, &begun), acting) }).await.unwrap();
     assert_eq!((begun.status, begun.waited.as_deref()), (200, Some("done")));
