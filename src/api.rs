@@ -18,12 +18,14 @@ mod body;
 mod catch_panic;
 mod door;
 mod health;
+mod listener;
 mod openapi;
 mod request_log;
 mod spark;
 mod v1;
 
 pub use door::Door;
+pub use listener::{Connection, Listener};
 pub use openapi::openapi;
 
 /// What the HTTP face may spend on one request.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings::Serve;
 use crate::{
-    api::{self, Door},
+    api::{self, Door, Listener},
     workers,
 };
 use connect::Parts;
@@ -106,6 +106,7 @@ impl Parts {
 }
 
 async fn http(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let listener = Listener::new(listener, stop.clone());
     if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await {
         tracing::error!(%error, "the HTTP server ended");
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use axum::{body::Body, http::Request};
 use sparkgate::{
-    api::{HttpSettings, router},
+    api::{HttpSettings, Listener, router},
     cluster::Cluster,
     sandbox::apiserver::Apiserver,
     service::{Caps, Gateway, Settings, SparkSettings, Submitter},
@@ -50,6 +50,7 @@ impl Replica {
         let http = HttpSettings { max_subscribers, ..HttpSettings::default() };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(workers::publisher(gateway.clone(), stop.clone()));
+        let listener = Listener::new(listener, stop.clone());
         let server = axum::serve(listener, router(gateway.clone(), http));
         let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(async move { server.await.unwrap() });
