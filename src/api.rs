@@ -59,6 +59,7 @@ pub fn router(gateway: Gateway, settings: HttpSettings) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
+        .merge(openapi::page())
         .fallback(move |Extension(id), request| serve(all.clone(), resources.clone(), id, request))
         // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
         .layer(from_fn_with_state(version, catch_panic::catch_panic))

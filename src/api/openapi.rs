@@ -1,6 +1,7 @@
 //! The description of the API, made from the handlers.
 
 use utoipa::OpenApi;
+use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{health, spark, v1};
 
@@ -35,6 +36,13 @@ use super::{health, spark, v1};
     )
 )]
 struct Api;
+
+/// The document at `/v1/openapi.json`, and at `/docs` a page to read and try it. All that the page needs is in this binary.
+pub(super) fn page() -> SwaggerUi {
+    // Swagger UI would otherwise have the document judged by a server of its own.
+    let config = Config::default().validator_url("none").try_it_out_enabled(true).display_request_duration(true);
+    SwaggerUi::new("/docs").url("/v1/openapi.json", openapi()).config(config)
+}
 
 /// The `OpenAPI` 3.1 document of everything that [`super::router`] serves.
 pub fn openapi() -> utoipa::openapi::OpenApi {

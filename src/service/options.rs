@@ -145,9 +145,9 @@ impl SubmissionOptions {
             ("killGraceSeconds", self.kill_grace, caps.kill_grace),
         ] {
             time::within(asked, cap).map_err(|reason| Refusal::field(field, reason))?;
-        }
-        if matches!((self.start_timeout, self.run_timeout), (Some(Duration::ZERO), _) | (_, Some(Duration::ZERO))) {
-            return Err(Refusal::field("startTimeoutSeconds, runTimeoutSeconds", "a time of at least one second"));
+            if asked == Some(Duration::ZERO) && field != "killGraceSeconds" {
+                return Err(Refusal::field(field, "a time of at least one second"));
+            }
         }
         for (field, asked) in [
             ("maxRetries.infrastructure", self.retries.infrastructure),

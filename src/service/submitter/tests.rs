@@ -1,6 +1,7 @@
 use std::{fs, os::unix::fs::symlink, path::Path};
 
 use super::*;
+use crate::service::SubmissionOptions;
 
 fn put(dir: &Path, path: &str, text: &str) {
     let path = dir.join(path);
@@ -38,7 +39,8 @@ fn the_request_wins_over_chosen_defaults_and_they_over_those_of_all() {
     let refusal = submitter.complete(properties(&[(DEFAULTS, "big")]), &lowest).unwrap_err().to_string();
     assert!(refusal.contains(DEFAULTS) && refusal.contains("`big`") && refusal.contains("gpu, small"), "{refusal}");
     for (own, lowest) in [("spark.sparkgate.default", "spark.a"), ("spark.a", "spark.sparkgate.default")] {
-        let refusal = submitter.complete(properties(&[(own, "gpu")]), &properties(&[(lowest, "1")])).unwrap_err();
+        let completed = submitter.complete(properties(&[(own, "gpu")]), &properties(&[(lowest, "1")])).unwrap();
+        let refusal = SubmissionOptions::take(&mut completed.properties.clone()).unwrap_err();
         assert!(refusal.field.contains("spark.sparkgate.default") && refusal.reason.contains(DEFAULTS), "{refusal}");
     }
 }

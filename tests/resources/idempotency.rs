@@ -1,0 +1,96 @@
+//! The same request again, by every way that a key can come.
+
+use std::collections::HashSet;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::world::{accepted, api, count, is_problem, job, post, submit};
+
+const PATH: &str = "/v1/submissions";
+
+/// A request of Spark's protocol.
+fn spark(properties: Value) -> Value {
+    json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///a.jar",
+        "mainClass": "A", "appArgs": [], "environmentVariables": {}, "sparkProperties": properties})
+}
+
+#[sqlx::test]
+async fn the_same_request_is_the_same_submission(pool: PgPool) {
+    let api = api(&pool).await;
+    let key = [("idempotency-key", "\"etl/2026-01-02\"")];
+    let first = post(&api, PATH, &key, &job(json!({}))).await;
+    assert_eq!((first.status, first.header("idempotency-replayed")), (201, None));
+    // Bare, in another order, with a null: the same.
+    let again = json!({"name": "job", "mainClass": "A", "appResource": "local:///a.jar", "runTimeoutSeconds": null});
+    let second = post(&api, PATH, &[("idempotency-key", "etl/2026-01-02")], &again).await;
+    assert_eq!((second.status, second.header("idempotency-replayed")), (200, Some("true")));
+    assert_eq!((second.json(), second.header("location")), (first.json(), first.header("location")));
+    assert_eq!(count(&pool).await, 1);
+
+    for other in [json!({"appArgs": ["1"]}), json!({"labels": {"a": "b"}}), json!({"runTimeoutSeconds": 1})] {
+        let problem = is_problem(&post(&api, PATH, &key, &job(other)).await, 422, "idempotency-key-reused");
+        assert_eq!(problem["submissionId"], first.json()["id"]);
+    }
+    let alice = json!({"environmentVariables": {"SPARK_USER": "alice"}});
+    assert_eq!(post(&api, PATH, &key, &job(alice)).await.status, 201, "keys are their owner's");
+    accepted(&api, json!({})).await;
+    assert_eq!(count(&pool).await, 3);
+}
+
+#[sqlx::test]
+async fn twins_at_once_are_one(pool: PgPool) {
+    let api = api(&pool).await;
+    for round in ["a", "b", "c"] {
+        let twin = async || {
+            let body = job(json!({"uniqueName": true, "name": round}));
+            post(&api, PATH, &[("idempotency-key", round)], &body).await
+        };
+        let answers = join_all((0..20).map(|_| twin())).await;
+        let ids: HashSet<String> = answers.iter().map(|answer| answer.json()["id"].to_string()).collect();
+        let created = answers.iter().filter(|answer| answer.status == 201).count();
+        assert_eq!(
+            (ids.len(), created),
+            (1, 1),
+            "{:?}",
+            answers.iter().map(|answer| answer.status).collect::<Vec<_>>()
+        );
+        assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 201)));
+    }
+    assert_eq!(count(&pool).await, 3);
+}
+
+#[sqlx::test]
+async fn it_works_through_sparks_protocol(pool: PgPool) {
+    let api = api(&pool).await;
+    let create = "/v1/submissions/create";
+    let keyed = json!({"spark.app.name": "x", "spark.sparkgate.idempotencyKey": "k"});
+    let first = post(&api, create, &[], &spark(keyed.clone())).await;
+    let second = post(&api, create, &[], &spark(keyed)).await;
+    assert_eq!((first.status, second.status), (200, 200), "{}", first.body);
+    assert_eq!(first.body, second.body);
+    let other = json!({"spark.app.name": "y", "spark.sparkgate.idempotencyKey": "k"});
+    let reused = post(&api, create, &[], &spark(other)).await;
+    assert_eq!((reused.status, &reused.json()["action"]), (422, &json!("ErrorResponse")), "{}", reused.body);
+
+    let header = [("Idempotency-Key", "h")];
+    let body = spark(json!({"spark.app.name": "x"}));
+    let (first, second) = (post(&api, create, &header, &body).await, post(&api, create, &header, &body).await);
+    assert_eq!((first.status, first.body), (200, second.body));
+    assert_eq!(count(&pool).await, 2);
+}
+
+#[sqlx::test]
+async fn a_key_that_cannot_be_kept_is_refused(pool: PgPool) {
+    let api = api(&pool).await;
+    for key in ["", "\"\"", &"x".repeat(256)] {
+        let answer = post(&api, PATH, &[("idempotency-key", key)], &job(json!({}))).await;
+        let problem = is_problem(&answer, 400, "invalid-parameter");
+        assert_eq!(problem["errors"][0]["parameter"], "Idempotency-Key");
+    }
+    let answer = submit(&api, json!({"sparkProperties": {"spark.sparkgate.idempotencyKey": "é"}})).await;
+    let problem = is_problem(&answer, 400, "invalid-request");
+    assert_eq!(problem["errors"][0]["pointer"], "#/sparkProperties/spark.sparkgate.idempotencyKey");
+    assert_eq!(count(&pool).await, 0);
+}

@@ -1,0 +1,10 @@
+//! The resource API as clients meet it, on a real Postgres.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod idempotency;
+mod listing;
+mod problems;
+mod submissions;
+#[path = "../spark_protocol/support.rs"]
+mod support;
+mod world;
