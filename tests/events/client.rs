@@ -1,6 +1,6 @@
 //! A client of server-sent events, which keeps to the standard: what has no data is no event, but its id counts.
 
-use std::net::SocketAddr;
+use std::{error::Error, net::SocketAddr};
 
 use axum::{
     body::Bytes,
@@ -18,24 +18,26 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
+/// # Errors
+/// The server is ending, or has ended.
 async fn send(
     address: SocketAddr,
     target: &str,
     headers: &[(&str, String)],
     buffer: Option<u32>,
-) -> Response<Incoming> {
-    let socket = TcpSocket::new_v4().unwrap();
+) -> Result<Response<Incoming>, Box<dyn Error + Send + Sync>> {
+    let socket = TcpSocket::new_v4()?;
     if let Some(size) = buffer {
-        socket.set_recv_buffer_size(size).unwrap();
+        socket.set_recv_buffer_size(size)?;
     }
-    let stream = socket.connect(address).await.unwrap();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let stream = socket.connect(address).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
     let mut request = Request::get(target).header("host", "gateway");
     for (name, value) in headers {
         request = request.header(*name, value);
     }
-    sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap()
+    Ok(sender.send_request(request.body(Empty::<Bytes>::new())?).await?)
 }
 
 async fn json(response: Response<Incoming>) -> Answer {
@@ -46,7 +48,7 @@ async fn json(response: Response<Incoming>) -> Answer {
 }
 
 pub(crate) async fn get(address: SocketAddr, target: &str) -> Answer {
-    json(send(address, target, &[], None).await).await
+    json(send(address, target, &[], None).await.unwrap()).await
 }
 
 #[derive(Debug)]
@@ -71,7 +73,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// # Errors
-    /// An answer that is no stream.
+    /// An answer that is no stream; without a status if there was none.
     pub(crate) async fn open(address: SocketAddr, target: &str, last_id: Option<i64>) -> Result<Self, Answer> {
         Self::with_buffer(address, target, last_id, None).await
     }
@@ -85,7 +87,9 @@ impl Stream {
     ) -> Result<Self, Answer> {
         let mut headers = vec![("accept", "text/event-stream".to_owned())];
         headers.extend(last_id.map(|id| ("last-event-id", id.to_string())));
-        let response = send(address, target, &headers, buffer).await;
+        let Ok(response) = send(address, target, &headers, buffer).await else {
+            return Err(Answer { status: 0, waited: None, body: Value::Null });
+        };
         if response.status() != 200 {
             return Err(json(response).await);
         }
@@ -93,32 +97,56 @@ impl Stream {
         Ok(Self { body: response.into_body(), text: String::new(), read: 0, last_id })
     }
 
+    /// The first id that it tells, with whatever event.
+    pub(crate) async fn begins_at(&mut self) -> i64 {
+        while self.last_id.is_none() {
+            assert!(self.read_on().await && self.event().is_none());
+        }
+        self.last_id.unwrap()
+    }
+
     /// The next event; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            while let Some(length) = self.text[self.read..].find("\n\n") {
-                let block = &self.text[self.read..self.read + length];
-                let (mut id, mut data) = (None, None);
-                for line in block.lines() {
-                    match line.split_once(": ") {
-                        Some(("id", value)) => id = Some(value.parse().unwrap()),
-                        Some(("data", value)) => data = Some(value.to_owned()),
-                        Some(("event", value)) => assert_eq!(value, "state"),
-                        Some(("retry", value)) => assert_eq!(value, "1000"),
-                        _ => assert!(line.starts_with(':'), "{line}"),
-                    }
-                }
-                self.read += length + 2;
-                self.last_id = id.or(self.last_id);
-                if let (Some(id), Some(data)) = (id, data) {
-                    return Some(Event { id, data });
+            if let Some(event) = self.event() {
+                return Some(event);
+            }
+            if !self.read_on().await {
+                return None;
+            }
+        }
+    }
+
+    /// The next event of what was read.
+    fn event(&mut self) -> Option<Event> {
+        while let Some(length) = self.text[self.read..].find("\n\n") {
+            let block = &self.text[self.read..self.read + length];
+            let (mut id, mut data) = (None, None);
+            for line in block.lines() {
+                match line.split_once(": ") {
+                    Some(("id", value)) => id = Some(value.parse().unwrap()),
+                    Some(("data", value)) => data = Some(value.to_owned()),
+                    Some(("event", value)) => assert_eq!(value, "state"),
+                    Some(("retry", value)) => assert_eq!(value, "1000"),
+                    _ => assert!(line.starts_with(':'), "{line}"),
                 }
             }
-            self.text.drain(..self.read);
-            self.read = 0;
-            // A connection that breaks ends it as well.
-            let frame = self.body.frame().await?.ok()?;
-            self.text.push_str(std::str::from_utf8(frame.data_ref()?).unwrap());
+            self.read += length + 2;
+            self.last_id = id.or(self.last_id);
+            if let (Some(id), Some(data)) = (id, data) {
+                return Some(Event { id, data });
+            }
         }
+        None
+    }
+
+    /// Whether there was more.
+    async fn read_on(&mut self) -> bool {
+        self.text.drain(..self.read);
+        self.read = 0;
+        // A connection that breaks ends it as well.
+        let Some(Ok(frame)) = self.body.frame().await else { return false };
+        self.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        true
     }
 }

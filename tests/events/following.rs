@@ -94,7 +94,7 @@ async fn a_stream_says_where_it_begins(pool: PgPool) {
     let other = replica.submit().await;
     let target = format!("/v1/events?submission={other}");
     let mut stream = Stream::open(replica.address, &target, None).await.ok().unwrap();
-    let begin = replica.gateway.subscribe(Default::default(), None, 9).await.unwrap().cursor();
+    let begin = timeout(Duration::from_secs(20), stream.begins_at()).await.unwrap();
     write_events(&pool, &id, 3, 1).await;
     write_events(&pool, &other, 1, 1).await;
     let event = timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap();
