@@ -5,6 +5,7 @@ mod capture;
 mod clean_up;
 mod create;
 mod error;
+mod events;
 mod executors;
 mod gate;
 mod health;
@@ -29,6 +30,7 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use events::Hub;
 use gate::Gate;
 use leases::Leases;
 
@@ -39,6 +41,7 @@ pub use crate::store::{Filter, Page, Submission};
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use create::Accepted;
 pub use error::{Error, chain};
+pub use events::{Change, ChangeFilter, Changes, Interrupted, Published, Subscription, Target, Told, Waited};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
 pub use logs::{Log, LogRequest, LogSource, LogStream, NoLog};
@@ -78,6 +81,8 @@ pub struct Gateway {
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
+    /// Who follows changes here.
+    events: Arc<Hub>,
     /// What the watch shows of executors, on its way to the database.
     pub executors: Arc<Executors>,
 }
@@ -105,6 +110,7 @@ impl Gateway {
             finishing: Arc::new(Semaphore::new(observe::FINISHING)),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
+            events: Arc::default(),
             executors: Arc::default(),
         })
     }

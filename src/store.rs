@@ -2,6 +2,7 @@
 
 mod accept;
 mod advance;
+mod changes;
 mod claim;
 mod clean_up;
 mod connect;
@@ -12,6 +13,7 @@ mod kill;
 mod lease;
 mod logs;
 mod migrate;
+mod numbering;
 mod primary;
 mod query;
 mod request;
@@ -24,6 +26,7 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::{Accepted, Drawn, NewSubmission, Options};
+pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
@@ -32,6 +35,7 @@ pub use executors::LiveExecutor;
 pub use kept_logs::{KeptLog, LogEnd};
 pub use lease::replica;
 pub use logs::LogTarget;
+pub use numbering::Numbered;
 pub use query::{Live, Record};
 pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 

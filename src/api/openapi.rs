@@ -10,6 +10,7 @@ use super::{health, spark, v1};
     info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
     tags(
         (name = "Submissions", description = "Submissions as resources"),
+        (name = "Events", description = "What changes, as it changes"),
         (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
         (name = "Probes", description = "The life of the gateway itself"),
     ),
@@ -22,6 +23,9 @@ use super::{health, spark, v1};
         v1::executors::executors,
         v1::logs::logs,
         v1::manifest::manifest,
+        v1::of_one::events,
+        v1::wait::wait,
+        v1::events::events,
         spark::create::create,
         spark::status::status,
         spark::kill::kill,

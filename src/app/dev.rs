@@ -67,7 +67,12 @@ async fn beside(
     let mut sandbox = sandbox.start(settings).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
     let gateway = Serve {
-        http: Http { listen: settings.listen, trusted_network: false, max_request_body: 100 << 20 },
+        http: Http {
+            listen: settings.listen,
+            trusted_network: false,
+            max_request_body: 100 << 20,
+            max_subscribers: 2000,
+        },
         database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes {
             place: Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },

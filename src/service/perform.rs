@@ -101,6 +101,7 @@ impl Gateway {
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
+                    self.events.changed();
                     let outcome = progress.outcome();
                     let (exit_code, reason) =
                         (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));

@@ -29,7 +29,11 @@ impl Parts {
         let database = settings.database.settings()?;
         let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
-        let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
+        let http = HttpSettings {
+            max_request_body_bytes: settings.http.max_request_body,
+            max_subscribers: settings.http.max_subscribers,
+            ..HttpSettings::default()
+        };
         let clean_up = settings.clean_up.settings();
         let settings = Settings {
             spark,

@@ -47,6 +47,9 @@ pub(in crate::app) struct Http {
     /// The largest request body, in bytes.
     #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 100 << 20)]
     pub(in crate::app) max_request_body: usize,
+    /// Clients that may follow events or wait for a submission at the same time.
+    #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = 2000)]
+    pub(in crate::app) max_subscribers: usize,
 }
 
 impl Http {

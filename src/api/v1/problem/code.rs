@@ -15,6 +15,7 @@ pub(in crate::api) enum Code {
     NotFinished,
     MethodNotAllowed,
     NameTaken,
+    CursorExpired,
     RequestTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
@@ -29,7 +30,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 22] = [
+    const ALL: [Code; 23] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -42,6 +43,7 @@ impl Code {
         Self::NotFinished,
         Self::MethodNotAllowed,
         Self::NameTaken,
+        Self::CursorExpired,
         Self::RequestTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
@@ -86,13 +88,14 @@ impl Code {
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
+            Self::CursorExpired => ("cursor-expired", 410, "What comes after the cursor is not kept any more"),
             Self::RequestTooLarge => ("request-too-large", 413, "The body is too large"),
             Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has to be JSON"),
             Self::IdempotencyKeyReused => {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
-            Self::TooManyRequests => ("too-many-requests", 429, "Too much at once"),
+            Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
             Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
             Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
