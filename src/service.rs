@@ -1,8 +1,10 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod attempts;
 mod clean_up;
 mod create;
+mod deadlines;
 mod error;
 mod executors;
 mod gate;

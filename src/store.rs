@@ -2,9 +2,11 @@
 
 mod accept;
 mod advance;
+mod attempts;
 mod claim;
 mod clean_up;
 mod connect;
+mod deadlines;
 mod error;
 mod executors;
 mod kill;
@@ -13,6 +15,7 @@ mod migrate;
 mod primary;
 mod query;
 mod request;
+mod retry;
 mod row;
 
 use std::time::Duration;
@@ -21,9 +24,11 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::{Drawn, NewSubmission};
+pub use attempts::{AttemptRecord, Before};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
+pub use deadlines::Overdue;
 pub use error::Error;
 pub use executors::LiveExecutor;
 pub use lease::replica;

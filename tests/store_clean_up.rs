@@ -54,7 +54,7 @@ async fn a_pod_is_due_after_its_time_until_it_is_deleted_or_put_off(pool: PgPool
     assert_eq!(pods(&store, 7 * DAY).await, ["pod-1"]);
     store.put_clean_up_off(&["driver-20260101000000-000000"], Duration::ZERO).await.unwrap();
     assert_eq!(pods(&store, 7 * DAY).await, ["pod-0", "pod-1"]);
-    store.note_pods_deleted(&["driver-20260101000000-000000", "driver-20260101000000-000001"]).await.unwrap();
+    store.note_pods_deleted(&[("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)]).await.unwrap();
     assert_eq!(pods(&store, 7 * DAY).await, Vec::<String>::new());
     assert_eq!(pods(&store, 5 * DAY).await, ["pod-2"]);
 }
@@ -74,7 +74,7 @@ async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
     assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 1);
     assert_eq!(left(&pool).await, [0, 1, 2, 4, 5, 6], "pods may exist, or may have gone just now");
 
-    let these = ["driver-20260101000000-000000", "driver-20260101000000-000001"];
+    let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
     assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 0);
     sqlx::query("UPDATE submissions SET pod_deleted_at = pod_deleted_at - interval '2 min'")
@@ -101,7 +101,7 @@ async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool:
     .await
     .unwrap();
     let these = [0, 1, 3].map(|number| format!("driver-20260101000000-{number:06}"));
-    store.note_pods_deleted(&these.each_ref().map(String::as_str)).await.unwrap();
+    store.note_pods_deleted(&these.each_ref().map(|id| (id.as_str(), 1))).await.unwrap();
     let kept: Vec<i64> =
         sqlx::query_scalar("SELECT number FROM manifests JOIN submissions ON id = submission_id ORDER BY number")
             .fetch_all(&pool)

@@ -5,6 +5,7 @@ use sparkgate::submission::Phase;
 use crate::{
     cluster::{Body, Local, Pod, Whose},
     counts::Count,
+    names::{attempt_of, submission_of},
     store::Time,
     truth::ConfigMapOf,
     world::World,
@@ -48,7 +49,7 @@ impl World {
                 });
             }
             Local::Running if self.settling || self.rng.chance(250) => {
-                let code = self.plan.wanted[name].exit_code;
+                let code = self.plan.wanted[submission_of(name)].exit_codes[attempt_of(name) as usize - 1];
                 self.exits(name, pod, code);
             }
             Local::Running => {}
@@ -78,7 +79,7 @@ impl World {
         } else {
             ConfigMapOf::Gone
         };
-        match self.truths.start(name, pod.uid, self.plan.finalizer, on_whose) {
+        match self.truths.start(name, pod.uid, &self.cluster, self.plan.finalizer, on_whose) {
             Ok(true) => {}
             Ok(false) => self.counts.add(Count::StrayStarted),
             Err(wrong) => self.fail(wrong),
