@@ -60,17 +60,18 @@ impl Store {
         let rows: Vec<Row> = within(
             action,
             sqlx::query_as(
-                "SELECT attempt, state, exit_code, reason, message, coalesce(names ->> 'driverPod', '') AS pod, pod_uid,
-                    node, pod_ip, coalesce(queued_at, finished_at) AS queued_at, started_at, finished_at
-             FROM attempts WHERE submission_id = $1
-             UNION ALL
-             SELECT attempt, state, exit_code, reason, message,
-                    CASE WHEN attempt = 1 OR EXISTS (
-                        SELECT FROM attempts a WHERE a.submission_id = id AND a.attempt = s.attempt - 1 AND a.names <> s.names)
-                    THEN coalesce(names ->> 'driverPod', '') ELSE '' END,
-                    pod_uid, node, pod_ip, coalesce(queued_at, created_at), started_at, finished_at
-             FROM submissions s WHERE id = $1
-             ORDER BY attempt",
+                "WITH every AS (
+                 SELECT attempt, state, exit_code, reason, message, names, pod_uid, node, pod_ip,
+                        coalesce(queued_at, finished_at) AS queued_at, started_at, finished_at
+                 FROM attempts WHERE submission_id = $1
+                 UNION ALL
+                 SELECT attempt, state, exit_code, reason, message, names, pod_uid, node, pod_ip,
+                        coalesce(queued_at, created_at), started_at, finished_at
+                 FROM submissions WHERE id = $1
+             )
+             SELECT *, CASE WHEN names IS DISTINCT FROM lag(names) OVER (ORDER BY attempt)
+                 THEN coalesce(names ->> 'driverPod', '') ELSE '' END AS pod
+             FROM every ORDER BY attempt",
             )
             .bind(id.as_str())
             .fetch_all(&mut *connection),
@@ -79,14 +80,14 @@ impl Store {
         rows.into_iter().map(|row| row.read(id)).collect()
     }
 
-    /// The objects and names of the attempt before the claimed one; `None` if they aren't there.
+    /// The objects and names of the last attempt before the claimed one that has some; `None` if none are kept.
     pub async fn attempt_before(&self, claimed: &Claimed) -> Result<Option<Before>, Error> {
         let statement = sqlx::query_as(
             "SELECT names, objects FROM attempts a JOIN manifests m USING (submission_id, attempt)
-             WHERE submission_id = $1 AND attempt = $2",
+             WHERE submission_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT 1",
         )
         .bind(claimed.id.as_str())
-        .bind(claimed.attempt - 1)
+        .bind(claimed.attempt)
         .fetch_optional(&self.patient);
         let row: Option<(Json<DriverNames>, String)> = within("reading the attempt before", statement).await?;
         Ok(row.map(|(names, manifest)| Before { names: names.0, manifest }))

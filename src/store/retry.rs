@@ -35,7 +35,9 @@ impl Store {
         let statement = format!(
             r#"
             WITH old AS (
-                SELECT * FROM submissions
+                SELECT *, clock_timestamp() + make_interval(secs =>
+                    least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15)) AS due
+                FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8::text IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND retried_{kind} < max_retries_{kind}
                 FOR UPDATE
@@ -52,9 +54,7 @@ impl Store {
                     claimed_by = {NOBODY_NOW}, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
                     retried_{kind} = old.retried_{kind} + 1,
                     not_before = due, deadline = due + make_interval(secs => old.start_timeout)
-                FROM old, LATERAL (SELECT clock_timestamp() + make_interval(secs =>
-                    least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15))) AS pause (due)
-                WHERE s.id = old.id
+                FROM old WHERE s.id = old.id
                 RETURNING s.id, s.attempt, s.not_before
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)

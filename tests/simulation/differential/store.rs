@@ -286,7 +286,8 @@ impl Both {
         model.push((row.attempt, row.state, exit_code, row.pod_uid.clone()));
         assert_eq!(model, past, "{done}: attempts of {number}");
         let pods: Vec<_> = real.iter().map(|it| it.pod.clone()).filter(|pod| !pod.is_empty()).collect();
-        let model: Vec<_> = (1..=row.named).map(|attempt| format!("d-{attempt}")).collect();
+        let named = row.past.iter().map(|past| past.named).chain([row.named == row.attempt]);
+        let model: Vec<_> = (1..).zip(named).filter(|(_, named)| *named).map(|(at, _)| format!("d-{at}")).collect();
         assert_eq!(model, pods, "{done}: names of {number}");
     }
 
@@ -347,7 +348,8 @@ fn names(pod: &str) -> DriverNames {
 }
 
 fn uuid(session: Session) -> Uuid {
-    Uuid::from_u128(session.into())
+    // The first would be nobody.
+    Uuid::from_u128(u128::from(session) + 1)
 }
 
 fn lease(name: LeaseName) -> String {

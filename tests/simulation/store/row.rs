@@ -18,6 +18,8 @@ pub(crate) struct Limits {
 pub(crate) struct Past {
     pub(crate) outcome: Outcome,
     pub(crate) pod_uid: Option<String>,
+    /// Its names were kept.
+    pub(crate) named: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +64,10 @@ impl Row {
     pub(super) fn killed(&mut self, cause: KillCause) {
         self.not_before = None;
         self.deadline = None;
+        // Launched already: whoever did it has nothing more to do.
+        if matches!(self.state, State::Pending | State::Running) {
+            self.claimed_by = None;
+        }
         self.state = if self.state == State::Queued { State::Killed } else { State::Killing };
         self.outcome = (self.state == State::Killed).then(|| Outcome::killed(&cause));
         self.kill = Some(cause);
@@ -82,7 +88,7 @@ impl Row {
     pub(super) fn retry(&mut self, outcome: Outcome, kind: RetryKind, now: Time, pause: Time) {
         let due = now + (pause << self.retried.iter().sum::<u32>()).min(30 * pause);
         self.retried[kind as usize] += 1;
-        self.past.push(Past { outcome, pod_uid: self.pod_uid.take() });
+        self.past.push(Past { outcome, pod_uid: self.pod_uid.take(), named: self.named == self.attempt });
         self.attempt += 1;
         self.state = State::Queued;
         self.events.push((self.attempt, State::Queued));
