@@ -110,6 +110,51 @@ async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool:
     assert_eq!(kept, [1, 2, 3]);
 }
 
+#[sqlx::test]
+async fn the_pods_of_earlier_attempts_go_too_and_keep_their_row(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    ended(&pool, 0..1, "RUNNING", 0.0, Some("u2")).await;
+    ended(&pool, 1..2, "KILLED", 91.0, None).await;
+    sqlx::query("UPDATE submissions SET attempt = 2").execute(&pool).await.unwrap();
+    sqlx::query(
+        r#"INSERT INTO attempts (submission_id, attempt, state, names, pod_uid, finished_at)
+         SELECT id, 1, 'FAILED', jsonb_build_object('driverPod', 'old-' || number), 'u1', now() - interval '8 days'
+         FROM submissions"#,
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    sqlx::query(
+        r#"INSERT INTO manifests (submission_id, attempt, objects)
+         SELECT id, n, CASE WHEN n = 1 AND number = 0 THEN '{"before":[{}],"pod":{}}' ELSE '{"before":[],"pod":{}}' END
+         FROM submissions, generate_series(1, 2) AS n"#,
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let due = store.ended_pods(7 * DAY, 100).await.unwrap();
+    let due: Vec<_> =
+        due.iter().map(|it| (it.pod.as_str(), it.uid.as_str(), it.attempt, it.manifest.is_some())).collect();
+    assert_eq!(due, [("old-0", "u1", 1, true), ("old-1", "u1", 1, false)]);
+    assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 0, "a pod of it may exist");
+
+    let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
+    store.note_pods_deleted(&these).await.unwrap();
+    assert_eq!(store.ended_pods(7 * DAY, 100).await.unwrap(), []);
+    let kept = "SELECT number, m.attempt FROM manifests m JOIN submissions ON id = submission_id ORDER BY 1, 2";
+    let kept: Vec<(i64, i32)> = sqlx::query_as(kept).fetch_all(&pool).await.unwrap();
+    assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be made of them");
+    let present: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions WHERE pod_deleted_at IS NOT NULL")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(present, 0, "the present attempt has a pod of its own");
+    assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 0, "its pod went just now");
+    sqlx::query("UPDATE attempts SET pod_deleted_at = pod_deleted_at - interval '2 min'").execute(&pool).await.unwrap();
+    assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 1);
+    assert_eq!(left(&pool).await, [0]);
+}
+
 /// Postgres itself counts what it read.
 #[sqlx::test]
 async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, connect: PgConnectOptions) {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use sparkgate::submission::{KillCause, Placement, Progress, State, engine};
 
-pub(crate) use row::{Claimed, Limits, Row};
 use row::in_words;
+pub(crate) use row::{Claimed, Limits, Row};
 
 /// Milliseconds.
 pub(crate) type Time = u64;

@@ -139,7 +139,9 @@ impl Truths {
             let forwards = before == attempt && from.may_become(to);
             let anew = before + 1 == attempt && from.is_terminal() && to == State::Queued;
             if !forwards && !anew {
-                return Err(format!("row {submission} moved from {from}, attempt {before}, to {to}, attempt {attempt}"));
+                return Err(format!(
+                    "row {submission} moved from {from}, attempt {before}, to {to}, attempt {attempt}"
+                ));
             }
         }
         if row.events.last() != Some(&(row.attempt, row.state)) {
@@ -278,13 +280,7 @@ impl Truths {
     }
 
     /// A pod was created, by a writer whose claim held or not.
-    pub(crate) fn create(
-        &mut self,
-        name: usize,
-        uid: u64,
-        claim_holds: bool,
-        finalizer: bool,
-    ) -> Result<(), String> {
+    pub(crate) fn create(&mut self, name: usize, uid: u64, claim_holds: bool, finalizer: bool) -> Result<(), String> {
         // An earlier one that nothing held may have gone before it was recorded: it never started.
         let excused = |pod: &PodTruth| pod.stray || (!pod.recorded && (!finalizer || pod.stripped));
         let earlier = self.pods.iter().filter(|pod| pod.name == Some(name) && !excused(pod)).count();

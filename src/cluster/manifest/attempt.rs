@@ -23,7 +23,8 @@ impl Manifest {
         let label = self.pod.pointer_mut(&format!("/metadata/labels/{}", labels::ATTEMPT.replace('/', "~1")));
         let label = label.ok_or("the pod has no label for the attempt")?;
         *label = attempt.to_string().into();
-        let is_main = |object: &&mut Value| object["kind"] == "ConfigMap" && object["metadata"]["name"] == *new.config_map;
+        let is_main =
+            |object: &&mut Value| object["kind"] == "ConfigMap" && object["metadata"]["name"] == *new.config_map;
         let main = self.beside.iter_mut().find(is_main).ok_or("there is no main ConfigMap")?;
         let text = main["data"][PROPERTIES].as_str().ok_or("the main ConfigMap has no properties")?;
         let numbered = numbered(text, attempt).ok_or("the executors have no label for the attempt")?;

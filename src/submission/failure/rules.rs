@@ -27,7 +27,9 @@ pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
         // The kubelet turned away what the scheduler had sent: it has less room than was thought.
         "UnexpectedAdmissionError" | "NodeAffinity" | "NodePorts" | "Taint" => Evicted,
         reason if reason.starts_with("OutOf") => Evicted,
-        "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated" | "DeletionByTaintManager" | "DeletionByPodGC" => NodeLost,
+        "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated" | "DeletionByTaintManager" | "DeletionByPodGC" => {
+            NodeLost
+        }
         // The node was started anew and doesn't know the container any more.
         "ContainerStatusUnknown" => NodeLost,
         // The last is of the kubelet, for a pod that the node can't do without.
@@ -50,7 +52,10 @@ pub(super) fn of_exit_code(exit_code: Option<i32>) -> FailureCode {
 
 /// Why a container waits, or its pod has no node.
 pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
-    of_kill(reason).or(Some(match reason {
+    if let Some(code) = of_kill(reason) {
+        return Some(code);
+    }
+    Some(match reason {
         "ErrImagePull"
         | "ImagePullBackOff"
         | "InvalidImageName"
@@ -60,8 +65,12 @@ pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
         | "SignatureValidationFailed" => ImagePull,
         "Unschedulable" | "SchedulingGated" | "SchedulerError" => Unschedulable,
         "CreateContainerConfigError" | "FailedMount" | "FailedAttachVolume" => ConfigMissing,
-        "CreateContainerError" | "RunContainerError" | "ContainerCannotRun" | "StartError" | "CrashLoopBackOff"
+        "CreateContainerError"
+        | "RunContainerError"
+        | "ContainerCannotRun"
+        | "StartError"
+        | "CrashLoopBackOff"
         | "PostStartHookError" => StartFailed,
         _ => return None,
-    }))
+    })
 }

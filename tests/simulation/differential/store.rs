@@ -325,9 +325,13 @@ impl Both {
             self.compare_attempts(number, done).await;
         }
         let number = |id: &SubmissionId| self.ids.iter().position(|other| other == id).unwrap();
-        let live = self.real.live().await.unwrap().into_iter().map(|live| {
-            (number(&live.id), (live.state, live.attempt, live.pod_uid.clone()))
-        });
+        let live = self
+            .real
+            .live()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|live| (number(&live.id), (live.state, live.attempt, live.pod_uid.clone())));
         let model: Vec<_> =
             self.model.live().into_iter().map(|(at, row)| (at, (row.state, row.attempt, row.pod_uid))).collect();
         assert_eq!(model, live.collect::<Vec<_>>(), "{done}");

@@ -32,8 +32,7 @@ impl World {
                 Answer::Moved(self.store.record_pod(submission, attempt, claim, uid))
             }
             Effect::Advance(progress, placement) => {
-                let unowned =
-                    self.cluster.names[name].before.iter().flatten().any(|object| object.owner.is_none());
+                let unowned = self.cluster.names[name].before.iter().flatten().any(|object| object.owner.is_none());
                 self.truths.attempts[name].may_leave_an_object |= claim.is_none() && unowned;
                 Answer::Moved(self.store.advance(submission, attempt, claim, progress, placement))
             }

@@ -17,8 +17,12 @@ fn entropy(seed: u8) -> NameEntropy {
 
 /// What the service makes of a request, for an attempt whose names are these.
 fn built(names: &DriverNames, attempt: i32) -> Manifest {
-    let marks =
-        Marks { submission: "driver-20260101000000-0001".parse().unwrap(), attempt, instance: Uuid::nil(), finalizer: true };
+    let marks = Marks {
+        submission: "driver-20260101000000-0001".parse().unwrap(),
+        attempt,
+        instance: Uuid::nil(),
+        finalizer: true,
+    };
     let submitted_at: DateTime<Utc> = NOW.parse().unwrap();
     let mut request = CreateSubmissionRequest {
         app_resource: "local:///opt/app.jar".to_owned(),
