@@ -63,6 +63,7 @@ counted! {
     Started "drivers started"
     Ended "drivers ended"
     Evicted "drivers evicted"
+    Preempted "drivers preempted"
     NodeVanished "nodes vanished"
     Stray "pods made by a writer whose claim was lost"
     Reaped "…and reaped"

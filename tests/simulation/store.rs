@@ -225,13 +225,6 @@ impl Store {
         true
     }
 
-    /// A retry, or something that was put off before its first launch, is due.
-    pub(crate) fn pause_is_over(&mut self, submission: usize) {
-        if let Some(row) = self.row_mut(submission).filter(|row| row.state == State::Queued) {
-            row.not_before = None;
-        }
-    }
-
     /// Kills what is overdue; tells which they were.
     pub(crate) fn kill_overdue(&mut self, limit: usize) -> Vec<usize> {
         let now = self.now;

@@ -197,12 +197,17 @@ impl Truths {
             "more than were asked for"
         } else if row.retried.iter().sum::<u32>() as usize != row.past.len() {
             "not all are counted"
-        } else if cluster.names[name].pod.is_some_and(|pod| pod.local == Local::Running) {
+        } else if cluster.names[name].pod.is_some_and(|pod| self.still_runs(&pod)) {
             "its driver still runs"
         } else {
             return Ok(());
         };
         Err(format!("attempt {name} ended with {outcome:?} and was followed by another: {wrong}"))
+    }
+
+    /// Whether its driver runs, and nobody has told the API server by force that it doesn't.
+    fn still_runs(&self, pod: &Pod) -> bool {
+        pod.local == Local::Running && !self.pods[pod.uid as usize].forced_first
     }
 
     /// What is wrong about an outcome.
@@ -268,7 +273,7 @@ impl Truths {
             return Err(format!("the driver in pod {uid} of attempt {name} started, and the pod isn't recorded"));
         }
         let other = |pod: &&Pod| submission_of(pod.name) == submission_of(name) && pod.uid != uid;
-        if let Some(other) = cluster.pods().filter(other).find(|pod| pod.local == Local::Running).filter(|_| !late) {
+        if let Some(other) = cluster.pods().filter(other).find(|pod| self.still_runs(pod)).filter(|_| !late) {
             return Err(format!("the driver in pod {uid} of attempt {name} started beside that in pod {}", other.uid));
         }
         let truth = &mut self.attempts[name];

@@ -253,7 +253,9 @@ impl Both {
         }
         let over = sqlx::query("UPDATE submissions SET not_before = NULL WHERE id = $1 AND state = 'QUEUED'");
         over.bind(self.ids[submission].as_str()).execute(&self.pool).await.unwrap();
-        self.model.pause_is_over(submission);
+        if let Some(row) = self.model.rows[submission].as_mut().filter(|row| row.state == State::Queued) {
+            row.not_before = None;
+        }
         format!("the pause of {submission} is over")
     }
 

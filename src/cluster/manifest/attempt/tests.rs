@@ -66,7 +66,7 @@ fn another_attempt_is_what_would_be_built_for_it() {
     let (first, second, third) = (names(1), names(2), names(3));
     let manifest = built(&first, 1);
     assert!(!manifest.before.is_empty() && manifest.beside.len() >= 3, "every kind of object is there");
-    let again = manifest.clone().for_attempt(2, &first, &second).unwrap();
+    let again = manifest.for_attempt(2, &first, &second).unwrap();
     assert_eq!(again, built(&second, 2));
     assert_eq!(again.clone().for_attempt(3, &second, &third).unwrap(), built(&third, 3));
 
