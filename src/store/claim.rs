@@ -110,9 +110,9 @@ impl Store {
                 INSERT INTO submission_events (submission_id, attempt, state)
                 SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
             )
-            SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
+            SELECT id, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
                    claim_epoch, failed_tries
-            FROM claimed LEFT JOIN manifests m ON m.submission_id = id ORDER BY number
+            FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number
             "#,
             )
             .bind(session)
