@@ -2,17 +2,24 @@
 
 mod accept;
 mod advance;
+mod attempts;
+mod changes;
 mod claim;
 mod clean_up;
 mod connect;
+mod deadlines;
 mod error;
 mod executors;
+mod kept_logs;
 mod kill;
 mod lease;
+mod logs;
 mod migrate;
+mod numbering;
 mod primary;
 mod query;
 mod request;
+mod retry;
 mod row;
 mod submissions;
 
@@ -22,12 +29,18 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::{Accepted, Drawn, NewSubmission, Options};
+pub use attempts::{AttemptRecord, Before};
+pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
+pub use deadlines::Overdue;
 pub use error::Error;
 pub use executors::LiveExecutor;
+pub use kept_logs::{KeptLog, LogEnd};
 pub use lease::replica;
+pub use logs::LogTarget;
+pub use numbering::Numbered;
 pub use query::{Live, Record};
 pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 

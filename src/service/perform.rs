@@ -28,6 +28,8 @@ pub(super) struct Claim<'a> {
     pub(super) session: Uuid,
     pub(super) epoch: i64,
     pub(super) manifest: &'a Manifest,
+    /// Seconds that a pod which is deleted has left; those of its spec if there are none.
+    pub(super) grace: Option<i32>,
 }
 
 /// How far a machine ran.
@@ -101,11 +103,16 @@ impl Gateway {
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
+                    self.events.changed();
                     let outcome = progress.outcome();
                     let (exit_code, reason) =
                         (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
                     // Not the message: it may be what the driver itself wrote.
                     tracing::info!(submission = %id, exit_code, reason, "→ {}", progress.state());
+                    // A pod that isn't held may go at any time.
+                    if let (Some(_), Some(uid), false) = (outcome, &placement.pod_uid, self.outcome_finalizer) {
+                        self.keep_what_stays_aside(subject, uid);
+                    }
                 }
                 return Ok(Answer::Moved(moved));
             }
@@ -138,9 +145,13 @@ impl Gateway {
             },
             (Effect::Delete(uid), _) => {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
-                cluster.delete_pod(namespace, pod, uid).await.map(|()| Answer::Done)
+                let grace = claim.as_ref().and_then(|claim| claim.grace);
+                cluster.delete_pod(namespace, pod, uid, grace).await.map(|()| Answer::Done)
             }
-            (Effect::LetGo(uid), _) => cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done),
+            (Effect::LetGo(uid), _) => {
+                self.keep_what_stays(subject, uid).await;
+                cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done)
+            }
             // Only work under a claim makes objects.
             (
                 Effect::RecordPod(_)

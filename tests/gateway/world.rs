@@ -52,14 +52,19 @@ impl World {
     /// The same without the finalizer on driver pods.
     pub(crate) async fn without_finalizer(pool: PgPool) -> Self {
         let world = Self::new(pool.clone()).await;
-        Self::with(pool, world.client, world.namespace, Submitter::default(), false).await
+        Self::unheld(pool, world.client, world.namespace).await
+    }
+
+    /// The same behind this client.
+    pub(crate) async fn unheld(pool: PgPool, client: Client, namespace: String) -> Self {
+        Self::with(pool, client, namespace, Submitter::default(), false).await
     }
 
     async fn with(pool: PgPool, client: Client, namespace: String, submitter: Submitter, finalizer: bool) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
-        let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default() };
+        let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
         let gateway = Gateway::new(Store::new(pool.clone()), cluster, settings).await.unwrap();
         // A busy machine may take longer for a step than a lease lasts.
         let living = CancellationToken::new();
@@ -138,6 +143,20 @@ impl World {
         self.api()
     }
 
+    /// Sets columns of a submission: what a request may ask for, or how much time has gone by.
+    pub(crate) async fn set(&self, id: &SubmissionId, columns: &str) {
+        let statement = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
+        sqlx::query(statement).bind(id.as_str()).execute(&self.pool).await.unwrap();
+    }
+
+    /// The driver pod of an attempt.
+    pub(crate) async fn driver_of(&self, attempt: i32) -> Pod {
+        let selector = format!("spark-role=driver,sparkgate.dev/attempt={attempt}");
+        let mut pods = self.pods().list(&ListParams::default().labels(&selector)).await.unwrap().items;
+        assert_eq!(pods.len(), 1, "of attempt {attempt}");
+        pods.remove(0)
+    }
+
     /// The only driver pod there is.
     pub(crate) async fn driver(&self) -> Pod {
         let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
@@ -151,7 +170,12 @@ impl World {
 
     /// Says as a kubelet what the driver's container does.
     pub(crate) async fn play(&self, phase: &str, container: Value) {
-        let name = self.driver().await.metadata.name.unwrap();
+        self.play_on(self.driver().await, phase, container).await;
+    }
+
+    /// The same of one of several drivers.
+    pub(crate) async fn play_on(&self, pod: Pod, phase: &str, container: Value) {
+        let name = pod.metadata.name.unwrap();
         let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
             "name": "spark-kubernetes-driver", "image": "spark", "imageID": "", "ready": true, "restartCount": 0,
             "state": container}]}});
