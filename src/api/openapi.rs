@@ -21,6 +21,7 @@ use super::{health, spark, v1};
         v1::delete::delete,
         v1::outcome::outcome,
         v1::executors::executors,
+        v1::logs::logs,
         v1::manifest::manifest,
         v1::of_one::events,
         v1::wait::wait,

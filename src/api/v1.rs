@@ -11,6 +11,7 @@ mod finish;
 pub(super) mod get;
 mod id;
 pub(super) mod list;
+pub(super) mod logs;
 pub(super) mod manifest;
 mod model;
 mod not_served;
@@ -44,6 +45,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/v1/submissions/{id}", get(get::get).delete(delete::delete))
         .route("/v1/submissions/{id}/events", get(of_one::events))
         .route("/v1/submissions/{id}/executors", get(executors::executors))
+        .route("/v1/submissions/{id}/logs", get(logs::logs))
         .route("/v1/submissions/{id}/manifest", get(manifest::manifest))
         .route("/v1/submissions/{id}/outcome", get(outcome::outcome))
         .route_layer(from_fn_with_state(state.settings.request_timeout, finish::in_time));

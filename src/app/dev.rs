@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{
     serve::{self, Signals},
-    settings::{CleanUp, Database, Dev, Http, Kubernetes, Limits, Place, Serve, Spark},
+    settings::{CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -85,6 +85,7 @@ async fn beside(
             spark_user: None,
         },
         clean_up: CleanUp::default(),
+        kept_log: KeptLog::default(),
         limits: Limits::default(),
     };
     let ended = async {

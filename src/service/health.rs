@@ -117,9 +117,9 @@ impl Gateway {
         self.watch.set(scope, |scope| *scope = now);
     }
 
-    /// From now on this process is not ready: it is going away, and whoever follows changes here is sent elsewhere.
+    /// From now on this process is not ready: it is going away. Streams without an end of their own end now.
     pub fn drain(&self) {
+        self.closing.cancel();
         self.watch.with(|state| state.draining = true);
-        self.events.close();
     }
 }

@@ -90,14 +90,21 @@ impl Store {
     pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
         let action = "listing submissions";
         let mut connection = self.connection(action).await?;
-        let mut query = QueryBuilder::<Postgres>::new(COLUMNS);
-        filter.push_to(&mut query, before);
-        query.push(" ORDER BY number DESC LIMIT ").push_bind(i64::from(limit) + 1);
+        let mut query = list("", filter, before, limit);
         let mut rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let last = rows.last().map(|row| row.number);
         Ok(Page { items: readable(rows.into_iter().map(Submission::try_from)), last, more })
+    }
+
+    /// How Postgres finds them, as it tells with `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`: for who wonders why a list
+    /// takes so long.
+    pub async fn explain(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<serde_json::Value, Error> {
+        let action = "explaining a list of submissions";
+        let mut connection = self.connection(action).await?;
+        let mut query = list("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ", filter, before, limit);
+        within(action, query.build_query_scalar().fetch_one(&mut *connection)).await
     }
 
     /// How many submissions a filter finds.
@@ -128,4 +135,12 @@ impl Store {
             .fetch_optional(&mut *connection);
         within(action, statement).await
     }
+}
+
+fn list(prefix: &str, filter: &Filter, before: Option<i64>, limit: u32) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(prefix);
+    query.push(COLUMNS);
+    filter.push_to(&mut query, before);
+    query.push(" ORDER BY number DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    query
 }

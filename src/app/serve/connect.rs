@@ -35,8 +35,12 @@ impl Parts {
             ..HttpSettings::default()
         };
         let clean_up = settings.clean_up.settings();
-        let (outcome_finalizer, caps) = (settings.kubernetes.outcome_finalizer, settings.limits.settings());
-        let settings = Settings { spark, outcome_finalizer, caps };
+        let settings = Settings {
+            spark,
+            outcome_finalizer: settings.kubernetes.outcome_finalizer,
+            caps: settings.limits.settings(),
+            kept_log: settings.kept_log.bytes(),
+        };
         let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;
         let gateway = patiently(gateway, service::Error::may_pass).await?;
         Ok(Self { store, gateway, http, clean_up })

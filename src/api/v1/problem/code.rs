@@ -9,6 +9,8 @@ pub(in crate::api) enum Code {
     InvalidCursor,
     NotFound,
     SubmissionNotFound,
+    ExecutorNotFound,
+    LogNotFound,
     ManifestNotFound,
     NotFinished,
     MethodNotAllowed,
@@ -28,13 +30,15 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 21] = [
+    const ALL: [Code; 23] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
         Self::InvalidCursor,
         Self::NotFound,
         Self::SubmissionNotFound,
+        Self::ExecutorNotFound,
+        Self::LogNotFound,
         Self::ManifestNotFound,
         Self::NotFinished,
         Self::MethodNotAllowed,
@@ -78,6 +82,8 @@ impl Code {
             Self::InvalidCursor => ("invalid-cursor", 400, "The cursor is not one of this list"),
             Self::NotFound => ("not-found", 404, "There is nothing here"),
             Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
+            Self::ExecutorNotFound => ("executor-not-found", 404, "There is no such executor"),
+            Self::LogNotFound => ("log-not-found", 404, "There is no log"),
             Self::ManifestNotFound => ("manifest-not-found", 404, "The objects are not kept"),
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
@@ -89,7 +95,7 @@ impl Code {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
-            Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
+            Self::TooManyRequests => ("too-many-requests", 429, "Too much at once"),
             Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
             Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),

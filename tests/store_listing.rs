@@ -1,0 +1,95 @@
+//! Lists over a million submissions: what Postgres reads for a page, by its own account.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sparkgate::{service::Filter, store::Store, submission::State};
+use sqlx::PgPool;
+
+/// One in a thousand is live, belongs to `rare` and has its label; the owner `common` has half of them.
+async fn fill(pool: &PgPool, rows: i64) {
+    sqlx::query(
+        r#"
+        INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
+            finished_at, name, owner, labels)
+        SELECT 'driver-20260101000000-' || n, n,
+            CASE WHEN n % 1000 = 7 THEN 'RUNNING' WHEN n % 10 = 0 THEN 'FAILED' ELSE 'FINISHED' END,
+            '{"clientSparkVersion": "", "appResource": "", "mainClass": "", "sparkProperties": {}}', '4.3.0', 'x',
+            CASE WHEN n % 1000 = 7 THEN 'rare' ELSE 'spark' END,
+            '{"appId": "", "resourcePrefix": "", "driverPod": "", "driverService": "", "configMap": "",
+              "localDir": "00000000-0000-0000-0000-000000000000"}',
+            timestamptz '2026-01-01' + n * interval '1 second', timestamptz '2026-01-01' + n * interval '1 second',
+            CASE WHEN n % 1000 = 7 THEN 'rare-' || n ELSE 'job-' || n % 5000 END,
+            CASE WHEN n % 1000 = 7 THEN 'rare' WHEN n % 2 = 0 THEN 'common' ELSE 'user-' || n % 100 END,
+            CASE WHEN n % 1000 = 7 THEN jsonb_build_object('team', 'rare', 'run', n::text)
+                 ELSE jsonb_build_object('team', 't' || n % 20, 'run', n::text) END
+        FROM generate_series(1, $1) n
+        "#,
+    )
+    .bind(rows)
+    .execute(pool)
+    .await
+    .unwrap();
+    sqlx::query("VACUUM (ANALYZE) submissions").execute(pool).await.unwrap();
+}
+
+/// Every filter, alone and together with others.
+fn filters() -> Vec<(&'static str, Filter)> {
+    let text = |text: &str| Some(text.to_owned());
+    let label = |value: &str| BTreeMap::from([("team".to_owned(), value.to_owned())]);
+    let time = |text: &str| Some(text.parse::<DateTime<Utc>>().unwrap());
+    let all = Filter::default;
+    vec![
+        ("none", all()),
+        ("a rare state", Filter { states: vec![State::Running], ..all() }),
+        ("two states, none there", Filter { states: vec![State::Queued, State::Pending], ..all() }),
+        ("a common state", Filter { states: vec![State::Finished], ..all() }),
+        ("common states", Filter { states: vec![State::Finished, State::Failed], ..all() }),
+        ("a rare name", Filter { name_prefix: text("rare-9"), ..all() }),
+        ("no such name", Filter { name_prefix: text("none"), ..all() }),
+        ("a common name", Filter { name_prefix: text("job"), ..all() }),
+        ("a rare owner", Filter { owner: text("rare"), ..all() }),
+        ("no such owner", Filter { owner: text("nobody"), ..all() }),
+        ("a common owner", Filter { owner: text("common"), ..all() }),
+        ("a rare namespace", Filter { namespace: text("rare"), ..all() }),
+        ("a common namespace", Filter { namespace: text("spark"), ..all() }),
+        ("a rare label", Filter { labels: label("rare"), ..all() }),
+        ("no such label", Filter { labels: label("none"), ..all() }),
+        ("the first", Filter { created_before: time("2026-01-01T00:01:00Z"), ..all() }),
+        ("after the last", Filter { created_after: time("2027-01-01T00:00:00Z"), ..all() }),
+        ("live ones of a common owner", Filter { states: vec![State::Running], owner: text("common"), ..all() }),
+        ("failed ones of a common owner", Filter { states: vec![State::Failed], owner: text("common"), ..all() }),
+    ]
+}
+
+/// Blocks of 8 KiB that a page takes, and how the table is read.
+async fn read(store: &Store, filter: &Filter) -> (u64, String) {
+    let plan = &store.explain(filter, None, 50).await.unwrap()[0]["Plan"];
+    let blocks = ["Shared Hit Blocks", "Shared Read Blocks"].map(|kind| plan[kind].as_u64().unwrap());
+    (blocks.iter().sum(), scans(plan).join(", "))
+}
+
+fn scans(plan: &Value) -> Vec<String> {
+    let below = plan["Plans"].as_array().into_iter().flatten().flat_map(scans);
+    let kind = plan["Node Type"].as_str().unwrap();
+    let this = kind.contains("Scan").then(|| format!("{kind} {}", plan["Index Name"].as_str().unwrap_or_default()));
+    this.into_iter().chain(below).collect()
+}
+
+#[sqlx::test]
+async fn every_filter_has_an_index_and_a_page_costs_what_it_costs_in_a_small_table(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    fill(&pool, 2000).await;
+    let (small, _) = read(&store, &Filter::default()).await;
+    sqlx::query("TRUNCATE submissions CASCADE").execute(&pool).await.unwrap();
+    fill(&pool, 1_000_000).await;
+    let (large, how) = read(&store, &Filter::default()).await;
+    assert!(large <= 2 * small, "the first page takes {large} blocks, and {small} in a small table: {how}");
+    for (name, filter) in filters() {
+        let (blocks, how) = read(&store, &filter).await;
+        assert!(!how.contains("Seq Scan") && how.contains("Index"), "{name}: {how}");
+        // A rare thing may be found a thousand times and is then sorted; the table has forty thousand blocks.
+        assert!(blocks <= 1500, "{name}: {blocks} blocks by {how}");
+    }
+}
