@@ -1,9 +1,11 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod attempts;
 mod capture;
 mod clean_up;
 mod create;
+mod deadlines;
 mod error;
 mod events;
 mod executors;
@@ -22,6 +24,7 @@ mod settings;
 mod status;
 mod submissions;
 mod submitter;
+mod why;
 mod work;
 
 use std::{collections::HashSet, sync::Arc};
@@ -36,7 +39,7 @@ use leases::Leases;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
-pub use crate::store::{Filter, Page, Submission};
+pub use crate::store::{AttemptRecord, Filter, Page, Submission};
 
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use create::Accepted;
@@ -51,6 +54,7 @@ pub use replica::ALL;
 pub use settings::{Resolved, Settings, SparkSettings};
 pub use status::{Status, Worker};
 pub use submitter::{Submitter, SubmitterError};
+pub use why::Why;
 pub use work::Work;
 
 /// The gateway's use cases on one database and one cluster. Cheap to clone.

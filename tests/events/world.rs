@@ -43,7 +43,7 @@ impl Replica {
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
         let version = "4.3.0".parse().unwrap();
         let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
-        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
+        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let gateway = Gateway::new(Store::new(pool), cluster, settings).await.unwrap();
         let listener = listen();
         let address = listener.local_addr().unwrap();

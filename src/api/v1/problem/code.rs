@@ -95,7 +95,7 @@ impl Code {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
-            Self::TooManyRequests => ("too-many-requests", 429, "Too much at once"),
+            Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
             Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
             Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
