@@ -18,12 +18,14 @@ mod body;
 mod catch_panic;
 mod door;
 mod health;
+mod listener;
 mod openapi;
 mod request_log;
 mod spark;
 mod v1;
 
 pub use door::Door;
+pub use listener::{Connection, Listener};
 pub use openapi::openapi;
 
 /// What the HTTP face may spend on one request.
@@ -33,11 +35,13 @@ pub struct HttpSettings {
     pub max_request_body_bytes: usize,
     /// How long a request may take to arrive, and then again to be answered.
     pub request_timeout: Duration,
+    /// Clients that follow changes, or wait for one, at the same time.
+    pub max_subscribers: usize,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { max_request_body_bytes: 100 << 20, request_timeout: Duration::from_secs(30) }
+        Self { max_request_body_bytes: 100 << 20, request_timeout: Duration::from_secs(30), max_subscribers: 2000 }
     }
 }
 

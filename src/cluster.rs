@@ -7,8 +7,10 @@ mod error;
 mod executor_pod;
 mod http;
 pub mod labels;
+mod logs;
 mod manifest;
 mod observe;
+mod pod_events;
 mod pods;
 mod pre_resource;
 mod release;
@@ -17,11 +19,15 @@ mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
+pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
 pub use manifest::{Manifest, Marks};
 pub use release::Released;
 pub use watch::{PodKey, Seen, Shown, WatchPace};
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// A Kubernetes cluster. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +35,9 @@ pub struct Cluster {
     client: kube::Client,
     /// For watches alone: however many there are, and however much they have to tell, other calls don't wait for them.
     watching: Arc<[kube::Client]>,
+    /// For logs alone, which last as long as somebody reads: taken in turn.
+    reading: Arc<[kube::Client]>,
+    turn: Arc<AtomicUsize>,
     /// The namespaces that are watched; empty means all.
     namespaces: Arc<[String]>,
     /// The labels of the pods that are watched.
@@ -41,6 +50,8 @@ impl Cluster {
     pub fn new(client: kube::Client, namespaces: &[String]) -> Self {
         Self {
             watching: [client.clone()].into(),
+            reading: [client.clone()].into(),
+            turn: Arc::default(),
             client,
             namespaces: namespaces.into(),
             selector: labels::SUBMISSION_ID.into(),
@@ -70,6 +81,12 @@ impl Cluster {
         let place = namespace.and_then(|name| self.namespaces.iter().position(|watched| watched == name));
         let connection = place.unwrap_or_default() / connect::WATCHES_PER_CONNECTION;
         self.watching.get(connection).unwrap_or(&self.client)
+    }
+
+    /// The client for the next log.
+    fn reading(&self) -> &kube::Client {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.reading.len().max(1);
+        self.reading.get(turn).unwrap_or(&self.client)
     }
 
     /// The watched namespaces; none means all.

@@ -1,10 +1,11 @@
 //! Sparkgate: an HTTP gateway for Apache Spark on Kubernetes.
 //!
 //! `ARCHITECTURE.md` is the map. Layers import downwards only:
-//! `app` → `api`, `workers`, `sandbox` → `service` → `store`, `cluster` → `spark`, `submission`.
+//! `app` → `api`, `workers`, `sandbox`, `client` → `service` → `store`, `cluster` → `spark`, `submission`.
 
 pub mod api;
 pub mod app;
+pub mod client;
 pub mod cluster;
 pub mod sandbox;
 pub mod service;

@@ -7,7 +7,7 @@ use sparkgate::app::{Cli, run};
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("sparkgate: {error:#}");
             ExitCode::FAILURE

@@ -1,15 +1,18 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod capture;
 mod clean_up;
 mod create;
 mod error;
+mod events;
 mod executors;
 mod gate;
 mod health;
 mod kill;
 mod leases;
 mod limits;
+mod logs;
 mod observe;
 mod options;
 mod perform;
@@ -24,8 +27,10 @@ mod work;
 use std::{collections::HashSet, sync::Arc};
 
 use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use events::Hub;
 use gate::Gate;
 use leases::Leases;
 
@@ -36,8 +41,10 @@ pub use crate::store::{Filter, Page, Submission};
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use create::Accepted;
 pub use error::{Error, chain};
+pub use events::{Change, ChangeFilter, Changes, Interrupted, Published, Subscription, Target, Told, Waited};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
+pub use logs::{Log, LogRequest, LogSource, LogStream, NoLog};
 pub use options::{Caps, Retries, SubmissionOptions};
 pub use plan::{AppliedDefault, Plan};
 pub use replica::ALL;
@@ -61,11 +68,21 @@ pub struct Gateway {
     /// What this process works on under a claim.
     busy: Arc<Mutex<HashSet<SubmissionId>>>,
     gate: Arc<Gate>,
+    /// How much of the end of a driver's log is kept, in bytes.
+    kept_log: usize,
+    /// Limits the logs that are read for others at once.
+    readers: Arc<Semaphore>,
+    /// Limits the lists of events that are asked for at once.
+    event_lists: Arc<Semaphore>,
+    /// Streams to clients end when this process does.
+    closing: CancellationToken,
     /// Limits what is done to pods at once after their outcome is committed.
     finishing: Arc<Semaphore>,
     /// Rung when there may be something to launch or to kill.
     wake: Arc<Notify>,
     watch: Arc<WatchHealth>,
+    /// Who follows changes here.
+    events: Arc<Hub>,
     /// What the watch shows of executors, on its way to the database.
     pub executors: Arc<Executors>,
 }
@@ -83,12 +100,17 @@ impl Gateway {
             spark: Arc::new(settings.spark),
             instance,
             outcome_finalizer: settings.outcome_finalizer,
+            kept_log: settings.kept_log,
+            readers: Arc::new(Semaphore::new(logs::READERS)),
+            event_lists: Arc::new(Semaphore::new(capture::EVENT_LISTS)),
+            closing: CancellationToken::new(),
             caps: Arc::new(settings.caps),
             busy: Arc::default(),
             gate: Arc::default(),
             finishing: Arc::new(Semaphore::new(observe::FINISHING)),
             wake: Arc::new(Notify::new()),
             watch: Arc::new(watch),
+            events: Arc::default(),
             executors: Arc::default(),
         })
     }

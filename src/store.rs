@@ -2,14 +2,18 @@
 
 mod accept;
 mod advance;
+mod changes;
 mod claim;
 mod clean_up;
 mod connect;
 mod error;
 mod executors;
+mod kept_logs;
 mod kill;
 mod lease;
+mod logs;
 mod migrate;
+mod numbering;
 mod primary;
 mod query;
 mod request;
@@ -22,12 +26,16 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::{Accepted, Drawn, NewSubmission, Options};
+pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use error::Error;
 pub use executors::LiveExecutor;
+pub use kept_logs::{KeptLog, LogEnd};
 pub use lease::replica;
+pub use logs::LogTarget;
+pub use numbering::Numbered;
 pub use query::{Live, Record};
 pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 

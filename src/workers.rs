@@ -3,10 +3,12 @@
 mod clean_up;
 mod launcher;
 mod lease_keeper;
+mod publisher;
 mod singleton;
 mod watcher;
 
 pub use clean_up::clean_up;
 pub use launcher::launcher;
 pub use lease_keeper::lease_keeper;
+pub use publisher::publisher;
 pub use watcher::watcher;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{Drawn, NewSubmission, Store, Task, replica},
+    store::{Drawn, NewSubmission, Options, Store, Task, replica},
     submission::{Outcome, Placement, Progress, State, SubmissionId},
 };
 use sqlx::PgPool;
@@ -44,6 +44,10 @@ fn new(drawn: Drawn, pod: &str) -> NewSubmission {
             local_dir: Uuid::nil(),
         },
         manifest: r#"{"pod":1}"#.to_owned(),
+        name: "job".to_owned(),
+        owner: "tester".to_owned(),
+        options: Options::default(),
+        fingerprint: Vec::new(),
     }
 }
 

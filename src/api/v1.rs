@@ -4,19 +4,25 @@ pub(super) mod create;
 mod cursor;
 pub(super) mod delete;
 mod dry_run;
+mod event;
+pub(super) mod events;
 pub(super) mod executors;
 mod finish;
 pub(super) mod get;
 mod id;
 pub(super) mod list;
+pub(super) mod logs;
 pub(super) mod manifest;
 mod model;
 mod not_served;
+pub(super) mod of_one;
 pub(super) mod outcome;
 mod params;
 mod problem;
 mod reply;
 mod request;
+mod sse;
+pub(super) mod wait;
 
 use axum::{
     Router,
@@ -37,12 +43,17 @@ pub(super) fn router(state: AppState) -> Router {
     let quick = Router::new()
         .route("/v1/submissions", submissions)
         .route("/v1/submissions/{id}", get(get::get).delete(delete::delete))
+        .route("/v1/submissions/{id}/events", get(of_one::events))
         .route("/v1/submissions/{id}/executors", get(executors::executors))
+        .route("/v1/submissions/{id}/logs", get(logs::logs))
         .route("/v1/submissions/{id}/manifest", get(manifest::manifest))
         .route("/v1/submissions/{id}/outcome", get(outcome::outcome))
         .route_layer(from_fn_with_state(state.settings.request_timeout, finish::in_time));
+    let patient =
+        Router::new().route("/v1/events", get(events::events)).route("/v1/submissions/{id}/wait", get(wait::wait));
     Router::new()
         .merge(quick)
+        .merge(patient)
         .fallback(not_served::path)
         .method_not_allowed_fallback(not_served::method)
         .layer(from_fn(finish::finish))
@@ -55,7 +66,7 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions", None) => true,
+        ("submissions" | "events", None) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

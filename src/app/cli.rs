@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::process::ExitCode;
+
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
@@ -8,7 +10,7 @@ use super::{
     settings::{Database, Dev, Logs, Place, Sandbox, Serve, Spark},
     telemetry,
 };
-use crate::store::Store;
+use crate::{client::ClientCommand, store::Store};
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
@@ -37,15 +39,19 @@ enum Command {
     Openapi,
     /// Run the sandbox alone: a stand-in for a cluster whose pods are local processes.
     Sandbox(Sandbox),
+    #[command(flatten)]
+    Client(ClientCommand),
 }
 
-/// Runs the chosen command to its end.
+/// Runs the chosen command to its end. A command of the client tells by itself what went wrong, and has exit codes of its
+/// own.
 ///
 /// # Errors
 /// What stopped it, for a person to read.
-pub fn run(cli: Cli) -> anyhow::Result<()> {
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let logs = cli.logs;
     match cli.command {
+        Command::Client(command) => return Ok(command.run()),
         Command::Serve(settings) => in_runtime(&logs, serve::serve(*settings)),
         Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
@@ -62,7 +68,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             println!("{}", crate::api::openapi().to_pretty_json()?);
             Ok(())
         }
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn in_runtime(logs: &Logs, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

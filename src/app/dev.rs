@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use super::{
     serve::{self, Signals},
-    settings::{CleanUp, Database, Dev, Http, Kubernetes, Limits, Place, Serve, Spark},
+    settings::{CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -67,7 +67,12 @@ async fn beside(
     let mut sandbox = sandbox.start(settings).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
     let gateway = Serve {
-        http: Http { listen: settings.listen, trusted_network: false, max_request_body: 100 << 20 },
+        http: Http {
+            listen: settings.listen,
+            trusted_network: false,
+            max_request_body: 100 << 20,
+            max_subscribers: 2000,
+        },
         database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes {
             place: Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },
@@ -80,6 +85,7 @@ async fn beside(
             spark_user: None,
         },
         clean_up: CleanUp::default(),
+        kept_log: KeptLog::default(),
         limits: Limits::default(),
     };
     let ended = async {

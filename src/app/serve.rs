@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settings::Serve;
 use crate::{
-    api::{self, Door},
+    api::{self, Door, Listener},
     workers,
 };
 use connect::Parts;
@@ -82,6 +82,7 @@ impl Parts {
         // Work that is under way needs its leases to the end.
         let keeper = tokio::spawn(workers::lease_keeper(gateway.clone(), last.clone()));
         tasks.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
+        tasks.spawn(named("publisher", workers::publisher(gateway.clone(), stop.clone())));
         tasks.spawn(named("watcher", workers::watcher(gateway.clone(), stop.clone())));
         tasks.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
         door.open(api::router(gateway.clone(), http));
@@ -105,6 +106,7 @@ impl Parts {
 }
 
 async fn http(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let listener = Listener::new(listener, stop.clone());
     if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await {
         tracing::error!(%error, "the HTTP server ended");
     }

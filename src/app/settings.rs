@@ -2,6 +2,7 @@
 
 mod clean_up;
 mod dev;
+mod kept_log;
 mod limits;
 mod serve;
 mod time_or_off;
@@ -11,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
+pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 

@@ -13,6 +13,8 @@ use super::{Cluster, Error, error::call, http};
 
 /// An API server allows a hundred streams on a connection (`MaxConcurrentStreams` of its secure serving).
 pub(super) const WATCHES_PER_CONNECTION: usize = 50;
+/// Connections for logs; each is made when it is needed.
+const LOG_CONNECTIONS: usize = 4;
 
 /// How to reach the cluster.
 #[derive(Debug, Clone, Default)]
@@ -50,10 +52,12 @@ impl Cluster {
         let connections = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
         let clients = || -> kube::Result<_> {
             let watching = (0..connections).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
-            Ok((http::client(&config)?, watching))
+            let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
+            Ok((http::client(&config)?, watching, reading))
         };
-        let (client, watching) = clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
-        let cluster = Self { watching, ..Self::new(client, &settings.namespaces) };
+        let (client, watching, reading) =
+            clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
+        let cluster = Self { watching, reading, ..Self::new(client, &settings.namespaces) };
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let one = ListParams::default().labels(&cluster.selector).limit(1);
             let tried = call("listing our pods", Duration::from_secs(10), pods.list(&one)).await;

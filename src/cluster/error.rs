@@ -50,13 +50,21 @@ pub(super) async fn call<T>(
     limit: Duration,
     call: impl Future<Output = kube::Result<T>> + Send,
 ) -> Result<T, Error> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(answer) => answer.map_err(|error| sort(action.into(), error)),
-        Err(_) => Err(Error::Unavailable { action: action.into(), source: Box::new(TimedOut(limit)) }),
-    }
+    let action = action.into();
+    in_time(&action, limit, call).await?.map_err(|error| sort(action, error))
 }
 
-fn sort(action: String, error: kube::Error) -> Error {
+/// Waits for something under its own time-out.
+pub(super) async fn in_time<T>(
+    action: &str,
+    limit: Duration,
+    waiting: impl Future<Output = T> + Send,
+) -> Result<T, Error> {
+    let late = |_| Error::Unavailable { action: action.to_owned(), source: Box::new(TimedOut(limit)) };
+    tokio::time::timeout(limit, waiting).await.map_err(late)
+}
+
+pub(super) fn sort(action: String, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) => match status.code {
             404 => Error::NotFound { action, message: status.message.clone() },

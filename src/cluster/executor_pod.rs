@@ -10,7 +10,7 @@ use crate::submission::ExecutorObservation;
 /// Spark's label with the number of the executor (`SPARK_EXECUTOR_ID_LABEL`).
 pub(super) const EXECUTOR_ID: &str = "spark-exec-id";
 /// What Spark calls the container, unless a pod template names another (`DEFAULT_EXECUTOR_CONTAINER_NAME`).
-const CONTAINER: &str = "spark-kubernetes-executor";
+pub(super) const CONTAINER: &str = "spark-kubernetes-executor";
 
 /// What a pod shows. `None` if its labels aren't ours, or if it has no number: Spark puts `EXECID` where a controller of
 /// the cluster numbers the pods, and doesn't take those for executors either (`ExecutorPodsSnapshot`).

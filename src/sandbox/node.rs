@@ -11,6 +11,7 @@ mod command;
 mod contract;
 mod driver_host;
 mod env;
+mod events;
 mod fault;
 mod logs;
 mod marks;

@@ -73,6 +73,7 @@ impl Gateway {
                     tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
                 }
                 self.wake.notify_one();
+                self.events.changed();
                 Ok(Accepted { id, replayed: false })
             }
             (store::Accepted::SameKey(id, before), Some(key)) => replay(id, &before, &fingerprint, &key),

@@ -117,8 +117,11 @@ impl Gateway {
         self.watch.set(scope, |scope| *scope = now);
     }
 
-    /// From now on this process is not ready: it is going away.
+    /// From now on this process is not ready: it is going away. Streams without an end of their own end now, and whoever
+    /// follows changes is sent elsewhere.
     pub fn drain(&self) {
+        self.closing.cancel();
         self.watch.with(|state| state.draining = true);
+        self.events.close();
     }
 }

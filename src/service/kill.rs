@@ -10,6 +10,7 @@ impl Gateway {
         if live {
             tracing::info!(submission = %id, "kill requested");
             self.wake.notify_one();
+            self.events.changed();
         }
         Ok(live)
     }
@@ -19,6 +20,7 @@ impl Gateway {
         let live = self.store.request_kill_of_all().await?;
         tracing::info!(live, "kill of all submissions requested");
         self.wake.notify_one();
+        self.events.changed();
         Ok(())
     }
 

@@ -101,11 +101,16 @@ impl Gateway {
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
+                    self.events.changed();
                     let outcome = progress.outcome();
                     let (exit_code, reason) =
                         (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
                     // Not the message: it may be what the driver itself wrote.
                     tracing::info!(submission = %id, exit_code, reason, "→ {}", progress.state());
+                    // A pod that isn't held may go at any time.
+                    if let (Some(_), Some(uid), false) = (outcome, &placement.pod_uid, self.outcome_finalizer) {
+                        self.keep_what_stays_aside(subject, uid);
+                    }
                 }
                 return Ok(Answer::Moved(moved));
             }
@@ -140,7 +145,10 @@ impl Gateway {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
                 cluster.delete_pod(namespace, pod, uid).await.map(|()| Answer::Done)
             }
-            (Effect::LetGo(uid), _) => cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done),
+            (Effect::LetGo(uid), _) => {
+                self.keep_what_stays(subject, uid).await;
+                cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done)
+            }
             // Only work under a claim makes objects.
             (
                 Effect::RecordPod(_)

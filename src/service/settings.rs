@@ -12,6 +12,8 @@ pub struct Settings {
     /// Whether driver pods are held by a finalizer until their outcome is recorded. Without it, a pod that vanishes while
     /// no gateway runs, and is forgotten by the API server before one runs again, leaves its submission LOST.
     pub outcome_finalizer: bool,
+    /// How much of the end of a driver's log is kept after its pod, in bytes before compression; 0 for nothing.
+    pub kept_log: usize,
     pub caps: Caps,
 }
 

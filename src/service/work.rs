@@ -45,6 +45,9 @@ impl Gateway {
             .await?;
         if claimed.is_empty() {
             self.gate.not_tried();
+        } else {
+            // Queued ones are being launched now.
+            self.events.changed();
         }
         busy.extend(claimed.iter().map(|claimed| claimed.id.clone()));
         Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())

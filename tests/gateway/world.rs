@@ -52,14 +52,19 @@ impl World {
     /// The same without the finalizer on driver pods.
     pub(crate) async fn without_finalizer(pool: PgPool) -> Self {
         let world = Self::new(pool.clone()).await;
-        Self::with(pool, world.client, world.namespace, Submitter::default(), false).await
+        Self::unheld(pool, world.client, world.namespace).await
+    }
+
+    /// The same behind this client.
+    pub(crate) async fn unheld(pool: PgPool, client: Client, namespace: String) -> Self {
+        Self::with(pool, client, namespace, Submitter::default(), false).await
     }
 
     async fn with(pool: PgPool, client: Client, namespace: String, submitter: Submitter, finalizer: bool) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
-        let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default() };
+        let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
         let gateway = Gateway::new(Store::new(pool.clone()), cluster, settings).await.unwrap();
         // A busy machine may take longer for a step than a lease lasts.
         let living = CancellationToken::new();

@@ -104,6 +104,16 @@ fn a_library_stays_in_its_room() {
 }
 
 #[test]
+fn the_client_knows_the_gateway_through_http_alone() {
+    let text = "use crate::{service::Gateway, spark::parse_properties, submission::State};";
+    assert_eq!(
+        at_fault("src/client/api.rs", text),
+        ["1: `client` may not import `service`: client → spark, submission"]
+    );
+    assert_eq!(at_fault("src/api.rs", "use crate::client::ClientCommand;").len(), 1);
+}
+
+#[test]
 fn the_parts_of_the_sandbox_do_not_know_each_other() {
     let text = "use crate::sandbox::apiserver::Server;";
     assert_eq!(

@@ -5,10 +5,11 @@ use proc_macro2::TokenStream;
 use crate::paths::{NamedPath, named_paths};
 
 /// A room of `src/` and the rooms below it. `main`, `lib` and `app` put everything together and may use all.
-const ROOMS: [(&str, &[&str]); 8] = [
+const ROOMS: [(&str, &[&str]); 9] = [
     ("api", &["service", "spark", "submission"]),
     ("workers", &["service", "cluster", "submission"]),
     ("sandbox", &[]),
+    ("client", &["spark", "submission"]),
     ("service", &["store", "cluster", "spark", "submission"]),
     ("store", &["submission", "spark"]),
     ("cluster", &["submission", "spark"]),

@@ -9,6 +9,7 @@
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 
+mod client;
 mod crash;
 mod dev;
 mod executors;

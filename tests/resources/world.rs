@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sparkgate::spark::SparkVersion;
 use sqlx::PgPool;
 
-use crate::support::{Answer, face, send};
+use crate::support::{Answer, ask, face, send};
 
 pub(crate) async fn api(pool: &PgPool) -> Router {
     face(SparkVersion::V4_3, pool.clone()).await
@@ -21,11 +21,11 @@ pub(crate) fn job(fields: Value) -> Value {
 }
 
 pub(crate) async fn get(api: &Router, path: &str) -> Answer {
-    send(api, Request::get(path).body(Body::empty()).unwrap()).await
+    ask(api, "GET", path, Vec::new()).await
 }
 
 pub(crate) async fn delete(api: &Router, path: &str) -> Answer {
-    send(api, Request::delete(path).body(Body::empty()).unwrap()).await
+    ask(api, "DELETE", path, Vec::new()).await
 }
 
 pub(crate) async fn post(api: &Router, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {

@@ -1,9 +1,10 @@
 //! What a container gets before it starts, and what keeps it from starting.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret, Service};
+use kube::{Api, api::ListParams};
 use serde_json::json;
 
-use crate::world::{World, end, job, waiting};
+use crate::world::{World, end, job, poll, waiting};
 
 #[tokio::test]
 async fn a_pod_waits_for_what_it_mounts_and_finds_it_under_rewritten_paths() {
@@ -30,6 +31,13 @@ async fn a_pod_waits_for_what_it_mounts_and_finds_it_under_rewritten_paths() {
     world
         .wait("driver", "waiting for its Secret", |pod| waiting(pod).is_some_and(|(_, message)| message == secret))
         .await;
+    poll("an event says so", async || {
+        let about = ListParams::default().fields("involvedObject.name=driver,type=Warning");
+        let events = Api::<Event>::namespaced(world.client.clone(), "default").list(&about).await.unwrap().items;
+        let told: Vec<_> = events.iter().map(|event| (event.reason.as_deref(), event.message.as_deref())).collect();
+        told == [(Some("Failed"), Some(secret))]
+    })
+    .await;
     world.create::<Secret>(json!({"metadata": {"name": "s"}, "stringData": {"k": "hush"}})).await;
     let map = ("ContainerCreating".to_owned(), "configmap \"conf\" not found".to_owned());
     world.wait("driver", "waiting for its ConfigMap", |pod| waiting(pod).as_ref() == Some(&map)).await;

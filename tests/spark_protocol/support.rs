@@ -27,7 +27,7 @@ pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
     let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
-    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default() };
+    let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
     let gateway = Gateway::new(Store::new(pool), cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
     gateway.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;

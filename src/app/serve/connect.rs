@@ -29,10 +29,18 @@ impl Parts {
         let database = settings.database.settings()?;
         let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
-        let http = HttpSettings { max_request_body_bytes: settings.http.max_request_body, ..HttpSettings::default() };
+        let http = HttpSettings {
+            max_request_body_bytes: settings.http.max_request_body,
+            max_subscribers: settings.http.max_subscribers,
+            ..HttpSettings::default()
+        };
         let clean_up = settings.clean_up.settings();
-        let (outcome_finalizer, caps) = (settings.kubernetes.outcome_finalizer, settings.limits.settings());
-        let settings = Settings { spark, outcome_finalizer, caps };
+        let settings = Settings {
+            spark,
+            outcome_finalizer: settings.kubernetes.outcome_finalizer,
+            caps: settings.limits.settings(),
+            kept_log: settings.kept_log.bytes(),
+        };
         let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;
         let gateway = patiently(gateway, service::Error::may_pass).await?;
         Ok(Self { store, gateway, http, clean_up })

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database, Limits};
+use super::{CleanUp, Database, KeptLog, Limits};
 use crate::{
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
@@ -28,6 +28,10 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) spark: Spark,
     #[command(flatten)]
     pub(in crate::app) clean_up: CleanUp,
+    /// How much of the end of a driver's log is kept when its pod goes, compressed in the database: a size such as 256KiB
+    /// or 1MiB of text, 4MiB at most, or `off`.
+    #[arg(long, env = "SPARKGATE_KEPT_LOG", default_value_t = KeptLog::default(), value_name = "SIZE")]
+    pub(in crate::app) kept_log: KeptLog,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
 }
@@ -43,6 +47,9 @@ pub(in crate::app) struct Http {
     /// The largest request body, in bytes.
     #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 100 << 20)]
     pub(in crate::app) max_request_body: usize,
+    /// Clients that may follow events or wait for a submission at the same time.
+    #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = 2000)]
+    pub(in crate::app) max_subscribers: usize,
 }
 
 impl Http {

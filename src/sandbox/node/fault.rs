@@ -25,4 +25,12 @@ impl Fault {
             Self::Refused { reason, .. } => reason,
         }
     }
+
+    /// The reason of the event.
+    pub(super) fn event(&self) -> &'static str {
+        match self {
+            Self::NotYet(_) => "FailedMount",
+            Self::Refused { .. } => "Failed",
+        }
+    }
 }

@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Node;
 use super::contract;
+use super::events::Events;
+use super::fault::Fault;
 use super::logs::LogFile;
 use super::marks;
 use super::prepare::{Plan, prepare};
@@ -36,6 +38,7 @@ pub(super) struct Worker {
     uid: String,
     dir: PathBuf,
     reporter: Reporter,
+    events: Events,
     seen: Seen,
 }
 
@@ -54,6 +57,7 @@ impl Worker {
         let uid =
             first.metadata.uid.clone().filter(|uid| uid.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))?;
         let reporter = Reporter::new(node.client.clone(), &namespace, &name, &uid);
+        let events = Events::new(node.client.clone(), &node.name, &namespace, &name, &uid);
         let container =
             contract::spark_container(first.spec.as_ref()?).ok().map(|(container, _)| container.name.clone());
         let before = first.status.as_ref();
@@ -65,7 +69,7 @@ impl Worker {
             verdict: None,
         };
         let dir = node.pods_dir().join(&uid);
-        Some(Self { node, pod, gone, namespace, name, uid, dir, reporter, seen })
+        Some(Self { node, pod, gone, namespace, name, uid, dir, reporter, events, seen })
     }
 
     pub(super) async fn run(mut self) {
@@ -123,7 +127,11 @@ impl Worker {
             match spec.and_then(|spec| spec.node_name.as_deref()).filter(|name| !name.is_empty()) {
                 Some(name) => return name == node,
                 None if spec.is_some_and(|spec| spec.scheduling_gates.iter().flatten().next().is_some()) => {}
-                None => self.reporter.bind(&node).await,
+                None => {
+                    self.reporter.bind(&node).await;
+                    let pod = format!("{}/{}", self.namespace, self.name);
+                    self.events.normal("Scheduled", format!("Successfully assigned {pod} to {node}"));
+                }
             }
             tokio::select! {
                 changed = self.pod.changed() => if changed.is_err() { return false },
@@ -137,6 +145,7 @@ impl Worker {
             self.node.logs.expect(&self.namespace, &self.name, &self.uid, container);
         }
         self.report().await;
+        let mut told = None;
         let plan = loop {
             let mut pod = (*self.current()).clone();
             // The downward API reads the address from the status, which the watch may not have brought back yet.
@@ -145,6 +154,7 @@ impl Worker {
             match prepare(&self.node, &pod, address, &self.dir).await {
                 Ok(plan) => break plan,
                 Err(fault) => {
+                    self.tell(&fault, &mut told);
                     self.seen.state = State::Waiting { reason: fault.reason(), message: Some(fault.to_string()) };
                     self.report().await;
                 }
@@ -155,6 +165,19 @@ impl Worker {
             }
         };
         self.execute(plan).await;
+    }
+
+    /// An event for what isn't over at the second look: what a pod mounts may be made after it.
+    fn tell(&self, fault: &Fault, told: &mut Option<(String, bool)>) {
+        let text = fault.to_string();
+        match told {
+            Some((before, is_told)) if *before == text => {
+                if !std::mem::replace(is_told, true) {
+                    self.events.warning(fault.event(), text);
+                }
+            }
+            _ => *told = Some((text, false)),
+        }
     }
 
     async fn never_started(&mut self, interrupt: &Interrupt) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{self, NewSubmission, Task, replica},
+    store::{self, NewSubmission, Options, Task, replica},
     submission::{Outcome, Placement, Progress, State, SubmissionId, engine::Row},
 };
 use sqlx::PgPool;
@@ -105,6 +105,10 @@ impl Both {
             namespace: "spark".to_owned(),
             names,
             manifest: "{}".to_owned(),
+            name: String::new(),
+            owner: String::new(),
+            options: Options::default(),
+            fingerprint: Vec::new(),
         };
         self.real.accept(&new).await.unwrap();
         format!("accept {}", self.model.accept())

@@ -9,14 +9,18 @@ pub(in crate::api) enum Code {
     InvalidCursor,
     NotFound,
     SubmissionNotFound,
+    ExecutorNotFound,
+    LogNotFound,
     ManifestNotFound,
     NotFinished,
     MethodNotAllowed,
     NameTaken,
+    CursorExpired,
     RequestTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
     SubmissionFailed,
+    TooManyRequests,
     InternalError,
     InDoubt,
     Unavailable,
@@ -26,21 +30,25 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 19] = [
+    const ALL: [Code; 23] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
         Self::InvalidCursor,
         Self::NotFound,
         Self::SubmissionNotFound,
+        Self::ExecutorNotFound,
+        Self::LogNotFound,
         Self::ManifestNotFound,
         Self::NotFinished,
         Self::MethodNotAllowed,
         Self::NameTaken,
+        Self::CursorExpired,
         Self::RequestTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
         Self::SubmissionFailed,
+        Self::TooManyRequests,
         Self::InternalError,
         Self::InDoubt,
         Self::Unavailable,
@@ -63,7 +71,7 @@ impl Code {
 
     /// Seconds after which the same request may succeed, where repeating it is safe and makes sense.
     pub(super) fn retry_after(self) -> Option<u16> {
-        matches!(self, Self::Unavailable | Self::ClusterUnavailable).then_some(1)
+        matches!(self, Self::TooManyRequests | Self::Unavailable | Self::ClusterUnavailable).then_some(1)
     }
 
     fn row(self) -> (&'static str, u16, &'static str) {
@@ -74,16 +82,20 @@ impl Code {
             Self::InvalidCursor => ("invalid-cursor", 400, "The cursor is not one of this list"),
             Self::NotFound => ("not-found", 404, "There is nothing here"),
             Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
+            Self::ExecutorNotFound => ("executor-not-found", 404, "There is no such executor"),
+            Self::LogNotFound => ("log-not-found", 404, "There is no log"),
             Self::ManifestNotFound => ("manifest-not-found", 404, "The objects are not kept"),
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
+            Self::CursorExpired => ("cursor-expired", 410, "What comes after the cursor is not kept any more"),
             Self::RequestTooLarge => ("request-too-large", 413, "The body is too large"),
             Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has to be JSON"),
             Self::IdempotencyKeyReused => {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
+            Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
             Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
             Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),

@@ -101,6 +101,8 @@ impl Worker {
     async fn running(&mut self, since: Timestamp) {
         self.seen.state = State::Running { since };
         self.report().await;
+        let container = self.seen.container.as_deref().unwrap_or_default();
+        self.events.normal("Started", format!("Started container {container}"));
     }
 
     async fn cannot_start(&mut self, message: &str) {

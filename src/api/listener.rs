@@ -1,0 +1,173 @@
+//! Connections whose client has stopped reading don't stay for ever, and don't keep a process from ending.
+
+use std::{
+    io::{self, ErrorKind, IoSlice},
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    time::{Instant, Sleep, sleep},
+};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// How long a client may take to read anything of what waits for it: longer than somebody looks at a page of a log.
+const STALLED: Duration = Duration::from_secs(300);
+/// The same while this process is ending.
+const AT_THE_END: Duration = Duration::from_secs(2);
+
+/// A listener on TCP, until the process is told to end.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    stop: CancellationToken,
+}
+
+impl Listener {
+    /// Connections of `listener`, which are hurried as soon as `stop` is cancelled.
+    pub fn new(listener: TcpListener, stop: CancellationToken) -> Self {
+        Self { listener, stop }
+    }
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
+        // An event doesn't wait for the acknowledgement of the one before. Without it, it is only slower.
+        let _ = stream.set_nodelay(true);
+        let stopped = Box::pin(self.stop.clone().cancelled_owned());
+        (Connection { stream, stopped: Some(stopped), stalled: None }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    /// `None` once the process is ending.
+    stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// Runs while a write waits for the client.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Connection {
+    fn wrote(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if wrote.is_ready() {
+            self.stalled = None;
+            return wrote;
+        }
+        let stopped = self.stopped.as_mut().is_none_or(|stopped| stopped.as_mut().poll(context).is_ready());
+        let patience = if stopped { AT_THE_END } else { STALLED };
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        if stopped && self.stopped.take().is_some() {
+            stalled.as_mut().reset(Instant::now() + AT_THE_END);
+        }
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client doesn't read")))
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(context, wrote)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wrote(context, wrote)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::serve::Listener as _;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    async fn connected(stop: &CancellationToken) -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut listener = Listener::new(listener, stop.clone());
+        let (client, (connection, _)) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (connection, client.unwrap())
+    }
+
+    /// Writes until it is given up; the clock moves by itself while nothing else does.
+    async fn given_up_after(mut connection: Connection) -> Duration {
+        let begun = Instant::now();
+        loop {
+            if let Err(error) = connection.write_all(&[0; 1 << 16]).await {
+                assert_eq!(error.kind(), ErrorKind::TimedOut);
+                return begun.elapsed();
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_read_is_given_up_and_sooner_at_the_end() {
+        let stop = CancellationToken::new();
+        let (connection, _client) = connected(&stop).await;
+        let after = given_up_after(connection).await;
+        assert!(after >= STALLED, "{after:?}");
+
+        let (connection, _client) = connected(&stop).await;
+        let writing = tokio::spawn(given_up_after(connection));
+        sleep(STALLED / 2).await;
+        stop.cancel();
+        let after = writing.await.unwrap();
+        assert!(after >= STALLED / 2 && after < STALLED, "{after:?}");
+    }
+
+    #[tokio::test]
+    async fn who_reads_again_is_served() {
+        let (mut connection, mut client) = connected(&CancellationToken::new()).await;
+        let sent = vec![7; 8 << 20];
+        let sending = tokio::spawn(async move {
+            connection.write_all(&sent).await.unwrap();
+            assert!(connection.stalled.is_none());
+        });
+        let mut received = vec![0; 8 << 20];
+        client.read_exact(&mut received).await.unwrap();
+        sending.await.unwrap();
+        assert!(received.iter().all(|byte| *byte == 7));
+    }
+}

@@ -1,0 +1,128 @@
+//! `GET /v1/submissions/{id}/logs`
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{
+    Problem,
+    id::{Id, not_found},
+    params::Params,
+    problem::{Code, ProblemBody},
+};
+use crate::{
+    api::AppState,
+    service::{Log, LogRequest, LogSource, LogStream, NoLog},
+    submission::SubmissionId,
+};
+
+const SOURCE: HeaderName = HeaderName::from_static("sparkgate-log-source");
+const CUT: HeaderName = HeaderName::from_static("sparkgate-log-cut");
+
+/// Read the log of a driver or of an executor
+///
+/// From the pod as long as it is there. Afterwards the last part of a driver's log is told, which was kept when it ended;
+/// an executor's goes with its pod. The text is what the container wrote, byte for byte.
+///
+/// With `follow` it goes on to the end of the driver, begins when the driver does, and every line is told once, whatever
+/// connection breaks meanwhile on our side. An answer that is cut off, rather than ended, is not complete.
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}/logs", tag = "Submissions", operation_id = "readLog",
+    params(
+        ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
+        ("executor" = Option<i64>, Query, description = "The id of an executor; the driver by default", minimum = 0),
+        ("attempt" = Option<i32>, Query, description = "Which attempt; the latest by default", minimum = 1),
+        ("tail" = Option<u64>, Query, description = "That many of the last lines alone"),
+        ("since" = Option<String>, Query, description = "The lines since a time (RFC 3339), or of so many seconds"),
+        ("follow" = Option<bool>, Query, description = "Go on to the end"),
+        ("timestamps" = Option<bool>, Query, description = "Each line begins with the time at which it was written, and a space"),
+    ),
+    responses(
+        (status = 200, description = "The log", body = String, content_type = "text/plain",
+         headers(
+            ("Sparkgate-Log-Source" = String, description = "`pod`, or `kept`: the pod is gone"),
+            ("Sparkgate-Log-Cut" = String, description = "`true` if only the last part was kept"),
+         )),
+        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such submission, attempt or executor, or no log of it: yet, or any more", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "Too many logs are being read; try again", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database, the cluster or the pod's node can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn logs(
+    State(state): State<AppState>,
+    Id(id): Id,
+    mut params: Params,
+) -> Result<Response, Problem> {
+    let request = request(&mut params)?;
+    params.finish()?;
+    match state.gateway.log(&id, &request).await? {
+        Log::Stream(log) => Ok(answer(log)),
+        Log::None(why) => Err(problem(&id, &request, why)),
+    }
+}
+
+fn request(params: &mut Params) -> Result<LogRequest, Problem> {
+    let flag = "true or false";
+    Ok(LogRequest {
+        executor: params.parse("executor", "the id of an executor")?,
+        attempt: params.parse("attempt", "the number of an attempt")?,
+        tail: params.parse("tail", "a number of lines")?,
+        since: since(params)?,
+        follow: params.parse("follow", flag)?.unwrap_or_default(),
+        timestamps: params.parse("timestamps", flag)?.unwrap_or_default(),
+    })
+}
+
+fn since(params: &mut Params) -> Result<Option<DateTime<Utc>>, Problem> {
+    let Some(text) = params.take("since")? else { return Ok(None) };
+    let ago = text.parse::<u32>().map(|seconds| Utc::now() - TimeDelta::seconds(seconds.into()));
+    let time = ago.or_else(|_| text.parse::<DateTime<Utc>>());
+    let wrong = |_| {
+        Problem::parameter(
+            "since",
+            format!("{text:?} is neither a time such as 2026-01-02T03:04:05Z nor a number of seconds"),
+        )
+    };
+    time.map(Some).map_err(wrong)
+}
+
+fn answer(log: LogStream) -> Response {
+    let mut headers = HeaderMap::new();
+    let source = match log.source {
+        LogSource::Pod => "pod",
+        LogSource::Kept => "kept",
+    };
+    headers.insert(SOURCE, HeaderValue::from_static(source));
+    if log.cut {
+        headers.insert(CUT, HeaderValue::from_static("true"));
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Anybody's job wrote it: a browser must not take it for a page.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    (headers, Body::from_stream(log.bytes)).into_response()
+}
+
+fn problem(id: &SubmissionId, request: &LogRequest, why: NoLog) -> Problem {
+    let no_log = |detail: String| Problem::new(Code::LogNotFound, detail);
+    match why {
+        NoLog::Submission => not_found(id),
+        NoLog::Attempt => no_log(format!("{id} has no attempt {}.", request.attempt.unwrap_or_default())),
+        NoLog::Executor => {
+            let executor = request.executor.unwrap_or_default();
+            Problem::new(Code::ExecutorNotFound, format!("No executor {executor} of {id} was seen in the cluster."))
+        }
+        NoLog::NotStarted(why) => {
+            no_log(format!("It hasn't started: {why}. With follow=true the log begins when it does."))
+        }
+        NoLog::NeverStarted => no_log(format!("{id} ended before it started: its failure says why.")),
+        NoLog::Gone => no_log("The pod is gone, and nothing was kept of its log.".to_owned()),
+        NoLog::ExecutorGone => no_log("The executor's pod is gone, and its log with it.".to_owned()),
+        NoLog::Busy => Problem::new(Code::TooManyRequests, "Too many logs are being read at once: try again."),
+    }
+}

@@ -1,0 +1,102 @@
+//! One call, ready to be made as often as it takes.
+
+use std::{fmt::Display, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What needs no encoding in a path's segment or a query's value (RFC 3986, unreserved).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// How long an answer may take that has nothing to wait for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const JSON: &str = "application/json, application/problem+json";
+
+#[derive(Debug, Clone)]
+pub(in crate::client) struct Call {
+    /// For errors: "listing submissions".
+    pub(super) action: String,
+    pub(super) method: Method,
+    /// With its query.
+    pub(super) path: String,
+    pub(super) accept: &'static str,
+    pub(super) headers: Vec<(&'static str, HeaderValue)>,
+    pub(super) body: Bytes,
+    /// The longest time to the head of the answer, and to the end of one that is read whole.
+    pub(super) patience: Duration,
+}
+
+impl Call {
+    /// A call of `/v1` and the segments below it.
+    fn new(action: String, method: Method, segments: &[&str]) -> Self {
+        let mut path = "/v1".to_owned();
+        for segment in segments {
+            path += &format!("/{}", utf8_percent_encode(segment, ENCODED));
+        }
+        Self { action, method, path, accept: JSON, headers: Vec::new(), body: Bytes::new(), patience: PATIENCE }
+    }
+
+    pub(in crate::client) fn get(action: impl Into<String>, segments: &[&str]) -> Self {
+        Self::new(action.into(), Method::GET, segments)
+    }
+
+    pub(in crate::client) fn delete(action: impl Into<String>, segments: &[&str]) -> Self {
+        Self::new(action.into(), Method::DELETE, segments)
+    }
+
+    pub(in crate::client) fn post(action: impl Into<String>, segments: &[&str], body: String) -> Self {
+        let mut call = Self::new(action.into(), Method::POST, segments);
+        call.headers.push((header::CONTENT_TYPE.as_str(), HeaderValue::from_static("application/json")));
+        call.body = body.into();
+        call
+    }
+
+    /// Adds a parameter of the query.
+    pub(in crate::client) fn query(mut self, name: &str, value: impl Display) -> Self {
+        self.path.push(if self.path.contains('?') { '&' } else { '?' });
+        self.path += &format!("{name}={}", utf8_percent_encode(&value.to_string(), ENCODED));
+        self
+    }
+
+    /// Adds a parameter that may be absent.
+    pub(in crate::client) fn query_if(self, name: &str, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    pub(in crate::client) fn header(mut self, name: &'static str, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(in crate::client) fn accept(mut self, accept: &'static str) -> Self {
+        self.accept = accept;
+        self
+    }
+
+    /// As long again as the gateway was asked to wait.
+    pub(in crate::client) fn longer_by(mut self, wait: Duration) -> Self {
+        self.patience = PATIENCE + wait;
+        self
+    }
+
+    pub(in crate::client) fn action(&self) -> &str {
+        &self.action
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_and_values_are_encoded() {
+        let call = Call::get("reading", &["submissions", "a/b?"]).query("label", "team=data & co").query("limit", 5);
+        assert_eq!(call.path, "/v1/submissions/a%2Fb%3F?label=team%3Ddata%20%26%20co&limit=5");
+        assert_eq!(call.query_if("cursor", None::<String>).path.matches('&').count(), 1);
+    }
+}

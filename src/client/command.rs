@@ -1,0 +1,84 @@
+//! The commands: each is a file with its flags and what it does.
+
+mod events;
+mod kill;
+mod list;
+mod logs;
+mod status;
+mod submit;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::{error::Error, screen::note};
+
+/// The commands that speak to a gateway.
+#[derive(Debug, Subcommand)]
+pub enum ClientCommand {
+    /// Submit an application: takes spark-submit's own arguments. Prints the submission's id.
+    Submit(Box<submit::Submit>),
+    /// Show a submission: its state, why it waits or failed, driver and executors.
+    Status(status::Status),
+    /// List submissions, newest first.
+    List(list::List),
+    /// Print the log of the driver, or of an executor.
+    Logs(logs::Logs),
+    /// Kill submissions.
+    Kill(kill::Kill),
+    /// Wait until a submission has ended; the exit code is the driver's.
+    Wait(wait::Wait),
+    /// Follow changes of state, of one submission or of all.
+    Events(events::Events),
+}
+
+/// How a command that did what it was asked for ends.
+type Outcome = Result<u8, Error>;
+
+impl ClientCommand {
+    /// Runs the command to its end. What goes wrong is told on standard error.
+    pub fn run(self) -> ExitCode {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                note(&format!("error: starting the runtime: {error}"));
+                return ExitCode::FAILURE;
+            }
+        };
+        let outcome = runtime.block_on(async {
+            match self {
+                Self::Submit(command) => command.run().await,
+                Self::Status(command) => command.run().await,
+                Self::List(command) => command.run().await,
+                Self::Logs(command) => command.run().await,
+                Self::Kill(command) => command.run().await,
+                Self::Wait(command) => command.run().await,
+                Self::Events(command) => command.run().await,
+            }
+        });
+        // A look-up of a name that hangs would hold the runtime.
+        runtime.shutdown_background();
+        match outcome {
+            Ok(code) => code.into(),
+            Err(error) => {
+                tell(&error);
+                error.exit_code().into()
+            }
+        }
+    }
+}
+
+fn tell(error: &Error) {
+    if !error.is_silent() {
+        note(&format!("error: {error}"));
+    }
+}
+
+/// A label's `key=value`.
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE"),
+    }
+}

@@ -1,0 +1,71 @@
+//! `sparkgate kill`.
+
+use std::fmt::Display;
+
+use clap::Args;
+
+use super::Outcome;
+use crate::{
+    client::{
+        api::{Api, Call},
+        error::Error,
+        follow::{Seen, follow},
+        screen::{Screen, note},
+        server::Target,
+    },
+    submission::SubmissionId,
+};
+
+#[derive(Debug, Args)]
+pub struct Kill {
+    #[command(flatten)]
+    target: Target,
+    /// Their ids.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<SubmissionId>,
+    /// Wait until they have ended.
+    #[arg(long)]
+    wait: bool,
+}
+
+impl Kill {
+    /// Kills all of them, also where one can't be; the exit code is that of the first that couldn't.
+    pub(super) async fn run(self) -> Outcome {
+        let api = Api::new(&self.target.server)?;
+        let screen = Screen::new();
+        let mut failed = None;
+        let mut ids = Vec::new();
+        for id in &self.ids {
+            match kill(&api, id.as_str()).await {
+                Ok(seen) if self.wait => ids.push(seen.submission.id),
+                Ok(seen) => self.show(screen, &seen)?,
+                Err(error) => keep(&mut failed, &error, id),
+            }
+        }
+        for id in &ids {
+            match follow(&api, id, None, None, |_| {}).await {
+                Ok(seen) => self.show(screen, &seen)?,
+                Err(error) => keep(&mut failed, &error, id),
+            }
+        }
+        Ok(failed.unwrap_or(0))
+    }
+
+    fn show(&self, screen: Screen, seen: &Seen) -> Result<(), Error> {
+        match self.target.json() {
+            true => screen.document(&seen.body),
+            false => screen.line(&format!("{} {}", seen.submission.id, screen.state(&seen.submission.state))),
+        }
+    }
+}
+
+async fn kill(api: &Api, id: &str) -> Result<Seen, Error> {
+    let call = Call::delete(format!("killing {id}"), &["submissions", id]);
+    Seen::of(call.action(), api.send(&call).await?)
+}
+
+/// Tells what went wrong with one, and goes on.
+fn keep(failed: &mut Option<u8>, error: &Error, id: impl Display) {
+    note(&format!("error: {id}: {error}"));
+    failed.get_or_insert(error.exit_code());
+}

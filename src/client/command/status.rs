@@ -1,0 +1,36 @@
+//! `sparkgate status`.
+
+mod describe;
+
+use chrono::Utc;
+use clap::Args;
+
+use super::Outcome;
+use crate::{
+    client::{api::Api, follow::look, screen::Screen, server::Target},
+    submission::SubmissionId,
+};
+
+#[derive(Debug, Args)]
+pub struct Status {
+    #[command(flatten)]
+    target: Target,
+    /// The submission's id.
+    id: SubmissionId,
+}
+
+impl Status {
+    pub(super) async fn run(self) -> Outcome {
+        let api = Api::new(&self.target.server)?;
+        let seen = look(&api, self.id.as_str()).await?;
+        let screen = Screen::new();
+        match self.target.json() {
+            true => screen.document(&seen.body)?,
+            false => {
+                let state = screen.state(&seen.submission.state);
+                screen.write(describe::describe(&seen.submission, &state, Utc::now()).as_bytes())?;
+            }
+        }
+        Ok(0)
+    }
+}

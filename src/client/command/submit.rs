@@ -1,0 +1,168 @@
+//! `sparkgate submit`.
+
+mod line;
+mod request;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use http::HeaderValue;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{Outcome, label, wait::EXIT_CODES};
+use crate::client::{
+    api::{Answer, Api, Call},
+    clean, document,
+    error::Error,
+    follow::{Progress, Seen, follow},
+    screen::{Screen, note},
+    server::Target,
+    span::Span,
+    why,
+};
+use line::CommandLine;
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "sparkgate submit [OPTIONS] APP [ARGS]...",
+    after_help = format!("Options come before APP; what is behind it is the application's own.\n\n{EXIT_CODES}")
+)]
+pub struct Submit {
+    #[command(flatten)]
+    target: Target,
+    /// Wait for the end, and tell each change of state on the way. The exit code is the driver's.
+    #[arg(long)]
+    wait: bool,
+    /// Print the Kubernetes objects that would be created (and which defaults apply), and create nothing.
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
+    /// A label to find it by; may be repeated.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Refuse while another submission with this name is alive.
+    #[arg(long)]
+    unique_name: bool,
+    /// The same key and the same command line are the same submission, however often they are sent [default: a new one].
+    #[arg(long, value_name = "KEY", value_parser = header_value)]
+    idempotency_key: Option<HeaderValue>,
+    /// Kill it if it isn't running after this time, such as 10m.
+    #[arg(long, value_name = "TIME")]
+    start_timeout: Option<Span>,
+    /// Kill it if it is still running after this time, such as 2h.
+    #[arg(long, value_name = "TIME")]
+    run_timeout: Option<Span>,
+    /// How long a driver that is killed may take to end by itself, such as 30s.
+    #[arg(long, value_name = "TIME")]
+    kill_grace: Option<Span>,
+    /// Start it again this often after failures that aren't its own: a lost node, an eviction.
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// Start it again this often after failures of its own: an exit code other than 0, too little memory.
+    #[arg(long, value_name = "N")]
+    application_retries: Option<u32>,
+    /// A file of this machine with Spark properties, weaker than any other option.
+    #[arg(long, value_name = "FILE", help_heading = line::HEADING)]
+    properties_file: Option<PathBuf>,
+    #[command(flatten)]
+    line: CommandLine,
+}
+
+impl Submit {
+    pub(super) async fn run(self) -> Outcome {
+        let api = Api::new(&self.target.server)?;
+        let body = request::of(&self)?.to_string();
+        if self.dry_run {
+            return self.show_dry_run(&api, body).await;
+        }
+        let answer = self.send(&api, body).await?;
+        if answer.headers.contains_key("idempotency-replayed") {
+            note("this key was used for the same submission before: here it is again");
+        }
+        let created = Seen::of("submitting", answer)?;
+        let screen = Screen::new();
+        if !self.wait {
+            match self.target.json() {
+                true => screen.document(&created.body)?,
+                false => screen.line(&created.submission.id)?,
+            }
+            return Ok(0);
+        }
+        if !self.target.json() {
+            silently(screen.line(&created.submission.id))?;
+        }
+        let mut progress = Progress::default();
+        let seen = follow(&api, &created.submission.id, None, None, |submission| {
+            if let Some(line) = progress.line(submission) {
+                note(&line);
+            }
+        })
+        .await
+        .inspect_err(|_| note(&format!("{} goes on without us: sparkgate wait asks again", created.submission.id)))?;
+        if self.target.json() {
+            silently(screen.document(&seen.body))?;
+        }
+        why::tell_failure(&seen.submission);
+        Ok(seen.submission.exit_status())
+    }
+
+    /// Sent under one key however often, so that a lost answer makes no second submission.
+    async fn send(&self, api: &Api, body: String) -> Result<Answer, Error> {
+        let fresh = || HeaderValue::from_str(&Uuid::new_v4().to_string());
+        let key = self.idempotency_key.clone().map_or_else(fresh, Ok);
+        let key = key.map_err(|error| Error::Here(format!("drawing an idempotency key: {error}")))?;
+        let call = Call::post("submitting", &["submissions"], body).header("idempotency-key", key);
+        api.send(&call).await.map_err(|error| self.in_its_words(error))
+    }
+
+    async fn show_dry_run(&self, api: &Api, body: String) -> Outcome {
+        let call = Call::post("submitting (a dry run)", &["submissions"], body).query("dryRun", true);
+        let answer = api.send(&call).await.map_err(|error| self.in_its_words(error))?;
+        let screen = Screen::new();
+        if self.target.json() {
+            screen.document(&answer.body)?;
+            return Ok(0);
+        }
+        let dry: DryRun = document::read(call.action(), &answer.body)?;
+        for Default { key, value, origin } in &dry.defaults {
+            note(&clean::line(&format!("default: {key}={value} ({origin})")));
+        }
+        screen.document(dry.manifest.get().as_bytes())?;
+        Ok(0)
+    }
+
+    fn in_its_words(&self, error: Error) -> Error {
+        match error {
+            Error::Problem(problem) => Error::Problem(Box::new(problem.with_words(self.line.words()))),
+            other => other,
+        }
+    }
+}
+
+/// A submission is followed also where nobody reads its id.
+fn silently(written: Result<(), Error>) -> Result<(), Error> {
+    written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })
+}
+
+/// The answer of a dry run.
+#[derive(Deserialize)]
+struct DryRun {
+    manifest: Box<RawValue>,
+    #[serde(default)]
+    defaults: Vec<Default>,
+}
+
+/// A property that the request left out.
+#[derive(Deserialize)]
+struct Default {
+    key: String,
+    value: String,
+    origin: String,
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, &'static str> {
+    let fine = !text.is_empty() && text.len() <= 255 && text.chars().all(|c| matches!(c, ' '..='~'));
+    let value = HeaderValue::from_str(text).ok().filter(|_| fine);
+    value.ok_or("expected 1 to 255 printable ASCII characters")
+}

@@ -1,0 +1,191 @@
+//! Waiting for a submission by long polls, across restarts of the gateway.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    api::{Answer, Api, Call},
+    document::{self, Submission},
+    error::Error,
+    screen::note,
+    span,
+    why::headline,
+};
+use crate::submission::State;
+
+/// How long a gateway that answered before may be away.
+const AWAY: Duration = Duration::from_secs(300);
+/// A poll: short while there may be something new to say about why it isn't running.
+const NOT_RUNNING: Duration = Duration::from_secs(10);
+const RUNNING: Duration = Duration::from_secs(50);
+
+/// A submission as a document and as we read it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) body: Bytes,
+    pub(super) submission: Submission,
+}
+
+impl Seen {
+    pub(super) fn of(action: &str, answer: Answer) -> Result<Self, Error> {
+        Ok(Self { submission: document::read(action, &answer.body)?, body: answer.body })
+    }
+}
+
+/// The submission, with all that is known of it.
+///
+/// # Errors
+/// Those of the call; a 404 for an unknown id.
+pub(super) async fn look(api: &Api, id: &str) -> Result<Seen, Error> {
+    let call = Call::get(format!("asking for {id}"), &["submissions", id]);
+    Seen::of(call.action(), api.send(&call).await?)
+}
+
+/// Waits until the submission has ended, or is in `goal` or past it, and tells each change to `tell`.
+///
+/// # Errors
+/// [`Error::TimedOut`] at `deadline`; that the gateway says no, or is away for minutes.
+pub(super) async fn follow(
+    api: &Api,
+    id: &str,
+    goal: Option<State>,
+    deadline: Option<Instant>,
+    mut tell: impl FnMut(&Submission),
+) -> Result<Seen, Error> {
+    let mut seen = look(api, id).await?;
+    let mut answered = Instant::now();
+    loop {
+        tell(&seen.submission);
+        if seen.submission.has_ended() {
+            // All that is known of the end comes with the submission itself alone.
+            return match look(api, id).await {
+                Err(error) if error.is_passing() => Ok(seen),
+                looked => looked,
+            };
+        }
+        if has_arrived(&seen.submission, goal) {
+            return Ok(seen);
+        }
+        let before = Instant::now();
+        let most = if seen.submission.state() == Some(State::Running) { RUNNING } else { NOT_RUNNING };
+        let left = deadline.map_or(most, |deadline| deadline.duration_since(before));
+        if left.is_zero() {
+            let state = &seen.submission.state;
+            return Err(Error::TimedOut(format!("{id} is still {state}: the time to wait is over")));
+        }
+        match poll(api, id, next_of(&seen.submission), left.min(most)).await {
+            Ok(next) => {
+                let nothing_new = next.submission == seen.submission;
+                seen = next;
+                answered = Instant::now();
+                // Something in between that answers at once must not make this spin.
+                if nothing_new && before.elapsed() < Duration::from_millis(100) {
+                    sleep(Duration::from_millis(500)).await;
+                }
+            }
+            Err(error) if error.is_passing() && answered.elapsed() < AWAY => {
+                note(&format!("{error}\n  still waiting for {id}"));
+                sleep(Duration::from_secs(2)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn poll(api: &Api, id: &str, state: Option<State>, time: Duration) -> Result<Seen, Error> {
+    let call = Call::get(format!("waiting for {id}"), &["submissions", id, "wait"])
+        .query("timeoutSeconds", time.as_secs().max(1))
+        .query_if("state", state.map(State::as_str))
+        .longer_by(time);
+    Seen::of(call.action(), api.send(&call).await?)
+}
+
+/// Whether it is in this state or past it.
+fn has_arrived(submission: &Submission, goal: Option<State>) -> bool {
+    goal.zip(submission.state()).is_some_and(|(goal, state)| state == goal || goal.may_become(state))
+}
+
+/// The next state worth telling.
+fn next_of(submission: &Submission) -> Option<State> {
+    match submission.state()? {
+        State::Queued | State::Launching => Some(State::Pending),
+        State::Pending => Some(State::Running),
+        State::Running => Some(State::Killing),
+        _ => None,
+    }
+}
+
+/// Turns what is seen into lines, each of them once.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    last: String,
+}
+
+impl Progress {
+    /// The line to say, if there is something new.
+    pub(super) fn line(&mut self, submission: &Submission) -> Option<String> {
+        let line = describe(submission);
+        let is_new = line != self.last;
+        self.last.clone_from(&line);
+        is_new.then_some(line)
+    }
+}
+
+fn describe(submission: &Submission) -> String {
+    let mut line = submission.state.clone();
+    if submission.attempt > 1 {
+        line += &format!(" (attempt {})", submission.attempt);
+    }
+    match (submission.state(), &submission.driver.node) {
+        (Some(State::Running), Some(node)) => line += &format!(" on {node}"),
+        (Some(state), _) if state.is_terminal() => {
+            if let (Some(started), Some(finished)) = (submission.started_at, submission.finished_at) {
+                line += &format!(" after {}", span::between(started, finished));
+            }
+        }
+        _ => {}
+    }
+    // That it is merely queued or starting needs no words.
+    if let Some(why) = submission.waiting.as_ref().filter(|why| why.class != "waiting") {
+        line += &format!(": {}", headline(why));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::document::Why;
+
+    fn submission(state: &str) -> Submission {
+        Submission { state: state.to_owned(), ..Submission::default() }
+    }
+
+    #[test]
+    fn a_goal_is_reached_by_being_in_it_or_past_it() {
+        let arrived = |state, goal| has_arrived(&submission(state), goal);
+        assert!(!arrived("PENDING", Some(State::Running)));
+        assert!(arrived("RUNNING", Some(State::Running)) && arrived("KILLING", Some(State::Running)));
+        assert!(arrived("FAILED", Some(State::Running)) && arrived("FINISHED", Some(State::Finished)));
+        assert!(!arrived("RUNNING", Some(State::Finished)) && !arrived("RUNNING", None));
+        assert!(!arrived("PONDERING", Some(State::Queued)), "a state of another release is no end");
+    }
+
+    #[test]
+    fn progress_is_told_once_and_with_its_reason() {
+        let mut progress = Progress::default();
+        assert_eq!(progress.line(&submission("QUEUED")).as_deref(), Some("QUEUED"));
+        assert_eq!(progress.line(&submission("QUEUED")), None);
+        let mut waits = submission("PENDING");
+        let why =
+            |class: &str, code: &str| Some(Why { class: class.to_owned(), code: code.to_owned(), ..Why::default() });
+        waits.waiting = why("waiting", "STARTING");
+        assert_eq!(progress.line(&waits).as_deref(), Some("PENDING"));
+        waits.waiting = why("capacity", "UNSCHEDULABLE");
+        assert_eq!(progress.line(&waits).as_deref(), Some("PENDING: UNSCHEDULABLE"));
+        let again = Submission { attempt: 2, ..submission("QUEUED") };
+        assert_eq!(progress.line(&again).as_deref(), Some("QUEUED (attempt 2)"));
+    }
+}

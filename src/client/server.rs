@@ -1,0 +1,99 @@
+//! Where the gateway is, and how answers are shown: the flags that all commands of the client share.
+
+use std::{fmt, str::FromStr};
+
+use clap::{Args, ValueEnum};
+use http::Uri;
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct Target {
+    /// Where the gateway is.
+    #[arg(
+        long,
+        env = "SPARKGATE_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:6066",
+        help_heading = "Gateway"
+    )]
+    pub(super) server: Server,
+    /// Tables for people, or the gateway's JSON as it is.
+    #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
+    pub(super) output: Format,
+}
+
+impl Target {
+    pub(super) fn json(&self) -> bool {
+        self.output == Format::Json
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Table,
+    Json,
+}
+
+/// The gateway's URL up to what `/v1` is put behind: `http` or `https`, an authority, maybe a path of a proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Server(String);
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected http://host:port or https://host, with a path if a proxy puts the gateway below one")]
+pub(super) struct NoServer;
+
+impl Server {
+    pub(super) fn is_https(&self) -> bool {
+        self.0.starts_with("https:")
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Server {
+    type Err = NoServer;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        // `gateway:6066`, as one would write it for curl.
+        let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let uri: Uri = text.parse().map_err(|_| NoServer)?;
+        let fine = matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && uri.authority().is_some_and(|authority| !authority.as_str().contains('@'))
+            && uri.query().is_none();
+        if !fine {
+            return Err(NoServer);
+        }
+        // The scheme and the authority without regard to case; a lone `/` is no path.
+        let path = uri.path().trim_end_matches('/');
+        Ok(Self(format!(
+            "{}://{}{path}",
+            uri.scheme_str().unwrap_or_default(),
+            uri.authority().map_or("", http::uri::Authority::as_str)
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_url_or_what_one_would_write_for_curl() {
+        for (text, url) in [
+            ("http://127.0.0.1:6066/", "http://127.0.0.1:6066"),
+            ("gateway:6066", "http://gateway:6066"),
+            ("HTTPS://spark.example.org/gate/", "https://spark.example.org/gate"),
+            ("[::1]:6066", "http://[::1]:6066"),
+        ] {
+            assert_eq!(text.parse::<Server>().map(|server| server.to_string()), Ok(url.to_owned()), "{text}");
+        }
+        for nonsense in ["", "http://", "spark://gateway:6066", "http://me:word@gateway", "gateway?x=1", "a b", "/v1"] {
+            assert_eq!(nonsense.parse::<Server>(), Err(NoServer), "{nonsense}");
+        }
+    }
+}

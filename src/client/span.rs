@@ -1,0 +1,152 @@
+//! Times as people write and read them: `1h30m`, `2d 4h`.
+
+use std::{str::FromStr, time::Duration};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// A whole number of seconds, written as `90s`, `10m`, `1h30m` or `7d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span(u64);
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time such as 90s, 10m, 1h30m or 7d")]
+pub(super) struct NoSpan;
+
+impl Span {
+    pub(super) fn seconds(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn duration(self) -> Duration {
+        Duration::from_secs(self.0)
+    }
+}
+
+impl FromStr for Span {
+    type Err = NoSpan;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        /// More than a century is a slip.
+        const LONGEST: u64 = 36525 * DAY;
+        let mut rest = text.trim();
+        let mut seconds: u64 = 0;
+        let mut last = u64::MAX;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or(NoSpan)?;
+            let (number, tail) = rest.split_at(digits);
+            let number: u64 = number.parse().map_err(|_| NoSpan)?;
+            let letters = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+            let (unit, tail) = tail.split_at(letters);
+            let unit = match unit.trim() {
+                "s" | "sec" => 1,
+                "m" | "min" => MINUTE,
+                "h" => HOUR,
+                "d" => DAY,
+                _ => return Err(NoSpan),
+            };
+            // `30m1h` and `1m1m` are slips too.
+            if unit >= last {
+                return Err(NoSpan);
+            }
+            last = unit;
+            seconds = number.checked_mul(unit).and_then(|more| seconds.checked_add(more)).ok_or(NoSpan)?;
+            rest = tail;
+        }
+        if last == u64::MAX || seconds > LONGEST { Err(NoSpan) } else { Ok(Self(seconds)) }
+    }
+}
+
+/// A moment: RFC 3339, or a time before now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    At(DateTime<Utc>),
+    Ago(Span),
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time before now such as 10m or 2d, or a date such as 2026-01-02T03:04:05Z")]
+pub(super) struct NoMoment;
+
+impl Moment {
+    /// As the API takes it.
+    pub(super) fn rfc3339(self, now: DateTime<Utc>) -> String {
+        let at = match self {
+            Self::At(at) => at,
+            Self::Ago(span) => {
+                let before = TimeDelta::try_seconds(span.0.try_into().unwrap_or(i64::MAX));
+                before.and_then(|before| now.checked_sub_signed(before)).unwrap_or(DateTime::UNIX_EPOCH)
+            }
+        };
+        at.to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+}
+
+impl FromStr for Moment {
+    type Err = NoMoment;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(span) = text.parse() {
+            return Ok(Self::Ago(span));
+        }
+        let at = DateTime::parse_from_rfc3339(text.trim()).map_err(|_| NoMoment)?;
+        Ok(Self::At(at.with_timezone(&Utc)))
+    }
+}
+
+/// The two largest units: `45s`, `3m 12s`, `2h`, `3d 4h`.
+pub(super) fn in_words(seconds: u64) -> String {
+    let parts = match seconds {
+        0..MINUTE => [(seconds, "s"), (0, "")],
+        MINUTE..HOUR => [(seconds / MINUTE, "m"), (seconds % MINUTE, "s")],
+        HOUR..DAY => [(seconds / HOUR, "h"), (seconds % HOUR / MINUTE, "m")],
+        _ => [(seconds / DAY, "d"), (seconds % DAY / HOUR, "h")],
+    };
+    match parts {
+        [(first, unit), (0, _)] => format!("{first}{unit}"),
+        [(first, unit), (second, smaller)] => format!("{first}{unit} {second}{smaller}"),
+    }
+}
+
+/// From one moment to a later one. Clocks differ: what would be negative is none.
+pub(super) fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> String {
+    in_words(u64::try_from((to - from).num_seconds()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_numbers_with_falling_units() {
+        for (text, seconds) in [("90s", 90), ("10m", 600), ("1h30m", 5400), ("7d", 604_800), (" 1d 2h ", 93_600)] {
+            assert_eq!(text.parse(), Ok(Span(seconds)), "{text}");
+        }
+        for nonsense in ["", "10", "m", "-1m", "1.5h", "30m1h", "1m1m", "1w", "99999999999999999999s", "200000d"] {
+            assert_eq!(nonsense.parse::<Span>(), Err(NoSpan), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_a_date_or_a_time_ago() {
+        let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let read = |text: &str| text.parse::<Moment>().map(|moment| moment.rfc3339(now));
+        assert_eq!(read("1h"), Ok("2027-01-15T07:00:00.000Z".to_owned()));
+        assert_eq!(read("2026-01-02T03:04:05+01:00"), Ok("2026-01-02T02:04:05.000Z".to_owned()));
+        assert_eq!(read("yesterday"), Err(NoMoment));
+    }
+
+    #[test]
+    fn words_have_two_units_at_most() {
+        for (seconds, words) in
+            [(0, "0s"), (59, "59s"), (60, "1m"), (192, "3m 12s"), (7200, "2h"), (7261, "2h 1m"), (273_600, "3d 4h")]
+        {
+            assert_eq!(in_words(seconds), words);
+        }
+        let at = DateTime::UNIX_EPOCH;
+        assert_eq!(between(at + TimeDelta::seconds(5), at), "0s", "a clock that is behind");
+    }
+}

@@ -1,0 +1,143 @@
+//! Tables: columns as wide as what is in them. On a terminal that is too narrow, long names are cut.
+
+use clap::builder::styling::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::clean;
+
+const GAP: usize = 2;
+/// What is left of a column that is cut.
+const LEAST: usize = 12;
+
+/// One field of a row.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(super) fn new(text: &str) -> Self {
+        Self::styled(text, Style::new())
+    }
+
+    pub(super) fn styled(text: &str, style: Style) -> Self {
+        Self { text: clean::line(text).into_owned(), style }
+    }
+}
+
+/// A title, and whether the column may be cut.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    pub(super) may_be_cut: bool,
+}
+
+pub(super) const fn whole(title: &'static str) -> Column {
+    Column { title, may_be_cut: false }
+}
+
+pub(super) const fn cut(title: &'static str) -> Column {
+    Column { title, may_be_cut: true }
+}
+
+/// Lays rows out below the titles. `width`: that of the terminal, `None` elsewhere; `colours`: whether styles count.
+pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>, colours: bool) -> String {
+    let titles: Vec<Cell> = columns.iter().map(|column| Cell::new(column.title)).collect();
+    let lines: Vec<&[Cell]> = std::iter::once(titles.as_slice()).chain(rows.iter().map(Vec::as_slice)).collect();
+    let widths = widths(columns, &lines, width);
+    let mut text = String::new();
+    for cells in lines {
+        let mut blanks = 0;
+        for (cell, width) in cells.iter().zip(&widths) {
+            // The blanks before a field are written with it, so that no line ends in any.
+            let shown = shortened(&cell.text, *width);
+            if !shown.is_empty() {
+                text.extend(std::iter::repeat_n(' ', std::mem::take(&mut blanks)));
+                match colours {
+                    true => text += &format!("{}{shown}{:#}", cell.style, cell.style),
+                    false => text += &shown,
+                }
+            }
+            blanks += width - shown.width() + GAP;
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn widths(columns: &[Column], lines: &[&[Cell]], width: Option<usize>) -> Vec<usize> {
+    let widest = |at: usize| lines.iter().filter_map(|cells| cells.get(at)).map(|cell| cell.text.width()).max();
+    let mut widths: Vec<usize> = (0..columns.len()).map(|at| widest(at).unwrap_or(0)).collect();
+    let Some(most) = width else { return widths };
+    let all = widths.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
+    let mut over = all.saturating_sub(most);
+    // The widest is cut first, down to the next one.
+    while over > 0 {
+        let cuttable = columns.iter().zip(&mut widths).filter(|(column, width)| column.may_be_cut && **width > LEAST);
+        let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { break };
+        *widest -= 1;
+        over -= 1;
+    }
+    widths
+}
+
+/// At most `width` columns of the terminal, with `…` where something is missing.
+fn shortened(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= left;
+        left = left.saturating_sub(wide);
+        fits
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 3] = [whole("ID"), cut("NAME"), whole("STATE")];
+
+    fn table(names: &[&str], width: Option<usize>) -> String {
+        let row = |name: &&str| vec![Cell::new("driver-1"), Cell::new(name), Cell::new("RUNNING")];
+        layout(&COLUMNS, &names.iter().map(row).collect::<Vec<_>>(), width, false)
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        assert_eq!(
+            table(&["Pi", "a longer name"], None),
+            "ID        NAME           STATE\ndriver-1  Pi             RUNNING\ndriver-1  a longer name  RUNNING\n"
+        );
+        assert_eq!(table(&[], None), "ID  NAME  STATE\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_names_and_nothing_else() {
+        assert_eq!(
+            table(&["a very long name indeed", "短い名前ですが長いのです"], Some(36))
+                .lines()
+                .skip(1)
+                .collect::<Vec<_>>(),
+            ["driver-1  a very long name…  RUNNING", "driver-1  短い名前ですが長…  RUNNING"]
+        );
+        assert!(table(&["a very long name indeed"], Some(5)).contains("driver-1  a very long…  RUNNING"));
+        assert!(table(&["a very long name indeed"], None).contains("indeed"));
+    }
+
+    #[test]
+    fn colours_take_no_room_and_line_breaks_no_lines() {
+        let red = Style::new().fg_color(Some(clap::builder::styling::AnsiColor::Red.into()));
+        let rows = [vec![Cell::styled("a\nb", red), Cell::new("c")]];
+        let columns = [whole("A"), whole("B")];
+        assert_eq!(layout(&columns, &rows, None, true), "A    B\n\u{1b}[31ma b\u{1b}[0m  c\n");
+        assert_eq!(layout(&columns, &rows, None, false), "A    B\na b  c\n");
+    }
+}

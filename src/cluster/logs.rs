@@ -1,0 +1,140 @@
+//! The log of a pod's Spark container, from the kubelet of its node, through the API server.
+
+mod request;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures::{FutureExt, StreamExt, TryFutureExt, stream, stream::BoxStream};
+use k8s_openapi::jiff::Timestamp;
+use kube::{Api, Resource, api::LogParams, core::Request};
+
+use super::{
+    Cluster, Error,
+    error::{call, in_time},
+    executor_pod::CONTAINER as EXECUTOR,
+    labels,
+    observe::{container, phase},
+    slim_pod::SlimPod,
+};
+use crate::submission::{Container, Phase};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Until the kubelet answers, and until it tells more of what it has. One who follows a silent container hears nothing at
+/// all, not even the beginning of an answer.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Whose log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOf<'a> {
+    pub namespace: &'a str,
+    pub pod: &'a str,
+    /// A later pod of the same name may be somebody else's.
+    pub uid: &'a str,
+}
+
+/// Which part of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogPart {
+    /// Go on until the container ends.
+    pub follow: bool,
+    /// The last lines.
+    pub tail: Option<u64>,
+    /// The lines since then: it is asked for whole seconds, so some earlier ones may come too.
+    pub since: Option<DateTime<Utc>>,
+    /// Bytes, counted from the first one of the part.
+    pub limit: Option<usize>,
+}
+
+/// A log in pieces of any size. Each line begins with the time at which the node took it in (RFC 3339 with nanoseconds),
+/// and a space. The rest is what the container wrote: any bytes.
+pub type LogBytes = BoxStream<'static, Result<Bytes, Error>>;
+
+/// What there is of a log.
+pub enum LogAnswer {
+    Log(LogBytes),
+    /// The container hasn't started; in words why not.
+    NotStarted(String),
+    /// There is no such pod.
+    Gone,
+}
+
+impl Cluster {
+    /// Opens a log. Dropping the stream closes it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the API server or the pod's node doesn't answer; the stream may end so too.
+    pub async fn log(&self, of: &LogOf<'_>, part: &LogPart) -> Result<LogAnswer, Error> {
+        let LogOf { namespace, pod, uid } = *of;
+        let client = self.reading().clone();
+        let pods: Api<SlimPod> = Api::namespaced(client.clone(), namespace);
+        let there = call(format!("reading the pod {namespace}/{pod}"), TIMEOUT, pods.get_opt(pod)).await?;
+        let Some(there) = there.filter(|there| there.metadata.uid.as_deref() == Some(uid)) else {
+            return Ok(LogAnswer::Gone);
+        };
+        let name = spark_container(&there);
+        if let Some(why) = not_started(&there, name) {
+            return Ok(LogAnswer::NotStarted(why));
+        }
+        let action = format!("reading the log of the pod {namespace}/{pod} from its node");
+        let request = Request::new(SlimPod::url_path(&(), Some(namespace))).logs(pod, &params(part, name));
+        let answer = request::send(client, request.map_err(kube::Error::BuildRequest), action.clone());
+        if part.follow {
+            let bytes = answer.map(move |answer| match answer? {
+                LogAnswer::Log(bytes) => Ok(bytes),
+                LogAnswer::NotStarted(message) => Err(Error::NotFound { action, message }),
+                LogAnswer::Gone => Err(Error::NotFound { action, message: "the pod is gone".to_owned() }),
+            });
+            return Ok(LogAnswer::Log(bytes.try_flatten_stream().boxed()));
+        }
+        Ok(match in_time(&action, SILENCE, answer).await?? {
+            LogAnswer::Log(bytes) => LogAnswer::Log(never_silent(bytes, action)),
+            other => other,
+        })
+    }
+}
+
+/// Ends with an error when the next piece of what is there already doesn't come.
+fn never_silent(bytes: LogBytes, action: String) -> LogBytes {
+    let next = async move |(mut bytes, action): (LogBytes, String)| {
+        let piece = in_time(&action, SILENCE, bytes.next()).await?.transpose()?;
+        Ok(piece.map(|piece| (piece, (bytes, action))))
+    };
+    stream::try_unfold((bytes, action), next).boxed()
+}
+
+fn params(part: &LogPart, container: Option<&str>) -> LogParams {
+    LogParams {
+        container: container.map(str::to_owned),
+        follow: part.follow,
+        tail_lines: part.tail.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX)),
+        // The client would round it up.
+        since_time: part.since.and_then(|since| Timestamp::from_second(since.timestamp()).ok()),
+        limit_bytes: part.limit.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+        timestamps: true,
+        ..LogParams::default()
+    }
+}
+
+/// The driver's container as it was at the creation, or the executor's; the last one where neither has its usual name.
+fn spark_container(pod: &SlimPod) -> Option<&str> {
+    let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
+    pod.annotation(labels::DRIVER_CONTAINER)
+        .or_else(|| names().find(|name| *name == EXECUTOR))
+        .or_else(|| names().next_back())
+}
+
+fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {
+    match container(pod, name) {
+        Container::Waiting { reason, message } => {
+            let reason = reason.unwrap_or_else(|| "Waiting".to_owned());
+            Some(message.map_or_else(|| reason.clone(), |message| format!("{reason}: {message}")))
+        }
+        Container::Absent if phase(pod.status.phase.as_deref()) == Phase::Pending => Some(
+            if pod.spec.node_name.is_some() { "its node hasn't begun with it" } else { "it has no node yet" }
+                .to_owned(),
+        ),
+        Container::Absent | Container::Running { .. } | Container::Terminated { .. } => None,
+    }
+}

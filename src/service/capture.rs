@@ -1,0 +1,131 @@
+//! What stays of a driver when its pod goes: the last part of its log, and the events that matter.
+//!
+//! It is taken after the outcome is committed, before our finalizer leaves the pod, and never keeps either waiting for
+//! long: a node that is gone takes its logs along.
+
+mod end;
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::time::{sleep, timeout};
+
+use self::end::End;
+use super::{Error, Gateway, error::chain, perform::Subject};
+use crate::{
+    cluster::{self, LogAnswer, LogOf, LogPart},
+    store::LogEnd,
+    submission::{PodEvent, SubmissionId},
+};
+
+/// An API server may have to read all events of a namespace for those of one pod.
+pub(super) const EVENT_LISTS: usize = 4;
+/// What reading the log of an ended driver may take in all.
+const LOG: Duration = Duration::from_secs(5);
+/// The same for its events, and for those that a client waits for.
+const EVENTS: Duration = Duration::from_secs(3);
+const EVENTS_NOW: Duration = Duration::from_secs(1);
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(300);
+
+impl Gateway {
+    /// What the cluster says now about the driver pod of a submission that waits, as far as it tells within a second.
+    ///
+    /// # Errors
+    /// The database; what the cluster doesn't tell is left out.
+    pub async fn pod_events(&self, id: &SubmissionId) -> Result<Vec<PodEvent>, Error> {
+        let Some(target) = self.store.driver_log(id, None).await? else { return Ok(Vec::new()) };
+        let Some(uid) = target.pod_uid else { return Ok(Vec::new()) };
+        Ok(self.events(id, &target.namespace, &uid, EVENTS_NOW).await)
+    }
+
+    /// Keeps what there is of an ended driver, once. It fails in the log alone.
+    pub(super) async fn keep_what_stays(&self, subject: &Subject<'_>, uid: &str) {
+        let Subject { id, attempt, namespace, pod, .. } = *subject;
+        let succeeded = match self.store.log_to_keep(id, attempt, uid).await {
+            Ok(Some(succeeded)) => succeeded,
+            Ok(None) => return,
+            Err(error) => return tracing::warn!(submission = %id, "its log isn't kept: {}", chain(&error)),
+        };
+        let events = async {
+            // Of what went well nobody asks.
+            if succeeded { Vec::new() } else { self.events(id, namespace, uid, EVENTS).await }
+        };
+        let of = LogOf { namespace, pod, uid };
+        let (log, events) = futures::join!(self.log_end(id, &of), events);
+        if log.is_none() && events.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
+            tracing::warn!(submission = %id, "its log isn't kept: {}", chain(&error));
+        }
+    }
+
+    /// The same without anybody waiting for it: of a pod that we don't hold.
+    pub(super) fn keep_what_stays_aside(&self, subject: &Subject<'_>, uid: &str) {
+        let gateway = self.clone();
+        let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
+        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
+        tokio::spawn(async move {
+            let _one = gateway.finishing.acquire().await;
+            let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
+            gateway.keep_what_stays(&subject, &uid).await;
+        });
+    }
+
+    async fn events(&self, id: &SubmissionId, namespace: &str, uid: &str, limit: Duration) -> Vec<PodEvent> {
+        let listed = timeout(limit, async {
+            let _one = self.event_lists.acquire().await;
+            self.cluster.pod_events(namespace, uid).await
+        });
+        match listed.await {
+            Ok(Ok(events)) => events,
+            Ok(Err(error)) => {
+                tracing::debug!(submission = %id, "{}", chain(&error));
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    async fn log_end(&self, id: &SubmissionId, of: &LogOf<'_>) -> Option<LogEnd> {
+        if self.kept_log == 0 {
+            return None;
+        }
+        let why = match timeout(LOG, self.read_log_end(of)).await {
+            Ok(Ok(end)) => return end,
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("its node doesn't tell it within {LOG:?}"),
+        };
+        tracing::warn!(submission = %id, "its log isn't kept: {why}");
+        None
+    }
+
+    async fn read_log_end(&self, of: &LogOf<'_>) -> Result<Option<LogEnd>, cluster::Error> {
+        let mut end = End::new(self.kept_log);
+        let mut tries = 1;
+        loop {
+            match self.read_once(of, &mut end).await {
+                Ok(false) => return Ok(None),
+                Ok(true) if end.came_too_early() && tries < TRIES => end = end.with_fewer_lines(),
+                Ok(true) => return Ok(Some(end.finish()).filter(|end| !end.text.is_empty())),
+                Err(cluster::Error::Unavailable { .. }) if tries < TRIES => {
+                    end = End::new(self.kept_log);
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
+
+    /// Whether there is a log.
+    async fn read_once(&self, of: &LogOf<'_>, end: &mut End) -> Result<bool, cluster::Error> {
+        let part = LogPart { tail: Some(end.lines()), limit: Some(end.limit()), ..LogPart::default() };
+        let LogAnswer::Log(mut log) = self.cluster.log(of, &part).await? else { return Ok(false) };
+        while let Some(piece) = log.next().await {
+            end.take(&piece?);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,68 @@
+//! Which changes a subscriber wants.
+
+use crate::{store::Change, submission::SubmissionId};
+
+/// All that is named has to hold; the default takes every change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangeFilter {
+    pub submission: Option<SubmissionId>,
+    pub owner: Option<String>,
+    pub namespace: Option<String>,
+    /// Labels with their values.
+    pub labels: Vec<(String, String)>,
+}
+
+impl ChangeFilter {
+    /// Whether the change is wanted.
+    pub fn takes(&self, change: &Change) -> bool {
+        let about = &change.of;
+        self.submission.as_ref().is_none_or(|id| id.as_str() == change.submission_id)
+            && self.owner.as_ref().is_none_or(|owner| *owner == about.owner)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == about.namespace)
+            && self.labels.iter().all(|(key, value)| about.labels.get(key) == Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::store::About;
+
+    #[test]
+    fn all_that_is_named_has_to_hold() {
+        let labels = BTreeMap::from([("team".to_owned(), "data".to_owned()), ("tier".to_owned(), "gold".to_owned())]);
+        let change = Change {
+            sequence: Some(1),
+            submission_id: "driver-20260102030405-0001".to_owned(),
+            attempt: 1,
+            state: "QUEUED".to_owned(),
+            previous: None,
+            reason: None,
+            message: None,
+            at: DateTime::UNIX_EPOCH,
+            of: About { owner: "alice".to_owned(), namespace: "spark".to_owned(), labels },
+        };
+        let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let all = ChangeFilter {
+            submission: Some(change.submission_id.parse().unwrap()),
+            owner: Some("alice".to_owned()),
+            namespace: Some("spark".to_owned()),
+            labels: vec![label("team", "data"), label("tier", "gold")],
+        };
+        assert!(all.takes(&change) && ChangeFilter::default().takes(&change));
+        let others = [
+            ChangeFilter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
+            ChangeFilter { owner: Some("bob".to_owned()), ..all.clone() },
+            ChangeFilter { namespace: Some("default".to_owned()), ..all.clone() },
+            ChangeFilter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
+            ChangeFilter { labels: vec![label("stage", "gold")], ..all.clone() },
+        ];
+        for other in others {
+            assert!(!other.takes(&change), "{other:?}");
+        }
+    }
+}

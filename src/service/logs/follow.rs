@@ -1,0 +1,198 @@
+//! Following a log to the end that is recorded, whatever breaks meanwhile: every line once.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::TimeDelta;
+use futures::{Stream, StreamExt, future::pending, stream};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    kept::{last_lines, whole},
+    lines::Lines,
+    target::{Whose, pod},
+};
+use crate::{
+    cluster::{LogAnswer, LogBytes, LogPart},
+    service::{Error, Gateway, error::chain},
+    store::LogTarget,
+    submission::SubmissionId,
+};
+
+/// Until it is tried again: the container may start, or its end be recorded.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often it is asked whether the end is recorded, while the log is open: of a node that is gone nobody hears.
+const LOOK: Duration = Duration::from_secs(5);
+/// A line may come after one that has a later time: it is asked again from this much before.
+const EARLIER: TimeDelta = TimeDelta::seconds(1);
+/// How often the rest of a log is tried to be read after the end.
+const LAST_TRIES: u32 = 3;
+
+/// One who follows.
+pub(super) struct Follower {
+    gateway: Gateway,
+    id: SubmissionId,
+    whose: Whose,
+    /// The last lines of what there is when the log is opened first.
+    tail: Option<u64>,
+    lines: Lines,
+    open: Option<LogBytes>,
+    /// The end was recorded before the log was opened: what it has is all.
+    ended: bool,
+    /// When to ask whether the end is recorded.
+    look: Instant,
+    tried: bool,
+    last_tries: u32,
+    done: bool,
+}
+
+impl Follower {
+    pub(super) fn new(gateway: Gateway, id: SubmissionId, whose: Whose, tail: Option<u64>, lines: Lines) -> Self {
+        let look = Instant::now();
+        let (open, ended, tried, last_tries, done) = (None, false, false, 0, false);
+        Self { gateway, id, whose, tail, lines, open, ended, look, tried, last_tries, done }
+    }
+
+    /// The log as it comes. Nothing goes on without a reader. Ends with an error when this process does: the reader knows
+    /// then that there is more.
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
+        stream::try_unfold(self, |mut follower| async move {
+            let closing = follower.gateway.closing.clone();
+            let next = tokio::select! {
+                biased;
+                () = closing.cancelled() => Err(Error::Unanswered("the gateway is being stopped: ask again".to_owned())),
+                next = follower.next() => next,
+            }?;
+            Ok(next.map(|bytes| (bytes, follower)))
+        })
+    }
+
+    /// The next bytes, or `None` after the last.
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        while !self.done {
+            let told = match &mut self.open {
+                None => self.reopen().await?,
+                Some(open) => {
+                    let look = async {
+                        // One that was opened after the end comes to its own.
+                        if self.ended { pending().await } else { sleep_until(self.look).await }
+                    };
+                    tokio::select! {
+                        piece = open.next() => self.take(piece)?,
+                        () = look => self.look_whether_it_ended().await,
+                    }
+                }
+            };
+            if !told.is_empty() {
+                return Ok(Some(told));
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, piece: Option<Result<Bytes, crate::cluster::Error>>) -> Result<Bytes, Error> {
+        match piece {
+            Some(Ok(bytes)) => return Ok(self.lines.take(&bytes)),
+            Some(Err(error)) => self.failed(error.into())?,
+            None if self.ended => {
+                self.done = true;
+                return Ok(self.lines.finish());
+            }
+            // The container has ended, or somebody on the way was stopped.
+            None => {}
+        }
+        self.open = None;
+        Ok(Bytes::new())
+    }
+
+    /// What goes wrong before the end may pass; afterwards there are some more tries.
+    fn failed(&mut self, error: Error) -> Result<(), Error> {
+        tracing::debug!(submission = %self.id, "following its log: {}", chain(&error));
+        if self.ended {
+            self.last_tries += 1;
+            if self.last_tries >= LAST_TRIES {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// An open log that is silent: once the end is recorded it is opened anew, for what there is.
+    async fn look_whether_it_ended(&mut self) -> Bytes {
+        self.look = Instant::now() + LOOK;
+        match self.gateway.log_target_again(&self.id, self.whose).await {
+            Ok(Some(target)) if !target.ended => {}
+            Ok(_) => (self.open, self.tried) = (None, false),
+            Err(error) => tracing::debug!(submission = %self.id, "following its log: {}", chain(&error)),
+        }
+        Bytes::new()
+    }
+
+    async fn reopen(&mut self) -> Result<Bytes, Error> {
+        if std::mem::replace(&mut self.tried, true) {
+            sleep(PAUSE).await;
+        }
+        let target = match self.gateway.log_target_again(&self.id, self.whose).await {
+            Ok(Some(target)) => target,
+            Ok(None) => {
+                self.done = true;
+                return Ok(Bytes::new());
+            }
+            Err(error) => return self.failed(error).map(|()| Bytes::new()),
+        };
+        self.ended = target.ended;
+        self.look = Instant::now() + LOOK;
+        let until = self.lines.told_until();
+        let part = LogPart {
+            follow: !self.ended,
+            tail: self.tail.filter(|_| until.is_none()),
+            since: match until {
+                Some(until) => until.checked_sub_signed(EARLIER),
+                None => self.lines.since(),
+            },
+            limit: None,
+        };
+        let answer = match pod(&target) {
+            Some(of) => self.gateway.cluster.log(&of, &part).await,
+            None => Ok(LogAnswer::Gone),
+        };
+        match answer {
+            Ok(LogAnswer::Log(bytes)) => {
+                self.lines.begin_again();
+                self.open = Some(bytes);
+                Ok(Bytes::new())
+            }
+            Ok(LogAnswer::NotStarted(_) | LogAnswer::Gone) if self.ended => self.rest(&target).await,
+            // The pod of an executor goes with it.
+            Ok(LogAnswer::Gone) if self.whose.is_executor() => self.rest(&target).await,
+            Ok(LogAnswer::NotStarted(_) | LogAnswer::Gone) => Ok(Bytes::new()),
+            Err(error) if self.ended && self.last_tries + 1 >= LAST_TRIES => match self.rest(&target).await? {
+                // Nothing was kept: there may be more than was told.
+                rest if rest.is_empty() => Err(error.into()),
+                rest => Ok(rest),
+            },
+            Err(error) => self.failed(error.into()).map(|()| Bytes::new()),
+        }
+    }
+
+    /// What was kept of the log of a pod that is gone, behind what was told.
+    async fn rest(&mut self, target: &LogTarget) -> Result<Bytes, Error> {
+        self.done = true;
+        if self.whose.is_executor() {
+            return Ok(Bytes::new());
+        }
+        let Some(log) = self.gateway.store.kept_log(&self.id, target.attempt).await?.and_then(|kept| kept.log) else {
+            return Ok(Bytes::new());
+        };
+        let first = self.lines.told_until().is_none();
+        self.lines.begin_again();
+        let tail = self.tail.filter(|_| first);
+        let told = whole(&mut self.lines, tail.map_or(&log.text[..], |count| last_lines(&log.text, count)));
+        if log.cut && (self.lines.has_gap() || (first && tail.is_none())) {
+            return Err(Error::Unanswered(
+                "the pod went before all of its log was told: only the last part is kept".to_owned(),
+            ));
+        }
+        Ok(told)
+    }
+}

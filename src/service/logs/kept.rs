@@ -1,0 +1,76 @@
+//! Logs of pods that are gone, from what was kept of them.
+
+use bytes::Bytes;
+
+use super::lines::Lines;
+use crate::{
+    service::{Error, Gateway},
+    store::{KeptLog, LogEnd},
+    submission::{PodEvent, SubmissionId},
+};
+
+/// How much of a log belongs to the story of a failure.
+const TAIL_LINES: u64 = 20;
+const TAIL_BYTES: usize = 4096;
+
+impl Gateway {
+    /// The last lines of an ended driver: 20 of them, or 4 KiB. `None` if nothing was kept or written.
+    pub async fn log_tail(&self, id: &SubmissionId, attempt: i32) -> Result<Option<String>, Error> {
+        let kept = self.store.kept_log(id, attempt).await?;
+        Ok(kept.and_then(|kept| kept.log).map(|log| tail(&log)).filter(|tail| !tail.is_empty()))
+    }
+
+    /// The events of an ended driver's pod that matter, as they were at its end.
+    pub async fn kept_events(&self, id: &SubmissionId, attempt: i32) -> Result<Vec<PodEvent>, Error> {
+        Ok(self.store.kept_log(id, attempt).await?.map(|kept: KeptLog| kept.events).unwrap_or_default())
+    }
+}
+
+fn tail(log: &LogEnd) -> String {
+    let text = whole(&mut Lines::default(), last_lines(&log.text, TAIL_LINES));
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES));
+    text[from..].to_owned()
+}
+
+/// All of a text, as a reader wants it.
+pub(super) fn whole(lines: &mut Lines, text: &[u8]) -> Bytes {
+    let told = lines.take(text);
+    let rest = lines.finish();
+    if rest.is_empty() { told } else { [told, rest].concat().into() }
+}
+
+/// The last `count` lines; a last one without its end counts.
+pub(super) fn last_lines(text: &[u8], count: u64) -> &[u8] {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if count == 0 {
+        return &[];
+    }
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let before = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').nth(count - 1);
+    &text[before.map_or(0, |(at, _)| at + 1)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_counted_from_the_end() {
+        for (count, last) in [(0, ""), (1, "c\n"), (2, "\nc\n"), (3, "a\n\nc\n"), (9, "a\n\nc\n")] {
+            assert_eq!(last_lines(b"a\n\nc\n", count), last.as_bytes(), "{count}");
+        }
+        assert_eq!(last_lines(b"a\nb", 1), b"b");
+        assert_eq!(last_lines(b"", 3), b"");
+    }
+
+    #[test]
+    fn the_tail_is_short_in_lines_and_in_bytes() {
+        let line = |text: &str| format!("2026-01-02T03:04:05.000000000Z {text}\n");
+        let many: String = (0..100).map(|n| line(&n.to_string())).collect();
+        let log = |text: String| LogEnd { text: text.into_bytes(), cut: true };
+        let told = tail(&log(many));
+        assert_eq!((told.lines().count(), told.lines().next()), (20, Some("80")));
+        assert_eq!(tail(&log(line(&"ä".repeat(10_000)))).len(), TAIL_BYTES - 1);
+    }
+}

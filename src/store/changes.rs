@@ -1,0 +1,86 @@
+//! Reading changes of state: all of them in the order in which they are told, and those of one submission.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, error::within};
+use crate::submission::SubmissionId;
+
+/// One change of a submission's state. Its words are told as they were written, by whatever release.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Change {
+    /// Its place among all changes; `None` for a moment after its commit.
+    pub sequence: Option<i64>,
+    pub submission_id: String,
+    pub attempt: i32,
+    pub state: String,
+    /// The state before it, of whichever attempt.
+    pub previous: Option<String>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub at: DateTime<Utc>,
+    #[sqlx(flatten)]
+    pub of: About,
+}
+
+/// By what changes are chosen, beside the submission.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct About {
+    pub owner: String,
+    pub namespace: String,
+    #[sqlx(json)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The columns of [`Change`], of an event `e` and its submission `s`.
+const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
+    s.owner, s.namespace, s.labels,
+    (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id AND p.id < e.id
+     ORDER BY p.id DESC LIMIT 1) AS previous";
+
+impl Store {
+    /// Up to `limit` changes with numbers above `after`, in their order, for workers.
+    pub async fn new_changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
+        let statement = in_order();
+        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
+        within("reading new events", page.fetch_all(&self.patient)).await
+    }
+
+    /// The same for requests.
+    pub async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
+        let action = "reading events";
+        let statement = in_order();
+        let mut connection = self.connection(action).await?;
+        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
+        within(action, page.fetch_all(&mut *connection)).await
+    }
+
+    /// Up to `limit` changes of one submission, oldest first: those with numbers above `after`, and then those that have
+    /// none yet. `None` if there is no submission of that id.
+    pub async fn changes_of(&self, id: &SubmissionId, after: i64, limit: u32) -> Result<Option<Vec<Change>>, Error> {
+        let action = "reading a submission's events";
+        let statement = format!(
+            "SELECT {COLUMNS} FROM submission_events e JOIN submissions s ON s.id = e.submission_id
+             WHERE e.submission_id = $1 AND (e.sequence > $2 OR e.sequence IS NULL) ORDER BY e.id LIMIT $3"
+        );
+        let mut connection = self.connection(action).await?;
+        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id.as_str()).bind(after).bind(i64::from(limit));
+        let page: Vec<Change> = within(action, page.fetch_all(&mut *connection)).await?;
+        if !page.is_empty() {
+            return Ok(Some(page));
+        }
+        let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM submissions WHERE id = $1)").bind(id.as_str());
+        let known: bool = within(action, known.fetch_one(&mut *connection)).await?;
+        Ok(known.then_some(page))
+    }
+}
+
+/// `$1`: after which number, `$2`: how many.
+fn in_order() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM (
+             SELECT * FROM submission_events WHERE sequence > $1 ORDER BY sequence LIMIT $2
+         ) e JOIN submissions s ON s.id = e.submission_id ORDER BY e.sequence"
+    )
+}

@@ -1,0 +1,76 @@
+//! `sparkgate events`.
+
+use std::io::{BufRead, BufReader};
+
+use serde_json::{Value, json};
+
+use crate::{
+    played::{Played, json_answer, problem, stream, submission},
+    run::{run, start},
+};
+
+const ID: &str = "driver-20260102030405-0001";
+
+fn change(sequence: u64, state: &str) -> Value {
+    json!({"sequence": sequence, "submissionId": ID, "attempt": 1, "state": state, "at": "2026-01-02T03:04:05.000Z"})
+}
+
+fn sent(sequence: u64, state: &str) -> String {
+    format!("id: {sequence}\nevent: state\ndata: {}\n\n", change(sequence, state))
+}
+
+#[test]
+fn a_stream_is_taken_up_where_it_broke_off() {
+    let gateway = Played::new(|asked| match (asked.what.as_str(), asked.before) {
+        ("GET /v1/events", 0) => {
+            let heard = format!("retry: 1000\n\n: heartbeat\n\n{}", sent(7, "RUNNING"));
+            stream("text/event-stream", &[&heard, &sent(8, "KILLING")[..20]], false)
+        }
+        ("GET /v1/events", 1) => problem(503, "unavailable", "Unavailable", "It begins."),
+        _ => stream("text/event-stream", &[&sent(8, "KILLING"), &sent(12, "KILLED")], true),
+    });
+    let mut child = start(&gateway, &["events", "-o", "json", "--owner", "alice"]);
+    let lines: Vec<String> = BufReader::new(child.stdout.take().unwrap()).lines().take(3).map(Result::unwrap).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(
+        lines,
+        [change(7, "RUNNING"), change(8, "KILLING"), change(12, "KILLED")].map(|change| change.to_string())
+    );
+    let asked = gateway.asked();
+    let last: Vec<Option<&str>> =
+        asked.iter().take(3).map(|asked| asked.headers.get("last-event-id").map(String::as_str)).collect();
+    assert_eq!(last, [None, Some("7"), Some("7")]);
+    assert_eq!(
+        (asked[0].query.as_str(), asked[0].headers["accept"].contains("text/event-stream")),
+        ("owner=alice", true)
+    );
+}
+
+#[test]
+fn those_of_one_submission_are_told_from_its_beginning_to_its_end() {
+    let history = format!("GET /v1/submissions/{ID}/events");
+    let gateway = Played::new(move |asked| match asked.what.as_str() {
+        "GET /v1/events" => stream("text/event-stream", &[&sent(9, "FINISHED")], false),
+        what if what == history && asked.query.is_empty() => {
+            json_answer(200, &json!({"items": [change(3, "QUEUED")], "next": "3"}))
+        }
+        what if what == history => {
+            // The newest has no number yet: it comes with the stream.
+            let mut newest = change(0, "FINISHED");
+            newest.as_object_mut().unwrap().remove("sequence");
+            json_answer(200, &json!({"items": [change(5, "RUNNING"), newest]}))
+        }
+        _ => json_answer(200, &submission(ID, "FINISHED")),
+    });
+    let ended = run(&gateway, &["events", ID]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let states: Vec<&str> = ended.stdout.lines().map(|line| line.split_whitespace().nth(2).unwrap()).collect();
+    assert_eq!(states, ["QUEUED", "RUNNING", "FINISHED"]);
+    let asked = gateway.asked();
+    let stream = asked.iter().find(|asked| asked.what == "GET /v1/events").unwrap();
+    assert_eq!(
+        (stream.query.as_str(), stream.headers["last-event-id"].as_str()),
+        (format!("submission={ID}").as_str(), "5")
+    );
+}

@@ -1,0 +1,66 @@
+//! No gateway, a wrong one, one that doesn't come back.
+
+use std::net::TcpListener;
+
+use crate::{
+    played::{Played, Reply, json_answer, problem, submission},
+    run::{run, run_at},
+};
+
+const ID: &str = "driver-20260102030405-0001";
+
+#[test]
+fn nobody_there_is_one_sentence_with_the_way_out() {
+    // Bound and dropped: nobody listens there.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ended = run_at(&format!("http://{address}"), &["list"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    for part in ["error: no gateway answers", &format!("http://{address}"), "Connection refused", "SPARKGATE_URL"] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_flag_wins_over_the_variable() {
+    let gateway = Played::new(|_| json_answer(200, &submission(ID, "RUNNING")));
+    let ended = run_at("http://127.0.0.1:1", &["status", ID, "--server", &gateway.url()]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
+fn a_gateway_that_stays_away_is_given_up() {
+    let gateway = Played::new(|_| problem(503, "unavailable", "Unavailable", "Postgres is away."));
+    let ended = run(&gateway, &["status", ID]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.ends_with("error: Unavailable: Postgres is away.\n  request id: request-1\n"));
+    assert_eq!(gateway.asked().len(), 5, "four more tries");
+}
+
+#[test]
+fn what_is_not_a_gateway_is_told_apart() {
+    let page = |status, headers: &[(&'static str, &str)], body: &'static str| {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Played::new(move |_| Reply::Answer { status, headers: headers.clone(), body: body.to_owned() })
+    };
+    for (gateway, part) in [
+        (page(200, &[], "<html>Welcome"), "not one of a Sparkgate"),
+        (
+            page(403, &[("x-request-id", "r7")], "RBAC: access denied"),
+            "HTTP 403 Forbidden: RBAC: access denied\n  request id: r7",
+        ),
+        (page(308, &[("location", "https://elsewhere/")], ""), "it points to https://elsewhere/"),
+    ] {
+        let ended = run(&gateway, &["status", ID]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn https_to_one_that_speaks_none_is_an_error_as_any_other() {
+    let gateway = Played::new(|_| json_answer(200, &submission(ID, "RUNNING")));
+    let ended = run_at(&format!("https://{}", gateway.address), &["status", ID]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert!(ended.stderr.starts_with("error: ") && !ended.stderr.contains("panicked"), "{}", ended.stderr);
+}

@@ -1,0 +1,10 @@
+//! Following changes over HTTP: a real server, a real Postgres, and clients that break off, come back and stand still.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod client;
+mod following;
+mod paging;
+mod slow;
+mod waiting;
+mod world;

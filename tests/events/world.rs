@@ -1,0 +1,112 @@
+//! Replicas of the gateway on one database, each with a port of its own. Their cluster is one in memory that nobody works
+//! on: what is submitted stays queued until it is killed.
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use axum::{body::Body, http::Request};
+use sparkgate::{
+    api::{HttpSettings, Listener, router},
+    cluster::Cluster,
+    sandbox::apiserver::Apiserver,
+    service::{Caps, Gateway, Settings, SparkSettings, Submitter},
+    spark::CreateSubmissionRequest,
+    store::Store,
+    submission::SubmissionId,
+    workers,
+};
+use sqlx::PgPool;
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, util::MapRequestLayer};
+
+pub(crate) struct Replica {
+    pub(crate) gateway: Gateway,
+    pub(crate) address: SocketAddr,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Replica {
+    pub(crate) async fn start(pool: PgPool) -> Self {
+        Self::with(pool, HttpSettings::default().max_subscribers).await
+    }
+
+    pub(crate) async fn with(pool: PgPool, max_subscribers: usize) -> Self {
+        let cluster = Apiserver::new(CancellationToken::new()).router();
+        let cluster =
+            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
+        let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
+        let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
+        let version = "4.3.0".parse().unwrap();
+        let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
+        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+        let gateway = Gateway::new(Store::new(pool), cluster, settings).await.unwrap();
+        let listener = listen();
+        let address = listener.local_addr().unwrap();
+        let http = HttpSettings { max_subscribers, ..HttpSettings::default() };
+        let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
+        tasks.spawn(workers::publisher(gateway.clone(), stop.clone()));
+        let listener = Listener::new(listener, stop.clone());
+        let server = axum::serve(listener, router(gateway.clone(), http));
+        let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
+        tasks.spawn(async move { server.await.unwrap() });
+        Self { gateway, address, stop, tasks }
+    }
+
+    /// As after a signal. Nobody who follows keeps it from ending.
+    pub(crate) async fn end(mut self) {
+        self.gateway.drain();
+        self.stop.cancel();
+        let ended = timeout(Duration::from_secs(20), async { while self.tasks.join_next().await.is_some() {} }).await;
+        assert!(ended.is_ok(), "it hangs on those who follow");
+    }
+
+    pub(crate) async fn submit(&self) -> SubmissionId {
+        let request = CreateSubmissionRequest {
+            client_spark_version: "4.3.0".to_owned(),
+            app_resource: "local:///opt/app.jar".to_owned(),
+            main_class: "org.example.Main".to_owned(),
+            ..CreateSubmissionRequest::default()
+        };
+        self.gateway.create(request).await.unwrap()
+    }
+}
+
+/// With small buffers: a client that doesn't read is felt soon.
+fn listen() -> TcpListener {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_send_buffer_size(8 << 10).unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    socket.listen(1024).unwrap()
+}
+
+/// Events of the queued submission `id` that somebody else writes, each with a message of `length` letters.
+pub(crate) async fn write_events(pool: &PgPool, id: &SubmissionId, count: i32, length: i32) {
+    sqlx::query(
+        "INSERT INTO submission_events (submission_id, attempt, state, message)
+         SELECT $1, 1, 'QUEUED', repeat('x', $3) FROM generate_series(1, $2)",
+    )
+    .bind(id.as_str())
+    .bind(count)
+    .bind(length)
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+/// Waits until all events have their numbers and answers the highest.
+pub(crate) async fn all_numbered(pool: &PgPool) -> i64 {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(15);
+    loop {
+        let left = "SELECT last, (SELECT count(*) FROM submission_events WHERE sequence IS NULL) FROM event_sequence";
+        let (last, left): (i64, i64) = sqlx::query_as(left).fetch_one(pool).await.unwrap();
+        if left == 0 {
+            return last;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{left} events have no numbers");
+    }
+}

@@ -1,0 +1,234 @@
+//! Logs of drivers: from their pods, then what was kept. Pods are processes of a sandbox node, behind its API server.
+
+mod http;
+mod site;
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::{Client, client::Body};
+use serde_json::json;
+use sparkgate::{
+    service::{LogRequest, LogSource, NoLog},
+    submission::DriverState,
+};
+use sqlx::PgPool;
+
+use self::site::{Site, follow, read_until, tail, text};
+use crate::world::{World, eventually};
+
+const WAIT: &str = "until [ -e $GO ]; do sleep 0.05; done";
+
+#[sqlx::test]
+async fn a_log_is_told_by_the_pod_and_later_from_what_was_kept(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch(&format!("echo one; sleep 1.1; printf 'two\\nthree\\n'; {WAIT}; echo four; exit 3")).await;
+    let mut following = site.open(&id, &follow()).await;
+    assert_eq!(read_until(&mut following, "three\n").await, "one\ntwo\nthree\n");
+    assert_eq!(site.read(&id, &tail(2)).await, (LogSource::Pod, "two\nthree\n".to_owned()));
+    let (_, stamped) = site.read(&id, &LogRequest { timestamps: true, ..LogRequest::default() }).await;
+    let times: Vec<_> = stamped.lines().map(|line| line.split_once(' ').unwrap()).collect();
+    assert_eq!(times.iter().map(|(_, text)| *text).collect::<Vec<_>>(), ["one", "two", "three"]);
+    let since = LogRequest { since: Some(times[1].0.parse().unwrap()), ..LogRequest::default() };
+    assert_eq!(site.read(&id, &since).await.1, "two\nthree\n");
+
+    site.go();
+    assert_eq!(text(following).await, "four\n", "the end of the driver is the end of the log");
+    site.until(&id, DriverState::Failed).await;
+    assert_eq!(site.read(&id, &follow()).await, (LogSource::Pod, "one\ntwo\nthree\nfour\n".to_owned()));
+    site.delete_pod().await;
+    assert_eq!(site.read(&id, &follow()).await, (LogSource::Kept, "one\ntwo\nthree\nfour\n".to_owned()));
+    assert_eq!(site.read(&id, &tail(1)).await.1, "four\n");
+    assert_eq!(site.read(&id, &since).await.1, "two\nthree\nfour\n");
+    let (_, again) = site.read(&id, &LogRequest { timestamps: true, ..LogRequest::default() }).await;
+    assert!(again.starts_with(&stamped) && again.ends_with(" four\n"), "{again}");
+    assert_eq!(site.gateway().log_tail(&id, 1).await.unwrap().as_deref(), Some("one\ntwo\nthree\nfour\n"));
+}
+
+#[sqlx::test]
+async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("seq -f 'line %.0f, as long as one of Spark mostly is, or so: 0123456789 0123456789' 100000; printf 'a\\0b\\xff\\n'").await;
+    site.until(&id, DriverState::Finished).await;
+    site.delete_pod().await;
+    let stream = site.open(&id, &LogRequest::default()).await;
+    assert!(stream.cut);
+    let log: Vec<_> = stream.bytes.map(|piece| piece.unwrap()).collect().await;
+    let log = log.concat();
+    assert!(log.ends_with(b"\na\0b\xff\n"));
+    let first = log.split(|byte| *byte == b'\n').next().unwrap();
+    let first: u64 = String::from_utf8_lossy(first).split([' ', ',']).nth(1).unwrap().parse().unwrap();
+    let (kept, packed): (i32, i32) =
+        sqlx::query_as("SELECT size_bytes, length(log) FROM kept_logs WHERE submission_id = $1")
+            .bind(id.as_str())
+            .fetch_one(&site.world.pool)
+            .await
+            .unwrap();
+    assert!(kept <= 256 << 10 && kept > 255 << 10, "{kept}");
+    assert!(packed < kept / 4, "{packed} of {kept}");
+    let told = log.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(first + told - 2, 100_000, "from a line's beginning to the end");
+}
+
+#[sqlx::test]
+async fn who_follows_hears_every_line_once_although_connections_break(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch(&format!("for n in {{1..40}}; do echo $n; sleep 0.05; done; {WAIT}; echo end")).await;
+    let mut following = site.open(&id, &follow()).await;
+    let mut all = String::new();
+    for until in ["10\n", "20\n", "30\n", "40\n"] {
+        if !all.contains(until) {
+            all.push_str(&read_until(&mut following, until).await);
+        }
+        site.proxy.cut();
+    }
+    site.go();
+    all.push_str(&text(following).await);
+    let lines: Vec<String> = (1..=40).map(|n| n.to_string()).chain(["end".to_owned()]).collect();
+    assert_eq!(all.lines().collect::<Vec<_>>(), lines);
+    assert!(site.proxy.connections() > 4);
+}
+
+#[sqlx::test]
+async fn who_comes_before_the_driver_waits_for_it(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let mut request = site.world.request(&[]);
+    request.app_args = vec!["echo hello".to_owned()];
+    let id = site.gateway().create(request).await.unwrap();
+    assert!(matches!(site.no_log(&id, &LogRequest::default()).await, NoLog::NotStarted(_)));
+    let following = site.open(&id, &follow()).await;
+    let reading = tokio::spawn(text(following));
+    site.gateway().work().await.unwrap();
+    assert_eq!(reading.await.unwrap(), "hello\n");
+}
+
+#[sqlx::test]
+async fn a_gateway_that_goes_lets_its_readers_know(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("echo one; exec sleep 300").await;
+    let mut following = site.open(&id, &follow()).await;
+    read_until(&mut following, "one\n").await;
+    site.gateway().drain();
+    let last = tokio::time::timeout(Duration::from_secs(30), following.bytes.next()).await.unwrap();
+    assert!(last.unwrap().unwrap_err().may_pass());
+    assert!(following.bytes.next().await.is_none());
+}
+
+#[sqlx::test]
+async fn what_is_not_there_is_told_apart(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("true").await;
+    let nobody = "driver-20200101000000-9999".parse().unwrap();
+    assert_eq!(site.no_log(&nobody, &LogRequest::default()).await, NoLog::Submission);
+    let attempt = LogRequest { attempt: Some(2), ..LogRequest::default() };
+    assert_eq!(site.no_log(&id, &attempt).await, NoLog::Attempt);
+    let executor = LogRequest { executor: Some(1), ..LogRequest::default() };
+    assert_eq!(site.no_log(&id, &executor).await, NoLog::Executor);
+    site.until(&id, DriverState::Finished).await;
+    site.delete_pod().await;
+    assert_eq!(site.no_log(&id, &LogRequest::default()).await, NoLog::Gone, "it wrote nothing");
+}
+
+#[sqlx::test]
+async fn why_a_driver_never_started_is_kept(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    let pod = world.driver().await;
+    let event = |name: &str, kind: &str, reason: &str, count: i32| {
+        json!({"metadata": {"name": name}, "type": kind, "reason": reason, "message": format!("{reason} it is"),
+            "count": count, "lastTimestamp": "2026-01-01T00:00:00Z", "involvedObject": {"kind": "Pod",
+            "namespace": world.namespace, "name": pod.metadata.name, "uid": pod.metadata.uid}})
+    };
+    let mut other = event("other", "Warning", "Other", 1);
+    other["involvedObject"]["uid"] = json!("another-pod");
+    for event in [event("a", "Normal", "Pulling", 1), event("b", "Warning", "FailedScheduling", 4), other] {
+        let event = serde_json::from_value(event).unwrap();
+        world.api::<k8s_openapi::api::core::v1::Event>().create(&Default::default(), &event).await.unwrap();
+    }
+    let now = world.gateway.pod_events(&id).await.unwrap();
+    let reasons: Vec<_> = now.iter().map(|event| (event.reason.as_str(), event.count)).collect();
+    assert_eq!(reasons, [("FailedScheduling", 4), ("Pulling", 1)]);
+
+    world.gateway.kill(&id).await.unwrap();
+    world.gateway.work().await.unwrap();
+    world.until(&id, DriverState::Killed).await;
+    let kept = eventually(|| async {
+        let kept = world.gateway.kept_events(&id, 1).await.unwrap();
+        if kept.is_empty() { Err("nothing is kept") } else { Ok(kept) }
+    })
+    .await;
+    assert_eq!(kept, now);
+}
+
+/// The pods of executors are whatever Spark makes them; these are made by hand.
+#[sqlx::test]
+async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("exec sleep 300").await;
+    let labels = site.world.driver().await.metadata.labels.unwrap();
+    let mut labels: std::collections::BTreeMap<String, String> =
+        labels.into_iter().filter(|(key, _)| key.starts_with("sparkgate.dev/")).collect();
+    labels.extend([("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())));
+    let pod = json!({"metadata": {"name": "exec-7", "labels": labels}, "spec": {"restartPolicy": "Never", "containers": [
+        {"name": "mesh", "image": "mesh"},
+        {"name": "spark-kubernetes-executor", "image": "spark", "args": ["driver", "echo from the executor"]},
+        {"name": "logger", "image": "logger"}]}});
+    site.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    let of_executor = LogRequest { executor: Some(7), ..follow() };
+    eventually(|| async {
+        let executors = site.gateway().executors(&id, None, 10).await.unwrap();
+        executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
+    })
+    .await;
+    assert_eq!(site.read(&id, &of_executor).await, (LogSource::Pod, "from the executor\n".to_owned()));
+    site.world.pods().delete("exec-7", &Default::default()).await.unwrap();
+    eventually(|| async {
+        match site.gateway().log(&id, &LogRequest { executor: Some(7), ..LogRequest::default() }).await.unwrap() {
+            sparkgate::service::Log::None(NoLog::ExecutorGone) => Ok(()),
+            _ => Err("still there"),
+        }
+    })
+    .await;
+}
+
+/// A client whose requests for logs are never answered.
+fn without_nodes(client: &Client) -> Client {
+    let real = client.clone();
+    let service = tower::service_fn(move |request: ::http::Request<Body>| {
+        let real = real.clone();
+        async move {
+            if request.uri().path().ends_with("/log") {
+                std::future::pending::<()>().await;
+            }
+            real.send(request).await
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[sqlx::test]
+async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
+    let good = World::new(pool.clone()).await;
+    let mut world = World::on(pool, without_nodes(&good.client), good.namespace.clone()).await;
+    let id = world.submit_running().await;
+    world.play_exit(3).await;
+    world.until(&id, DriverState::Failed).await;
+    world.remove_driver().await;
+    eventually(|| async { if good.driver_count().await == 0 { Ok(()) } else { Err("held") } }).await;
+}
+
+#[sqlx::test]
+async fn a_log_is_kept_of_a_pod_that_nobody_holds(pool: PgPool) {
+    let mut site = Site::new(pool).await;
+    let World { pool, client, namespace, .. } = &site.world;
+    let mut world = World::unheld(pool.clone(), client.clone(), namespace.clone()).await;
+    world.watch();
+    site.world = world;
+    let id = site.launch("echo bye; exit 1").await;
+    site.until(&id, DriverState::Failed).await;
+    eventually(|| async { site.gateway().log_tail(&id, 1).await.unwrap().ok_or("nothing is kept") }).await;
+    site.delete_pod().await;
+    assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "bye\n".to_owned()));
+}

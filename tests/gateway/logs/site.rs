@@ -1,0 +1,143 @@
+//! A gateway on a sandbox with a node, whose drivers are shell commands.
+
+use std::{os::unix::fs::PermissionsExt, time::Duration};
+
+use futures::StreamExt;
+use kube::{Client, api::DeleteParams};
+use sparkgate::{
+    sandbox::{
+        apiserver,
+        node::{self, NodeConfig, Spark},
+    },
+    service::{Gateway, Log, LogRequest, LogSource, LogStream, NoLog},
+    submission::{DriverState, SubmissionId},
+};
+use sqlx::PgPool;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    fault_proxy::FaultProxy,
+    world::{World, eventually},
+};
+
+/// A Spark whose drivers are their last argument, a shell command.
+const SUBMIT: &str = "#!/bin/bash\neval \"${@: -1}\"\n";
+
+pub(crate) struct Site {
+    pub(crate) world: World,
+    pub(crate) proxy: FaultProxy,
+    dir: TempDir,
+    _sandbox: DropGuard,
+}
+
+impl Site {
+    pub(crate) async fn new(pool: PgPool) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("spark");
+        std::fs::create_dir_all(home.join("bin")).unwrap();
+        std::fs::write(home.join("bin/spark-submit"), SUBMIT).unwrap();
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(home.join("bin/spark-submit"), executable).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let sandbox = CancellationToken::new();
+        tokio::spawn(apiserver::serve(listener, sandbox.clone()));
+        let config = NodeConfig {
+            client: client(address),
+            api_url: format!("http://{address}"),
+            token: None,
+            ca_file: None,
+            name: "sandbox".to_owned(),
+            spark: Spark::find(Some(&home)).await.unwrap(),
+            dir: dir.path().join("node"),
+        };
+        tokio::spawn(node::run(config, sandbox.clone()));
+        let proxy = FaultProxy::start(address).await;
+        let mut world = World::on(pool, client(proxy.address()), "default".to_owned()).await;
+        world.watch();
+        Self { world, proxy, dir, _sandbox: sandbox.drop_guard() }
+    }
+
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.world.gateway
+    }
+
+    /// A driver that runs a shell command. `$GO` names a file that isn't there.
+    pub(crate) async fn launch(&self, command: &str) -> SubmissionId {
+        let mut request = self.world.request(&[]);
+        request.app_args = vec![command.replace("$GO", self.dir.path().join("go").to_str().unwrap())];
+        let id = self.gateway().create(request).await.unwrap();
+        self.gateway().work().await.unwrap();
+        id
+    }
+
+    /// Waits of drivers for `$GO` are over.
+    pub(crate) fn go(&self) {
+        std::fs::write(self.dir.path().join("go"), "").unwrap();
+    }
+
+    pub(crate) async fn until(&self, id: &SubmissionId, state: DriverState) {
+        self.world.until(id, state).await;
+    }
+
+    /// Deletes the driver's pod; its log goes with it.
+    pub(crate) async fn delete_pod(&self) {
+        let name = self.world.driver().await.metadata.name.unwrap();
+        self.world.pods().delete(&name, &DeleteParams::default()).await.unwrap();
+        eventually(|| async { if self.world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
+    }
+
+    pub(crate) async fn open(&self, id: &SubmissionId, request: &LogRequest) -> LogStream {
+        match self.gateway().log(id, request).await.unwrap() {
+            Log::Stream(stream) => stream,
+            Log::None(why) => panic!("no log: {why:?}"),
+        }
+    }
+
+    pub(crate) async fn read(&self, id: &SubmissionId, request: &LogRequest) -> (LogSource, String) {
+        let stream = self.open(id, request).await;
+        (stream.source, text(stream).await)
+    }
+
+    pub(crate) async fn no_log(&self, id: &SubmissionId, request: &LogRequest) -> NoLog {
+        match self.gateway().log(id, request).await.unwrap() {
+            Log::None(why) => why,
+            Log::Stream(stream) => panic!("{}", text(stream).await),
+        }
+    }
+}
+
+fn client(address: std::net::SocketAddr) -> Client {
+    let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+pub(crate) async fn text(stream: LogStream) -> String {
+    let all: Vec<_> = stream.bytes.map(|piece| piece.unwrap()).collect().await;
+    String::from_utf8(all.concat()).unwrap()
+}
+
+/// Reads on until this was told.
+pub(crate) async fn read_until(stream: &mut LogStream, told: &str) -> String {
+    let mut all = Vec::new();
+    let reading = async {
+        while !all.windows(told.len()).any(|part| part == told.as_bytes()) {
+            all.extend_from_slice(&stream.bytes.next().await.unwrap().unwrap());
+        }
+    };
+    let read = tokio::time::timeout(Duration::from_secs(30), reading).await;
+    let all = String::from_utf8(all).unwrap();
+    read.unwrap_or_else(|_| panic!("no more than {all:?}"));
+    all
+}
+
+pub(crate) fn tail(tail: u64) -> LogRequest {
+    LogRequest { tail: Some(tail), ..LogRequest::default() }
+}
+
+pub(crate) fn follow() -> LogRequest {
+    LogRequest { follow: true, ..LogRequest::default() }
+}

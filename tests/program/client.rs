@@ -1,0 +1,81 @@
+//! The commands of the client against the real gateway: `tests/cli` plays the faults, this shows that both mean the same.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+use crate::{
+    dev::{Dev, ONE_AT_A_TIME},
+    process::{free_address, sparkgate},
+};
+
+struct Client<'a>(&'a Dev);
+
+impl Client<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = sparkgate();
+        command.args(words).env("SPARKGATE_URL", self.0.gateway.address.to_string()).env("SPARK_USER", "alice");
+        command
+    }
+
+    fn ended(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let Output { status, stdout, stderr } = self.command(words).output().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    }
+
+    /// The output of a command that has to go well.
+    fn output(&self, words: &[&str]) -> String {
+        let (code, stdout, stderr) = self.ended(words);
+        assert_eq!(code, Some(0), "{words:?}: {stderr}");
+        stdout.trim_end().to_owned()
+    }
+}
+
+/// A Python application in `dir`, as spark-submit would name it.
+fn application(dir: &Path, name: &str, code: &str) -> String {
+    let path = dir.join(name);
+    fs::write(&path, code).unwrap();
+    format!("local://{}", path.display())
+}
+
+#[test]
+fn a_job_is_submitted_followed_read_and_killed() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), free_address());
+    let client = Client(&dev);
+
+    let fails = application(dir.path(), "fails.py", "import sys\nprint('the last word')\nsys.exit(3)\n");
+    let (code, stdout, stderr) = client.ended(&["submit", "--wait", "--label", "team=data", "--name", "Fails", &fails]);
+    assert_eq!(code, Some(3), "{stderr}");
+    let id = stdout.trim_end();
+    assert!(stderr.lines().any(|line| line.starts_with("FAILED after ")), "{stderr}");
+    assert!(client.output(&["logs", id]).contains("the last word"));
+    let described = client.output(&["status", id]);
+    assert!(described.contains("State:       FAILED (after ") && described.contains("exit code 3"), "{described}");
+    let events = client.output(&["events", id]);
+    let states: Vec<&str> = events.lines().map(|line| line.split_whitespace().nth(2).unwrap()).collect();
+    assert_eq!((states.first(), states.last()), (Some(&"QUEUED"), Some(&"FAILED")), "{events}");
+
+    let sleeps = application(dir.path(), "sleeps.py", "import time\nprint('ready', flush=True)\ntime.sleep(600)\n");
+    let sleeper = client.output(&["submit", "--unique-name", "--name", "Sleeper", &sleeps]);
+    assert_eq!(client.output(&["wait", "--for", "running", &sleeper]), "RUNNING");
+    let (code, _, stderr) = client.ended(&["submit", "--unique-name", "--name", "Sleeper", &sleeps]);
+    assert!(code == Some(1) && stderr.starts_with("error: "), "the name is taken: {stderr}");
+
+    let listed = client.output(&["list", "--owner", "alice", "--label", "team=data"]);
+    assert!(listed.contains(id) && !listed.contains(&sleeper), "{listed}");
+    let running: Value = serde_json::from_str(&client.output(&["list", "--state", "RUNNING", "-o", "json"])).unwrap();
+    assert_eq!((running["items"].as_array().unwrap().len(), &running["items"][0]["id"]), (1, &sleeper.clone().into()));
+
+    assert_eq!(client.output(&["kill", "--wait", &sleeper]), format!("{sleeper} KILLED"));
+    assert_eq!(client.ended(&["wait", &sleeper]).0, Some(1));
+
+    // A word that the gateway refuses is named as it was written.
+    let (code, _, stderr) = client.ended(&["submit", "--executor-memory", "2g", "--master", "yarn", &fails]);
+    assert!(code == Some(1) && stderr.contains("`--master`: This gateway has no YARN"), "{stderr}");
+}
