@@ -1,9 +1,11 @@
 //! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
 //! Spark's contract.
 
+mod attempts;
 mod capture;
 mod clean_up;
 mod create;
+mod deadlines;
 mod error;
 mod events;
 mod executors;

@@ -2,10 +2,12 @@
 
 mod accept;
 mod advance;
+mod attempts;
 mod changes;
 mod claim;
 mod clean_up;
 mod connect;
+mod deadlines;
 mod error;
 mod executors;
 mod kept_logs;
@@ -17,6 +19,7 @@ mod numbering;
 mod primary;
 mod query;
 mod request;
+mod retry;
 mod row;
 mod submissions;
 
@@ -26,10 +29,12 @@ use error::within;
 use sqlx::PgPool;
 
 pub use accept::{Accepted, Drawn, NewSubmission, Options};
+pub use attempts::{AttemptRecord, Before};
 pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
+pub use deadlines::Overdue;
 pub use error::Error;
 pub use executors::LiveExecutor;
 pub use kept_logs::{KeptLog, LogEnd};

@@ -2,8 +2,10 @@
 
 pub mod engine;
 mod executor;
+mod failure;
 mod id;
 mod kept;
+mod kill_cause;
 mod observation;
 mod outcome;
 mod pod_event;
@@ -14,8 +16,10 @@ mod transition;
 pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
 };
+pub use failure::{FailureClass, FailureCode, RetryKind, signal};
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use kept::kept;
+pub use kill_cause::{KillCause, UnknownKillCause};
 pub use observation::{Container, Observation, Phase};
 pub use outcome::Outcome;
 pub use pod_event::PodEvent;

@@ -1,6 +1,7 @@
 //! The background side: loops that decide nothing themselves.
 
 mod clean_up;
+mod deadlines;
 mod launcher;
 mod lease_keeper;
 mod publisher;
@@ -8,6 +9,7 @@ mod singleton;
 mod watcher;
 
 pub use clean_up::clean_up;
+pub use deadlines::deadlines;
 pub use launcher::launcher;
 pub use lease_keeper::lease_keeper;
 pub use publisher::publisher;

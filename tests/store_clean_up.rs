@@ -54,7 +54,7 @@ async fn a_pod_is_due_after_its_time_until_it_is_deleted_or_put_off(pool: PgPool
     assert_eq!(pods(&store, 7 * DAY).await, ["pod-1"]);
     store.put_clean_up_off(&["driver-20260101000000-000000"], Duration::ZERO).await.unwrap();
     assert_eq!(pods(&store, 7 * DAY).await, ["pod-0", "pod-1"]);
-    store.note_pods_deleted(&["driver-20260101000000-000000", "driver-20260101000000-000001"]).await.unwrap();
+    store.note_pods_deleted(&[("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)]).await.unwrap();
     assert_eq!(pods(&store, 7 * DAY).await, Vec::<String>::new());
     assert_eq!(pods(&store, 5 * DAY).await, ["pod-2"]);
 }
@@ -74,7 +74,7 @@ async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
     assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 1);
     assert_eq!(left(&pool).await, [0, 1, 2, 4, 5, 6], "pods may exist, or may have gone just now");
 
-    let these = ["driver-20260101000000-000000", "driver-20260101000000-000001"];
+    let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
     assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 0);
     sqlx::query("UPDATE submissions SET pod_deleted_at = pod_deleted_at - interval '2 min'")
@@ -101,13 +101,58 @@ async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool:
     .await
     .unwrap();
     let these = [0, 1, 3].map(|number| format!("driver-20260101000000-{number:06}"));
-    store.note_pods_deleted(&these.each_ref().map(String::as_str)).await.unwrap();
+    store.note_pods_deleted(&these.each_ref().map(|id| (id.as_str(), 1))).await.unwrap();
     let kept: Vec<i64> =
         sqlx::query_scalar("SELECT number FROM manifests JOIN submissions ON id = submission_id ORDER BY number")
             .fetch_all(&pool)
             .await
             .unwrap();
     assert_eq!(kept, [1, 2, 3]);
+}
+
+#[sqlx::test]
+async fn the_pods_of_earlier_attempts_go_too_and_keep_their_row(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    ended(&pool, 0..1, "RUNNING", 0.0, Some("u2")).await;
+    ended(&pool, 1..2, "KILLED", 91.0, None).await;
+    sqlx::query("UPDATE submissions SET attempt = 2").execute(&pool).await.unwrap();
+    sqlx::query(
+        r#"INSERT INTO attempts (submission_id, attempt, state, names, pod_uid, finished_at)
+         SELECT id, 1, 'FAILED', jsonb_build_object('driverPod', 'old-' || number), 'u1', now() - interval '8 days'
+         FROM submissions"#,
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    sqlx::query(
+        r#"INSERT INTO manifests (submission_id, attempt, objects)
+         SELECT id, n, CASE WHEN n = 1 AND number = 0 THEN '{"before":[{}],"pod":{}}' ELSE '{"before":[],"pod":{}}' END
+         FROM submissions, generate_series(1, 2) AS n"#,
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let due = store.ended_pods(7 * DAY, 100).await.unwrap();
+    let due: Vec<_> =
+        due.iter().map(|it| (it.pod.as_str(), it.uid.as_str(), it.attempt, it.manifest.is_some())).collect();
+    assert_eq!(due, [("old-0", "u1", 1, true), ("old-1", "u1", 1, false)]);
+    assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 0, "a pod of it may exist");
+
+    let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
+    store.note_pods_deleted(&these).await.unwrap();
+    assert_eq!(store.ended_pods(7 * DAY, 100).await.unwrap(), []);
+    let kept = "SELECT number, m.attempt FROM manifests m JOIN submissions ON id = submission_id ORDER BY 1, 2";
+    let kept: Vec<(i64, i32)> = sqlx::query_as(kept).fetch_all(&pool).await.unwrap();
+    assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be made of them");
+    let present: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions WHERE pod_deleted_at IS NOT NULL")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(present, 0, "the present attempt has a pod of its own");
+    assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 0, "its pod went just now");
+    sqlx::query("UPDATE attempts SET pod_deleted_at = pod_deleted_at - interval '2 min'").execute(&pool).await.unwrap();
+    assert_eq!(store.delete_ended(90 * DAY, 100).await.unwrap(), 1);
+    assert_eq!(left(&pool).await, [0]);
 }
 
 /// Postgres itself counts what it read.

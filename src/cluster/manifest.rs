@@ -1,5 +1,7 @@
 //! The objects of one attempt as they are sent to the API server, with our marks on the pod.
 
+mod attempt;
+
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

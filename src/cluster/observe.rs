@@ -30,8 +30,21 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         reason,
         message,
         // The container that was the driver's at the creation: webhooks may have put others before and behind it.
-        container: container(pod, pod.annotation(labels::DRIVER_CONTAINER)),
+        container: match container(pod, pod.annotation(labels::DRIVER_CONTAINER)) {
+            Container::Absent => without_node(pod),
+            told => told,
+        },
     })
+}
+
+/// A container whose pod no node takes waits with it: the scheduler says for what.
+fn without_node(pod: &SlimPod) -> Container {
+    match pod.status.unscheduled() {
+        Some(condition) if pod.spec.node_name.is_none() => {
+            Container::Waiting { reason: condition.reason.clone(), message: condition.message.clone() }
+        }
+        Some(_) | None => Container::Absent,
+    }
 }
 
 /// `deletionTimestamp` is when the grace period will be over; the API server keeps the two in step when a later request
@@ -107,6 +120,23 @@ mod tests {
             panic!("{:?}", seen.container)
         };
         assert_eq!(at.to_rfc3339(), "2026-01-01T00:00:05+00:00");
+    }
+
+    #[test]
+    fn a_pod_without_a_node_waits_for_what_the_scheduler_says() {
+        let seen = |status: &str, node: serde_json::Value| {
+            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let condition = json!({"type": "PodScheduled", "status": status, "reason": "Unschedulable",
+                "message": "0/3 nodes are available: 3 Insufficient cpu."});
+            let pod = json!({"metadata": {"uid": "u", "labels": labels}, "spec": {"nodeName": node,
+                "containers": [{"name": "d"}]}, "status": {"phase": "Pending", "conditions": [condition]}});
+            observation(&serde_json::from_value(pod).unwrap(), false).unwrap().container
+        };
+        let Container::Waiting { reason, message } = seen("False", json!(null)) else { panic!() };
+        assert_eq!(reason.as_deref(), Some("Unschedulable"));
+        assert!(message.unwrap().contains("Insufficient cpu"));
+        assert_eq!(seen("True", json!("n")), Container::Absent);
+        assert_eq!(seen("False", json!("n")), Container::Absent);
     }
 
     #[test]

@@ -41,12 +41,13 @@ impl Cluster {
         Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
     }
 
-    /// Deletes exactly this pod, with the grace period of its spec; what it owns goes with it. A pod that is already
-    /// gone counts as deleted.
-    pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
+    /// Deletes exactly this pod, with a grace period in seconds or that of its spec; what it owns goes with it. A pod that
+    /// is already gone counts as deleted. The period is one second at least: with none, nobody would tell when the driver ended.
+    pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str, grace: Option<i32>) -> Result<(), Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-        let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
+        let grace_period_seconds = grace.map(|seconds| seconds.max(1).unsigned_abs());
+        let how = DeleteParams { preconditions: Some(only), grace_period_seconds, ..DeleteParams::background() };
         let action = format!("deleting the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.delete(pod, &how)).await {
             // Conflict: the name belongs to another pod now, ours is gone.

@@ -55,6 +55,11 @@ pub(super) struct Condition {
 }
 
 impl Status {
+    /// What the scheduler says of a pod that no node takes.
+    pub(super) fn unscheduled(&self) -> Option<&Condition> {
+        self.conditions.iter().flatten().find(|one| one.type_ == "PodScheduled" && one.status == "False")
+    }
+
     /// Why the cluster itself ends the pod: the kubelet's words, or those of who preempts it, drains its node or misses the
     /// node (the condition `DisruptionTarget` of Kubernetes).
     pub(super) fn disruption(&self) -> (Option<String>, Option<String>) {

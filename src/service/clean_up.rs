@@ -65,7 +65,7 @@ impl Gateway {
         let mut unanswered = Vec::new();
         for (pod, answer) in pods.iter().zip(answers) {
             let Err(error) = answer else {
-                deleted.push(pod.submission.as_str());
+                deleted.push((pod.submission.as_str(), pod.attempt));
                 continue;
             };
             tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", chain(&error));
@@ -85,7 +85,7 @@ impl Gateway {
     }
 
     async fn delete_ended_pod(&self, ended: &EndedPod) -> Result<(), cluster::Error> {
-        let EndedPod { submission, namespace, pod, uid, manifest } = ended;
+        let EndedPod { submission, namespace, pod, uid, manifest, .. } = ended;
         if pod.is_empty() {
             let action = format!("deleting the driver pod of uid {uid} in {namespace}");
             return Err(cluster::Error::NotFound { action, message: "its row doesn't name it".to_owned() });
@@ -97,6 +97,6 @@ impl Gateway {
                 self.cluster.delete_before_pod(namespace, object, &id).await?;
             }
         }
-        self.cluster.delete_pod(namespace, pod, uid).await
+        self.cluster.delete_pod(namespace, pod, uid, None).await
     }
 }

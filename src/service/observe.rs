@@ -17,7 +17,7 @@ use crate::{
     cluster::{PodKey, Seen},
     store::Live,
     submission::{
-        Observation, SubmissionId,
+        KillCause, Observation, SubmissionId,
         engine::{Follow, Row, Settled},
     },
 };
@@ -166,6 +166,7 @@ fn of_pod(pod: &Observation) -> Subject<'_> {
     Subject { id: &pod.submission, attempt: pod.attempt, namespace: &pod.namespace, pod: &pod.pod, claim: None }
 }
 
+/// Why it is killed, if it is, is read when that decides.
 fn row(live: &Live) -> Row {
-    Row { state: live.state, attempt: live.attempt, pod_uid: live.pod_uid.clone() }
+    Row { state: live.state, attempt: live.attempt, pod_uid: live.pod_uid.clone(), kill: KillCause::default() }
 }

@@ -28,6 +28,8 @@ pub(super) struct Claim<'a> {
     pub(super) session: Uuid,
     pub(super) epoch: i64,
     pub(super) manifest: &'a Manifest,
+    /// Seconds that a pod which is deleted has left; those of its spec if there are none.
+    pub(super) grace: Option<i32>,
 }
 
 /// How far a machine ran.
@@ -143,7 +145,8 @@ impl Gateway {
             },
             (Effect::Delete(uid), _) => {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
-                cluster.delete_pod(namespace, pod, uid).await.map(|()| Answer::Done)
+                let grace = claim.as_ref().and_then(|claim| claim.grace);
+                cluster.delete_pod(namespace, pod, uid, grace).await.map(|()| Answer::Done)
             }
             (Effect::LetGo(uid), _) => {
                 self.keep_what_stays(subject, uid).await;

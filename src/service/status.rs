@@ -3,7 +3,7 @@
 use super::{Error, Gateway};
 use crate::{
     store::Record,
-    submission::{DriverState, Outcome, State, SubmissionId},
+    submission::{DriverState, KillCause, Outcome, State, SubmissionId},
 };
 
 /// What a status reply says.
@@ -41,7 +41,7 @@ fn status(record: Record) -> Status {
         State::Finished | State::Running => None,
         // As asked for: nothing to report, unless the kill meets a difficulty.
         State::Killed if record.reason.as_deref() == Some(Outcome::ON_REQUEST) => None,
-        State::Killing => record.message.filter(|text| *text != Outcome::killed_on_request().message),
+        State::Killing => record.message.filter(|text| text != KillCause::Request.message()),
         _ => record.message.filter(|text| !text.is_empty()).map(|text| match record.reason {
             Some(reason) if !text.contains(&reason) => format!("{reason}: {text}"),
             _ => text,

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::{
     Error, Gateway,
+    attempts::Objects,
     error::chain,
     perform::{Claim, Stopped, Subject},
 };
@@ -92,20 +93,22 @@ impl Gateway {
     }
 
     async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
-        let Claimed { id, attempt, namespace, pod, epoch, .. } = claimed;
-        let manifest = match claimed.manifest.as_deref().map(serde_json::from_str::<Manifest>) {
-            Some(Ok(manifest)) => Ok(manifest),
-            Some(Err(error)) => Err(format!("the objects that were kept for it can't be read: {error}")),
-            None => Err("its objects weren't kept: submit it again".to_owned()),
-        };
+        let Claimed { id, attempt, namespace, epoch, .. } = claimed;
+        let Objects { manifest, pod } = self.objects(claimed, claimed.task == Task::Launch).await?;
         let (manifest, fault) = match manifest {
             Ok(manifest) => (manifest, None),
             Err(why) => (Manifest::default(), Some(why)),
         };
-        let job =
-            Job { pod_uid: claimed.pod_uid.clone(), before: manifest.before.len(), beside: manifest.beside.len() };
-        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest };
-        let subject = Subject { id, attempt: *attempt, namespace, pod, claim: Some(claim) };
+        let job = Job {
+            pod_uid: claimed.pod_uid.clone(),
+            before: manifest.before.len(),
+            beside: manifest.beside.len(),
+            kill: claimed.kill.clone(),
+        };
+        // A launch that is given up has started nothing that could use it.
+        let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
+        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, grace };
+        let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, claim: Some(claim) };
         match (claimed.task, fault) {
             (Task::Kill, _) => self.run(&subject, Kill::begin(job)).await,
             (Task::Launch, None) => self.run(&subject, Launch::begin(job)).await,

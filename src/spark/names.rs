@@ -64,6 +64,21 @@ impl DriverNames {
     /// with Spark, a pod name may become too long, and then the API server says so.
     pub fn generate(app_name: &str, pod_name: Option<&str>, now_ms: i64, entropy: &NameEntropy) -> Self {
         let resource_prefix = sanitize::resource_prefix(app_name, &unique_id(entropy.resource_prefix, now_ms));
+        Self::of_prefix(resource_prefix, pod_name, now_ms, entropy)
+    }
+
+    /// The names of another attempt of the same application: the same but for what was drawn. A pod name that the request
+    /// fixed stays.
+    #[must_use]
+    pub fn drawn_anew(&self, now_ms: i64, entropy: &NameEntropy) -> Self {
+        // The unique id is what follows the last hyphen, or all of it.
+        let app_name = self.resource_prefix.rsplit_once('-').map_or("", |(app_name, _)| app_name);
+        let resource_prefix = sanitize::resource_prefix(app_name, &unique_id(entropy.resource_prefix, now_ms));
+        let drawn = self.driver_pod == pod_of(&self.resource_prefix);
+        Self::of_prefix(resource_prefix, Some(self.driver_pod.as_str()).filter(|_| !drawn), now_ms, entropy)
+    }
+
+    fn of_prefix(resource_prefix: String, pod_name: Option<&str>, now_ms: i64, entropy: &NameEntropy) -> Self {
         let mut driver_service = format!("{resource_prefix}-driver-svc");
         if driver_service.len() > SERVICE_NAME_MAX {
             driver_service = format!("spark-{}-driver-svc", unique_id(entropy.driver_service, now_ms));
@@ -73,7 +88,7 @@ impl DriverNames {
         config_map.truncate(CONFIG_MAP_NAME_MAX - suffix.len());
         Self {
             app_id: format!("spark-{}", entropy.app_id.simple()),
-            driver_pod: pod_name.map_or_else(|| format!("{resource_prefix}-driver"), str::to_owned),
+            driver_pod: pod_name.map_or_else(|| pod_of(&resource_prefix), str::to_owned),
             resource_prefix,
             driver_service,
             config_map: config_map + suffix,
@@ -97,6 +112,10 @@ impl DriverNames {
         let pod_name = request.spark_properties.get("spark.kubernetes.driver.pod.name");
         Ok(Self::generate(&app_name, pod_name.map(String::as_str), now_ms, entropy))
     }
+}
+
+fn pod_of(resource_prefix: &str) -> String {
+    format!("{resource_prefix}-driver")
 }
 
 /// `KubernetesUtils.uniqueID`: three random bytes and the low forty bits of the time, in hex.

@@ -7,6 +7,9 @@ impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
     /// a late or repeated call changes nothing, nor does what was seen of another pod than the recorded one. Under a
     /// claim it must still be that claim. Tells whether it moved.
+    ///
+    /// An end after which another attempt is due ends the attempt and not the submission: the row then waits for the launch
+    /// of the next one.
     pub async fn advance(
         &self,
         id: &SubmissionId,
@@ -16,6 +19,13 @@ impl Store {
         placement: &Placement,
     ) -> Result<bool, Error> {
         let to = progress.state();
+        // What forbids another attempt (the budget is used up, a kill was accepted) doesn't go away before the second statement.
+        if let Some(outcome) = progress.outcome()
+            && let Some(kind) = outcome.retry_kind()
+            && self.retry(id, attempt, claim, outcome, kind, placement).await?
+        {
+            return Ok(true);
+        }
         // A launch that ends while the kill is under way must not undo it; `may_become` knows.
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
         let outcome = progress.outcome();
@@ -28,7 +38,11 @@ impl Store {
                     state = $3, exit_code = $5, reason = $6, message = $7,
                     pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
                     started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
-                    finished_at = CASE WHEN $12 THEN clock_timestamp() END
+                    finished_at = CASE WHEN $12 THEN clock_timestamp() END,
+                    deadline = CASE $3
+                        WHEN 'PENDING' THEN deadline
+                        WHEN 'RUNNING' THEN coalesce(started_at, $11, clock_timestamp()) + make_interval(secs => run_timeout)
+                    END
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
                 RETURNING id, attempt
@@ -71,7 +85,8 @@ impl Store {
         Ok(within("recording a driver pod", statement).await?.rows_affected() == 1)
     }
 
-    /// Notes why a driver that has not started still waits.
+    /// Notes why a driver that has not started still waits. Schedulers and kubelets try again after pauses that grow, so
+    /// this isn't written more often than they say something new.
     pub async fn note_waiting(
         &self,
         id: &SubmissionId,
@@ -83,7 +98,8 @@ impl Store {
             "noting why a driver waits",
             sqlx::query(
                 "UPDATE submissions SET reason = $3, message = $4
-             WHERE id = $1 AND attempt = $2 AND state IN ('LAUNCHING', 'PENDING') AND reason IS DISTINCT FROM $3",
+             WHERE id = $1 AND attempt = $2 AND state IN ('LAUNCHING', 'PENDING')
+               AND (reason, message) IS DISTINCT FROM ($3, $4)",
             )
             .bind(id.as_str())
             .bind(attempt)

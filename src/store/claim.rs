@@ -4,11 +4,21 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Error, Store, error::within, row::parse};
-use crate::submission::{State, SubmissionId, kept};
+use super::{
+    Error, Store,
+    error::within,
+    row::{kill_cause, parse},
+};
+use crate::submission::{KillCause, State, SubmissionId, kept};
 
 /// A row that can't be read is looked at again after this: a newer release may be able to.
 const UNREADABLE: Duration = Duration::from_secs(600);
+
+/// `claimed_by` of a row of a second or later attempt that nobody has claimed: a session that there never is. To a release
+/// that knows of one attempt only, and would launch that one again, the row is somebody else's.
+pub(super) const NOBODY_NOW: &str = "'00000000-0000-0000-0000-000000000000'::uuid";
+/// The same for any row.
+pub(super) const NOBODY: &str = "CASE WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
 
 /// What a claimed submission needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +36,8 @@ pub struct Claimed {
     pub namespace: String,
     /// The name of the driver pod.
     pub pod: String,
-    /// The objects to create, as JSON; `None` for a row of a release that didn't keep them.
+    /// The objects to create, as JSON. `None` if they are yet to be made of those of the attempt before, and for a row of a
+    /// release that didn't keep them.
     pub manifest: Option<String>,
     /// The driver pod that an earlier try made; from then on no other is ever made for this attempt.
     pub pod_uid: Option<String>,
@@ -34,6 +45,10 @@ pub struct Claimed {
     pub epoch: i64,
     /// Tries in a row that failed before this one.
     pub failed_tries: i32,
+    /// Why it is being killed, if it is.
+    pub kill: KillCause,
+    /// Seconds that a killed driver has from SIGTERM to SIGKILL; those of its pod if there are none.
+    pub kill_grace: Option<i32>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -47,6 +62,9 @@ struct Row {
     pod_uid: Option<String>,
     claim_epoch: i64,
     failed_tries: i32,
+    kill_cause: Option<String>,
+    message: Option<String>,
+    kill_grace: Option<i32>,
 }
 
 impl TryFrom<Row> for Claimed {
@@ -64,6 +82,8 @@ impl TryFrom<Row> for Claimed {
             pod_uid: row.pod_uid,
             epoch: row.claim_epoch,
             failed_tries: row.failed_tries,
+            kill: kill_cause(&row.id, row.kill_cause.as_deref(), row.message)?,
+            kill_grace: row.kill_grace,
         })
     }
 }
@@ -84,7 +104,7 @@ impl Store {
         // Only a lease that is seen to have run out frees a claim: one that isn't seen may be younger than this statement.
         let rows: Vec<Row> = within(
             "claiming submissions",
-            sqlx::query_as(
+            sqlx::query_as(sqlx::AssertSqlSafe(format!(
                 r#"
             WITH ours AS (
                 SELECT FROM leases
@@ -92,10 +112,11 @@ impl Store {
             ), due AS (
                 SELECT id, state AS was FROM submissions
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by IN
+                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {NOBODY_NOW}
+                      OR claimed_by IN
                       (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND expires_at <= clock_timestamp()))
                   AND (not_before IS NULL OR not_before <= clock_timestamp())
-                  AND (state = 'KILLING' OR $4::text[] = '{}' OR namespace = ANY ($4))
+                  AND (state = 'KILLING' OR $4::text[] = '{{}}' OR namespace = ANY ($4))
                   AND id <> ALL ($3)
                   AND EXISTS (SELECT FROM ours)
                 ORDER BY number LIMIT $2
@@ -110,11 +131,11 @@ impl Store {
                 INSERT INTO submission_events (submission_id, attempt, state)
                 SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
             )
-            SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
-                   claim_epoch, failed_tries
-            FROM claimed LEFT JOIN manifests m ON m.submission_id = id ORDER BY number
-            "#,
-            )
+            SELECT id, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
+                   claim_epoch, failed_tries, kill_cause, message, kill_grace
+            FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number
+            "#
+            )))
             .bind(session)
             .bind(limit)
             .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
@@ -137,9 +158,10 @@ impl Store {
     }
 
     async fn put_off(&self, id: &str) -> Result<(), Error> {
-        let statement = sqlx::query(
-            "UPDATE submissions SET claimed_by = NULL, not_before = clock_timestamp() + make_interval(secs => $2) WHERE id = $1",
-        )
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {NOBODY}, not_before = clock_timestamp() + make_interval(secs => $2)
+             WHERE id = $1",
+        )))
         .bind(id)
         .bind(UNREADABLE.as_secs_f64())
         .execute(&self.patient);
@@ -149,10 +171,10 @@ impl Store {
 
     /// Gives a claim back after work that succeeded. A claim that was lost stays with whoever has it.
     pub async fn release(&self, claimed: &Claimed) -> Result<(), Error> {
-        let statement = sqlx::query(
-            "UPDATE submissions SET claimed_by = NULL, not_before = NULL, failed_tries = 0
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
              WHERE id = $1 AND claim_epoch = $2",
-        )
+        )))
         .bind(claimed.id.as_str())
         .bind(claimed.epoch)
         .execute(&self.patient);
@@ -161,15 +183,16 @@ impl Store {
     }
 
     /// Gives a claim back to be looked at again after `delay`; with a reason it counts as a failed try and a user sees
-    /// it, unless the submission has ended meanwhile. A kill that was asked for doesn't wait for a launch that is put off.
+    /// it, unless the submission has ended meanwhile, or is killed after a time whose words are its outcome. A kill that was asked for doesn't wait for a launch that is put off.
     pub async fn retry_later(&self, claimed: &Claimed, delay: Duration, why: Option<&str>) -> Result<(), Error> {
-        let statement = sqlx::query(
-            "UPDATE submissions SET claimed_by = NULL,
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {NOBODY},
                     not_before = CASE WHEN state <> 'KILLING' OR $5 THEN clock_timestamp() + make_interval(secs => $3) END,
                     failed_tries = CASE WHEN $4::text IS NULL THEN 0 ELSE failed_tries + 1 END,
-                    message = CASE WHEN finished_at IS NULL THEN coalesce($4, message) ELSE message END
+                    message = CASE WHEN finished_at IS NULL AND coalesce(kill_cause, 'Killed') = 'Killed'
+                        THEN coalesce($4, message) ELSE message END
              WHERE id = $1 AND claim_epoch = $2",
-        )
+        )))
         .bind(claimed.id.as_str())
         .bind(claimed.epoch)
         .bind(delay.as_secs_f64())

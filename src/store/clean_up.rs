@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::{Error, Store, error::within, row::words};
 use crate::submission::State;
 
-/// The driver pod of an ended submission, as its row names it.
+/// The driver pod of an ended attempt, as its row names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedPod {
     pub submission: String,
+    pub attempt: i32,
     pub namespace: String,
     pub pod: String,
     pub uid: String,
@@ -17,18 +18,31 @@ pub struct EndedPod {
 }
 
 impl Store {
-    /// Up to `limit` driver pods, not deleted yet, of submissions that ended at least `age` ago; the oldest first.
+    /// Up to `limit` driver pods, not deleted yet, of submissions and earlier attempts that ended at least `age` ago; the
+    /// oldest first.
     pub async fn ended_pods(&self, age: Duration, limit: u32) -> Result<Vec<EndedPod>, Error> {
         // An index serves `now()`, which stays the same during a statement, and not `clock_timestamp()`.
-        let rows: Vec<(String, String, String, String, Option<String>)> = within(
+        let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing the driver pods of ended submissions",
             sqlx::query_as(
-                "SELECT id, namespace, coalesce(names ->> 'driverPod', ''), pod_uid,
+                "WITH present AS (
+                 SELECT id, attempt, namespace, names, pod_uid, finished_at FROM submissions
+                 WHERE finished_at <= now() - make_interval(secs => $1)
+                   AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
+                   AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
+                 ORDER BY finished_at LIMIT $3
+             ), past AS (
+                 SELECT id, a.attempt, namespace, a.names, a.pod_uid, a.finished_at
+                 FROM attempts a JOIN submissions ON id = submission_id
+                 WHERE a.finished_at <= now() - make_interval(secs => $1)
+                   AND a.pod_uid IS NOT NULL AND a.pod_deleted_at IS NULL
+                   AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
+                 ORDER BY a.finished_at LIMIT $3
+             )
+             SELECT id, ended.attempt, namespace, coalesce(names ->> 'driverPod', ''), pod_uid,
                     CASE WHEN objects NOT LIKE '{\"before\":[]%' THEN objects END
-             FROM submissions LEFT JOIN manifests ON submission_id = id
-             WHERE finished_at <= now() - make_interval(secs => $1)
-               AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
-               AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
+             FROM (SELECT * FROM present UNION ALL SELECT * FROM past) AS ended
+             LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = ended.attempt
              ORDER BY finished_at LIMIT $3",
             )
             .bind(age.as_secs_f64())
@@ -37,26 +51,42 @@ impl Store {
             .fetch_all(&self.patient),
         )
         .await?;
-        let pod = |(submission, namespace, pod, uid, manifest)| EndedPod { submission, namespace, pod, uid, manifest };
+        let pod = |(submission, attempt, namespace, pod, uid, manifest)| EndedPod {
+            submission,
+            attempt,
+            namespace,
+            pod,
+            uid,
+            manifest,
+        };
         Ok(rows.into_iter().map(pod).collect())
     }
 
-    /// Notes that the driver pods of these submissions were deleted.
-    pub async fn note_pods_deleted(&self, submissions: &[&str]) -> Result<(), Error> {
+    /// Notes that the driver pods of these attempts were deleted. What another attempt would be made of stays until the
+    /// submission has ended.
+    pub async fn note_pods_deleted(&self, attempts: &[(&str, i32)]) -> Result<(), Error> {
+        let (submissions, attempts): (Vec<_>, Vec<_>) = attempts.iter().copied().unzip();
         within(
             "noting deleted driver pods",
             sqlx::query(
                 "WITH these AS (
                  SELECT id, state FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE
+             ), deleted AS (
+                 SELECT id, state, attempt FROM these JOIN unnest($1, $3) AS named (submission, attempt) ON id = submission
              ), needless AS (
-                 DELETE FROM manifests USING these
-                 WHERE submission_id = id AND state = ANY($2) AND objects LIKE '{\"before\":[]%'
+                 DELETE FROM manifests m USING deleted d
+                 WHERE submission_id = id AND m.attempt = d.attempt AND state = ANY($2)
+                   AND objects LIKE '{\"before\":[]%'
+             ), past AS (
+                 UPDATE attempts a SET pod_deleted_at = clock_timestamp()
+                 FROM deleted d WHERE a.submission_id = id AND a.attempt = d.attempt
              )
              UPDATE submissions s SET pod_deleted_at = clock_timestamp(), clean_up_not_before = NULL
-             FROM these WHERE s.id = these.id",
+             FROM deleted d WHERE s.id = d.id AND s.attempt = d.attempt",
             )
             .bind(submissions)
             .bind(ends())
+            .bind(attempts)
             .execute(&self.patient),
         )
         .await?;
@@ -90,6 +120,8 @@ impl Store {
                  SELECT id FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2)
                    AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
+                   AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = submissions.id AND a.pod_uid IS NOT NULL
+                       AND (a.pod_deleted_at > now() - interval '1 minute') IS NOT FALSE)
                  ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED
              )
              DELETE FROM submissions s USING old WHERE s.id = old.id",

@@ -1,10 +1,21 @@
 //! Kill requests and Spark's `clear`.
 
-use super::{Error, Store, error::within};
-use crate::submission::SubmissionId;
+use super::{Error, Store, claim::NOBODY, error::within};
+use crate::submission::{KillCause, SubmissionId};
 
 /// Submissions that are cleared by one statement.
 const ROUND: i64 = 5000;
+
+/// What a kill sets in the row `s`, which `was` in another state: `KILLED` where nothing was created yet, else `KILLING` for a
+/// worker to carry out.
+pub(super) fn killed() -> String {
+    format!(
+        "state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END, not_before = NULL, deadline = NULL,
+         -- Launched already: whoever did it has nothing more to do.
+         claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN {NOBODY} ELSE claimed_by END,
+         finished_at = CASE was WHEN 'QUEUED' THEN clock_timestamp() END"
+    )
+}
 
 impl Store {
     /// Asks for the end of one submission: `KILLED` at once where nothing was created yet, else `KILLING` for a worker
@@ -19,6 +30,7 @@ impl Store {
     }
 
     async fn kill_where(&self, which: &'static str, id: Option<&SubmissionId>) -> Result<u64, Error> {
+        let killed = killed();
         let statement = format!(
             r#"
             WITH live AS (
@@ -26,12 +38,7 @@ impl Store {
                 WHERE {which} AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
                 ORDER BY number FOR UPDATE
             ), moved AS (
-                UPDATE submissions s SET
-                    state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END,
-                    reason = 'Killed', message = 'killed on request', not_before = NULL,
-                    -- Launched already: whoever did it has nothing more to do.
-                    claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN NULL ELSE claimed_by END,
-                    finished_at = CASE was WHEN 'QUEUED' THEN clock_timestamp() END
+                UPDATE submissions s SET {killed}, kill_cause = $2, reason = $2, message = $3
                 FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.id, s.attempt, s.state, s.reason, s.message
             ), logged AS (
@@ -47,6 +54,8 @@ impl Store {
             action,
             sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
                 .bind(id.map(SubmissionId::as_str))
+                .bind(KillCause::Request.reason())
+                .bind(KillCause::Request.message())
                 .fetch_one(&mut *connection),
         )
         .await?;

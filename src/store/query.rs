@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{
     Error, Store,
     error::within,
-    row::{parse, readable},
+    row::{kill_cause, parse, readable},
 };
 use crate::submission::{State, SubmissionId, engine::Row};
 
@@ -62,6 +62,23 @@ impl TryFrom<RecordRow> for Record {
     }
 }
 
+#[derive(sqlx::FromRow)]
+struct EngineRow {
+    id: String,
+    state: String,
+    attempt: i32,
+    pod_uid: Option<String>,
+    kill_cause: Option<String>,
+    words: Option<String>,
+}
+
+impl EngineRow {
+    fn read(self) -> Result<Row, Error> {
+        let kill = kill_cause(&self.id, self.kill_cause.as_deref(), self.words)?;
+        Ok(Row { state: parse(&self.id, &self.state)?, attempt: self.attempt, pod_uid: self.pod_uid, kill })
+    }
+}
+
 /// A submission whose pod should exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Live {
@@ -95,23 +112,32 @@ impl Store {
 
     /// The same as far as the engine decides by it, for workers: they wait longer for a connection.
     pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
-        let statement = sqlx::query_as("SELECT state, attempt, pod_uid FROM submissions WHERE id = $1")
+        let row: Option<EngineRow> = within(
+            "reading a submission",
+            sqlx::query_as(
+                "SELECT id, state, attempt, pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
+             FROM submissions WHERE id = $1",
+            )
             .bind(id.as_str())
-            .fetch_optional(&self.patient);
-        let row: Option<(String, i32, Option<String>)> = within("reading a submission", statement).await?;
-        let row = row.map(|(state, attempt, pod_uid)| Ok(Row { state: parse(id.as_str(), &state)?, attempt, pod_uid }));
-        row.transpose()
+            .fetch_optional(&self.patient),
+        )
+        .await?;
+        row.map(EngineRow::read).transpose()
     }
 
     /// The same for many, in one statement. Those that aren't there, or can't be read, are left out.
     pub async fn rows(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, Row>, Error> {
-        let statement = sqlx::query_as("SELECT id, state, attempt, pod_uid FROM submissions WHERE id = ANY($1)")
+        let rows: Vec<EngineRow> = within(
+            "reading submissions",
+            sqlx::query_as(
+                "SELECT id, state, attempt, pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
+             FROM submissions WHERE id = ANY($1)",
+            )
             .bind(ids)
-            .fetch_all(&self.patient);
-        let rows: Vec<(String, String, i32, Option<String>)> = within("reading submissions", statement).await?;
-        let row = |(id, state, attempt, pod_uid): (String, String, i32, Option<String>)| {
-            Some((id.parse().ok()?, Row { state: state.parse().ok()?, attempt, pod_uid }))
-        };
+            .fetch_all(&self.patient),
+        )
+        .await?;
+        let row = |row: EngineRow| Some((row.id.parse().ok()?, row.read().ok()?));
         Ok(rows.into_iter().filter_map(row).collect())
     }
 

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::Error;
+use crate::submission::KillCause;
 
 /// Parses one text column of the row `id`.
 pub(super) fn parse<T>(id: &str, text: &str) -> Result<T, Error>
@@ -11,6 +12,11 @@ where
     T::Err: std::error::Error + Send + Sync + 'static,
 {
     text.parse().map_err(|source| Error::row(id, source))
+}
+
+/// Why the submission of the row `id` is being killed. `message` is of a row in that state.
+pub(super) fn kill_cause(id: &str, cause: Option<&str>, message: Option<String>) -> Result<KillCause, Error> {
+    KillCause::of_row(cause, message).map_err(|source| Error::row(id, source))
 }
 
 /// The rows that can be read. One that can't is logged, and must not stop the others.

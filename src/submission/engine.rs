@@ -15,7 +15,7 @@ pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;
 
-use super::{Outcome, State};
+use super::{KillCause, Outcome, State};
 
 /// A state machine.
 pub trait Machine {
@@ -34,6 +34,8 @@ pub struct Job {
     /// How many objects have to be there before the pod, and how many follow it.
     pub before: usize,
     pub beside: usize,
+    /// Why it is killed, if it is.
+    pub kill: KillCause,
 }
 
 /// The cluster said no, and repeating can't help.

@@ -1,6 +1,6 @@
 //! How a submission ended.
 
-use super::State;
+use super::{FailureCode, KillCause, RetryKind, State};
 
 /// A terminal state and what is known of the driver *container* at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,14 @@ impl Outcome {
         )
     }
 
-    /// The driver ended because someone asked Sparkgate for it.
-    pub fn killed_on_request() -> Self {
-        Self::new(State::Killed, Self::ON_REQUEST, "killed on request")
+    /// The driver ended because Sparkgate killed it.
+    pub fn killed(cause: &KillCause) -> Self {
+        Self::new(State::Killed, cause.reason(), cause.message())
+    }
+
+    /// Which retries may follow this end, if any do.
+    pub fn retry_kind(&self) -> Option<RetryKind> {
+        let reason = self.reason.as_deref();
+        FailureCode::of_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()
     }
 }

@@ -1,6 +1,6 @@
 //! The rule that turns an observation into the next state. Every writer of states asks it.
 
-use super::{Container, Observation, Outcome, Phase, State};
+use super::{Container, KillCause, Observation, Outcome, Phase, State};
 
 /// What an observation means for a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub enum Step {
     Ended(Outcome),
 }
 
-/// Reads one observation for a submission in `state`.
+/// Reads one observation for a submission in `state`, which is being killed for `cause` if it is.
 ///
 /// The exit code of the driver *container* decides, not the pod's phase: side-cars and node trouble shape the phase.
-pub fn step(state: State, seen: &Observation) -> Step {
+pub fn step(state: State, cause: &KillCause, seen: &Observation) -> Step {
     if state.is_terminal() {
         return Step::Stay;
     }
-    let killing = state == State::Killing;
+    let killing = Some(cause).filter(|_| state == State::Killing);
     match &seen.container {
         Container::Terminated { exit_code, reason, message, .. } => {
             Step::Ended(ended(killing, seen, *exit_code, reason.clone(), message.clone()))
@@ -46,35 +46,43 @@ pub fn step(state: State, seen: &Observation) -> Step {
     }
 }
 
-fn ended(killing: bool, seen: &Observation, exit_code: i32, reason: Option<String>, said: Option<String>) -> Outcome {
+fn ended(
+    killing: Option<&KillCause>,
+    seen: &Observation,
+    exit_code: i32,
+    reason: Option<String>,
+    said: Option<String>,
+) -> Outcome {
     let said = said.filter(|text| !text.trim().is_empty()).or_else(|| seen.message.clone());
     let with = |text: String| said.map_or_else(|| text.clone(), |said| format!("{text}: {}", said.trim()));
     let named = reason.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
-    let (state, message) = match exit_code {
+    let (state, message) = match (exit_code, killing) {
         // It ended well before the kill reached it: that is what happened.
-        0 => (State::Finished, "the driver exited with code 0".to_owned()),
-        code if killing => (State::Killed, format!("killed on request; the driver exited with code {code}{named}")),
+        (0, _) => (State::Finished, "the driver exited with code 0".to_owned()),
+        (code, Some(cause)) => {
+            (State::Killed, format!("{}; the driver exited with code {code}{named}", cause.message()))
+        }
         // A pod that is deleted after its driver ended tells nothing new.
-        code if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => (
+        (code, None) if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => (
             State::Killed,
             with(format!(
                 "the driver pod was deleted from outside Sparkgate; the driver exited with code {code}{named}"
             )),
         ),
-        code => (State::Failed, with(format!("the driver exited with code {code}{named}"))),
+        (code, None) => (State::Failed, with(format!("the driver exited with code {code}{named}"))),
     };
     // The pod's own reason (Evicted, DeadlineExceeded) says more than the container's "Error".
-    let reason = match state {
-        State::Failed => seen.reason.clone().or(reason),
-        State::Killed if killing => Some(Outcome::ON_REQUEST.to_owned()),
+    let reason = match (state, killing) {
+        (State::Failed, _) => seen.reason.clone().or(reason),
+        (State::Killed, Some(cause)) => Some(cause.reason().to_owned()),
         _ => reason,
     };
     Outcome { state, exit_code: Some(exit_code), reason, message }
 }
 
-fn failed_without_exit_code(killing: bool, seen: &Observation) -> Outcome {
-    if killing {
-        return Outcome::killed_on_request();
+fn failed_without_exit_code(killing: Option<&KillCause>, seen: &Observation) -> Outcome {
+    if let Some(cause) = killing {
+        return Outcome::killed(cause);
     }
     // The pod garbage collector fails pods that were deleted before they had a node.
     if seen.deleting && seen.reason.is_none() {
@@ -83,9 +91,9 @@ fn failed_without_exit_code(killing: bool, seen: &Observation) -> Outcome {
     ended_by_the_cluster(seen)
 }
 
-fn gone(killing: bool, seen: &Observation) -> Outcome {
-    if killing {
-        Outcome::killed_on_request()
+fn gone(killing: Option<&KillCause>, seen: &Observation) -> Outcome {
+    if let Some(cause) = killing {
+        Outcome::killed(cause)
     } else if seen.deleting && seen.reason.is_some() {
         ended_by_the_cluster(seen)
     } else if seen.deleting {

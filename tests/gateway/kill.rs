@@ -87,7 +87,7 @@ async fn running_on_a_node(world: &mut World) -> SubmissionId {
     id
 }
 
-async fn bind(world: &World) {
+pub(crate) async fn bind(world: &World) {
     let name = world.driver().await.metadata.name.unwrap();
     let binding = serde_json::json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
         "target": {"apiVersion": "v1", "kind": "Node", "name": "n"}});

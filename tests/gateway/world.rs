@@ -143,6 +143,20 @@ impl World {
         self.api()
     }
 
+    /// Sets columns of a submission: what a request may ask for, or how much time has gone by.
+    pub(crate) async fn set(&self, id: &SubmissionId, columns: &str) {
+        let statement = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
+        sqlx::query(statement).bind(id.as_str()).execute(&self.pool).await.unwrap();
+    }
+
+    /// The driver pod of an attempt.
+    pub(crate) async fn driver_of(&self, attempt: i32) -> Pod {
+        let selector = format!("spark-role=driver,sparkgate.dev/attempt={attempt}");
+        let mut pods = self.pods().list(&ListParams::default().labels(&selector)).await.unwrap().items;
+        assert_eq!(pods.len(), 1, "of attempt {attempt}");
+        pods.remove(0)
+    }
+
     /// The only driver pod there is.
     pub(crate) async fn driver(&self) -> Pod {
         let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
@@ -156,7 +170,12 @@ impl World {
 
     /// Says as a kubelet what the driver's container does.
     pub(crate) async fn play(&self, phase: &str, container: Value) {
-        let name = self.driver().await.metadata.name.unwrap();
+        self.play_on(self.driver().await, phase, container).await;
+    }
+
+    /// The same of one of several drivers.
+    pub(crate) async fn play_on(&self, pod: Pod, phase: &str, container: Value) {
+        let name = pod.metadata.name.unwrap();
         let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
             "name": "spark-kubernetes-driver", "image": "spark", "imageID": "", "ready": true, "restartCount": 0,
             "state": container}]}});

@@ -5,6 +5,7 @@ use sparkgate::submission::Phase;
 use crate::{
     cluster::{Body, Local, Pod, Whose},
     counts::Count,
+    names::{attempt_of, submission_of},
     store::Time,
     truth::ConfigMapOf,
     world::World,
@@ -16,8 +17,8 @@ const STARTS_AFTER: Time = 1_000;
 impl World {
     /// One thing happens to one pod.
     pub(crate) fn kubelet_steps(&mut self) {
-        let Some(name) = self.rng.place(self.cluster.names.len()) else { return };
-        let Some(pod) = self.cluster.names[name].pod else { return };
+        let Some(pod) = self.some_pod() else { return };
+        let name = pod.name;
         if !pod.bound {
             if pod.deletion.is_none() && self.rng.chance(700) {
                 self.say(|_| format!("pod {} gets a node", pod.uid));
@@ -30,11 +31,20 @@ impl World {
         }
     }
 
+    /// Any pod there is: the names of most attempts are never used.
+    fn some_pod(&mut self) -> Option<Pod> {
+        let names = &self.cluster.names;
+        let from = self.rng.place(names.len())?;
+        names[from..].iter().chain(&names[..from]).find_map(|named| named.pod)
+    }
+
     fn node_steps(&mut self, name: usize, pod: Pod) {
         match pod.local {
             Local::NotStarted if pod.phase_is_final() => self.finish_deletion(name, pod),
             Local::NotStarted if pod.deletion.is_some() => self.never_started(name, pod),
             Local::NotStarted => self.start(name, pod),
+            // Nobody waits for the end of a pod that is deleted by force: its driver may well live on for a while.
+            Local::Running if pod.deletion == Some(0) && !self.settling && self.rng.chance(700) => {}
             Local::Running if pod.deletion.is_some() => {
                 // It may end in peace on SIGTERM.
                 let code = if self.rng.chance(150) { 0 } else { 143 };
@@ -47,8 +57,8 @@ impl World {
                     pod.body = Body::Running;
                 });
             }
-            Local::Running if self.settling || self.rng.chance(250) => {
-                let code = self.plan.wanted[name].exit_code;
+            Local::Running if self.settling || self.rng.chance(50) => {
+                let code = self.plan.wanted[submission_of(name)].exit_codes[attempt_of(name) as usize - 1];
                 self.exits(name, pod, code);
             }
             Local::Running => {}
@@ -78,7 +88,7 @@ impl World {
         } else {
             ConfigMapOf::Gone
         };
-        match self.truths.start(name, pod.uid, self.plan.finalizer, on_whose) {
+        match self.truths.start(name, pod.uid, &self.cluster, self.plan.finalizer, on_whose) {
             Ok(true) => {}
             Ok(false) => self.counts.add(Count::StrayStarted),
             Err(wrong) => self.fail(wrong),
@@ -125,6 +135,12 @@ impl World {
         let ended = pod.phase_is_final();
         if pod.whose == Whose::Foreign || ended || pod.local == Local::Vanished {
             self.node_steps(name, pod);
+        } else if pod.deletion.is_none() && self.rng.chance(400) {
+            self.counts.add(Count::Preempted);
+            self.say(|_| format!("pod {} has to make room, and has its grace period", pod.uid));
+            self.truths.pod(pod.uid).failed = true;
+            self.cluster.report(name, |pod| pod.reason = Some("PreemptionByScheduler"));
+            self.delete(name, pod.uid, None);
         } else if self.rng.chance(500) {
             self.counts.add(Count::Evicted);
             self.say(|_| format!("pod {} is evicted", pod.uid));

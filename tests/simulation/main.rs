@@ -12,6 +12,7 @@ mod differential;
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 mod kubelet;
+mod names;
 mod outside;
 mod plan;
 mod replica;

@@ -1,6 +1,13 @@
 //! Everybody else: users who kill, operators who delete, other people's pods, and trouble with machines and networks.
 
-use crate::{cluster::Whose, counts::Count, world::World};
+use sparkgate::submission::KillCause;
+
+use crate::{
+    cluster::Whose,
+    counts::Count,
+    names::{MOST_ATTEMPTS, name_of},
+    world::World,
+};
 
 /// Long enough for a lease to run out, twice.
 const LONG: u64 = 7_000;
@@ -13,7 +20,7 @@ impl World {
             self.say(|_| format!("a user kills row {number}"));
             self.counts.add(Count::Kill);
             if self.store.request_kill(number) {
-                self.truths.submissions[number].kill_requested = true;
+                self.truths.submissions[number].is_killed(KillCause::Request);
             }
             self.check(number);
         }
@@ -22,16 +29,17 @@ impl World {
             self.counts.add(Count::Retention);
             self.truths.submissions[number].retired = true;
         }
-        let Some(pod) = self.cluster.names[number].pod else {
+        let Some(name) = self.name_to_disturb(number) else { return };
+        let Some(pod) = self.cluster.names[name].pod else {
             if self.rng.chance(self.plan.foreign * 10) {
-                self.foreign(number);
+                self.foreign(name);
             }
             return;
         };
         if pod.whose == Whose::Foreign {
             if self.settling || self.rng.chance(100) {
                 self.say(|_| format!("the foreign pod {} goes", pod.uid));
-                self.delete(number, pod.uid, Some(0));
+                self.delete(name, pod.uid, Some(0));
             }
             return;
         }
@@ -42,21 +50,28 @@ impl World {
             let truth = self.truths.pod(pod.uid);
             truth.deleted_outside = true;
             truth.forced_first |= forced && truth.exit.is_none();
-            self.delete(number, pod.uid, forced.then_some(0));
+            self.delete(name, pod.uid, forced.then_some(0));
         }
         if pod.finalizer && self.rng.chance(self.plan.strip * 10) {
             self.say(|_| format!("somebody tears the finalizer from pod {}", pod.uid));
             self.counts.add(Count::Stripped);
             self.truths.pod(pod.uid).stripped = true;
-            self.cluster.let_go(number, pod.uid, self.now);
+            self.cluster.let_go(name, pod.uid, self.now);
         }
     }
 
-    fn foreign(&mut self, number: usize) {
-        if self.cluster.create_pod(number, Whose::Foreign, false, self.now).is_ok() {
-            self.say(|_| format!("a foreign pod stands under the name of row {number}"));
+    /// The present attempt's name mostly, or that of one before.
+    fn name_to_disturb(&mut self, number: usize) -> Option<usize> {
+        let attempt = self.store.row(number).map_or(MOST_ATTEMPTS as i32, |row| row.attempt);
+        let attempt = if self.rng.chance(700) { attempt } else { 1 + self.rng.place(attempt as usize)? as i32 };
+        Some(name_of(number, attempt))
+    }
+
+    fn foreign(&mut self, name: usize) {
+        if self.cluster.create_pod(name, Whose::Foreign, false, self.now).is_ok() {
+            self.say(|_| format!("a foreign pod stands under the name of attempt {name}"));
             self.counts.add(Count::Foreign);
-            self.truths.submissions[number].foreign = true;
+            self.truths.attempts[name].foreign = true;
         }
     }
 

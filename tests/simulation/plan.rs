@@ -1,6 +1,10 @@
 //! What a history is like. Each seed turns some faults on and others off: a mix of all at once hides what each does.
 
-use crate::{rng::Rng, store::Time};
+use crate::{
+    names::MOST_ATTEMPTS,
+    rng::Rng,
+    store::{Limits, Time},
+};
 
 /// What the API server refuses of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +23,9 @@ pub(crate) struct Wanted {
     pub(crate) before: usize,
     pub(crate) beside: usize,
     pub(crate) refused: Refused,
-    pub(crate) exit_code: i32,
+    /// Of each attempt.
+    pub(crate) exit_codes: [i32; MOST_ATTEMPTS],
+    pub(crate) limits: Limits,
 }
 
 /// How often something happens, in a thousand chances.
@@ -64,7 +70,13 @@ impl Plan {
                 3 => Refused::Beside,
                 _ => Refused::Nothing,
             },
-            exit_code: rng.pick(&[0, 0, 1, 137]),
+            exit_codes: [(); MOST_ATTEMPTS].map(|()| rng.pick(&[0, 0, 1, 137])),
+            limits: Limits {
+                start: rng.chance(200).then(|| 1_000 + rng.below(9_000)),
+                run: rng.chance(200).then(|| 500 + rng.below(4_000)),
+                infrastructure: rng.pick(&[0, 0, 1, 2]),
+                application: rng.pick(&[0, 0, 0, 1]),
+            },
         });
         let wanted = wanted.collect();
         let mut maybe = |most: u64| if rng.chance(500) { 1 + rng.below(most) } else { 0 };
@@ -89,7 +101,8 @@ impl Plan {
             replicas: 1 + rng.below(3) as usize,
             finalizer: !rng.chance(250),
             tick: rng.pick(&[4, 20, 80]),
-            steps: 150 + rng.below(450),
+            // In a short one most drivers run when nothing disturbs any more.
+            steps: if rng.chance(150) { 1_000 + rng.below(2_000) } else { 150 + rng.below(450) },
             at_once: rng.pick(&[1, 1, 4]),
         }
     }

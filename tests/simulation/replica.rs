@@ -28,6 +28,7 @@ pub(crate) struct Replica {
     lease_request: Option<u64>,
     claim_request: Option<u64>,
     claim_at: Time,
+    overdue_at: Time,
     tasks: Vec<Task>,
     watch: Option<Watch>,
     watch_request: Option<u64>,
@@ -66,7 +67,10 @@ impl World {
             0..6 if told => self.hear(at),
             0..6 if due => self.session_steps(at),
             0 => self.session_steps(at),
-            1 => self.claim_steps(at),
+            1 => {
+                self.claim_steps(at);
+                self.overdue_steps(at);
+            }
             2 | 3 => self.hear(at),
             4 | 5 => self.work_steps(at),
             _ => self.watch_steps(at),
@@ -85,7 +89,7 @@ impl World {
             Waiting::Task(task) => self.hear_of_task(at, task, request, told),
             Waiting::Watch if self.replicas[at].watch_request == Some(request) => self.hear_of_watch(at, told),
             // It doesn't wait for this any more.
-            Waiting::Lease | Waiting::Claim | Waiting::Watch => {}
+            Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nobody => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use clap::Parser;
 mod cluster;
 mod counts;
 mod kubelet;
+mod names;
 mod outside;
 mod plan;
 mod replica;

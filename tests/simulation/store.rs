@@ -2,9 +2,14 @@
 //!
 //! `differential/store.rs` plays the same histories to this and to Postgres.
 
+mod row;
+
 use std::collections::BTreeMap;
 
-use sparkgate::submission::{Outcome, Placement, Progress, State, engine};
+use sparkgate::submission::{KillCause, Placement, Progress, State, engine};
+
+use row::in_words;
+pub(crate) use row::{Claimed, Limits, Row};
 
 /// Milliseconds.
 pub(crate) type Time = u64;
@@ -26,31 +31,6 @@ pub(crate) struct Lease {
     pub(crate) expires_at: Time,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Row {
-    pub(crate) state: State,
-    pub(crate) attempt: i32,
-    pub(crate) pod_uid: Option<String>,
-    pub(crate) claimed_by: Option<Session>,
-    pub(crate) claim_epoch: i64,
-    pub(crate) not_before: Option<Time>,
-    pub(crate) failed_tries: i32,
-    pub(crate) outcome: Option<Outcome>,
-    /// The states of its events.
-    pub(crate) events: Vec<State>,
-}
-
-/// What a claim tells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claimed {
-    pub(crate) submission: usize,
-    pub(crate) attempt: i32,
-    pub(crate) kill: bool,
-    pub(crate) pod_uid: Option<String>,
-    pub(crate) epoch: i64,
-    pub(crate) failed_tries: i32,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Store {
     /// The database's clock.
@@ -60,20 +40,31 @@ pub(crate) struct Store {
     pub(crate) leases: BTreeMap<LeaseName, Lease>,
     /// Up to which resource version the watch was taken in.
     pub(crate) position: Option<u64>,
+    /// How long the first retry waits.
+    pub(crate) pause: Time,
 }
 
 impl Store {
-    pub(crate) fn accept(&mut self) -> usize {
+    pub(crate) fn accept(&mut self, limits: Limits) -> usize {
         self.rows.push(Some(Row {
             state: State::Queued,
             attempt: 1,
+            named: 1,
+            past: Vec::new(),
+            limits,
+            retried: [0, 0],
+            deadline: limits.start.map(|limit| self.now + limit),
+            started_at: None,
+            kill: None,
+            reason: None,
+            message: None,
             pod_uid: None,
             claimed_by: None,
             claim_epoch: 0,
             not_before: None,
             failed_tries: 0,
             outcome: None,
-            events: vec![State::Queued],
+            events: vec![(1, State::Queued)],
         }));
         self.rows.len() - 1
     }
@@ -89,7 +80,8 @@ impl Store {
     /// The row as far as the engine reads it.
     pub(crate) fn read(&self, submission: usize) -> Option<engine::Row> {
         let row = self.row(submission)?;
-        Some(engine::Row { state: row.state, attempt: row.attempt, pod_uid: row.pod_uid.clone() })
+        let kill = row.kill.clone().unwrap_or_default();
+        Some(engine::Row { state: row.state, attempt: row.attempt, pod_uid: row.pod_uid.clone(), kill })
     }
 
     fn is_alive(&self, session: Session) -> bool {
@@ -117,12 +109,13 @@ impl Store {
             row.claim_epoch += 1;
             if row.state == State::Queued {
                 row.state = State::Launching;
-                row.events.push(State::Launching);
+                row.events.push((row.attempt, State::Launching));
             }
             claimed.push(Claimed {
                 submission,
                 attempt: row.attempt,
-                kill: row.state == State::Killing,
+                named: row.named,
+                kill: row.kill.clone(),
                 pod_uid: row.pod_uid.clone(),
                 epoch: row.claim_epoch,
                 failed_tries: row.failed_tries,
@@ -140,6 +133,8 @@ impl Store {
         placement: &Placement,
     ) -> bool {
         let to = progress.state();
+        let now = self.now;
+        let pause = self.pause;
         let guarded = |row: &&mut Row| {
             let recorded = row.pod_uid.as_ref().filter(|_| placement.pod_uid.is_some());
             row.attempt == attempt
@@ -148,13 +143,44 @@ impl Store {
                 && recorded.is_none_or(|recorded| placement.pod_uid.as_ref() == Some(recorded))
         };
         let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
-        row.state = to;
-        row.outcome = progress.outcome().cloned();
         if placement.pod_uid.is_some() {
             row.pod_uid.clone_from(&placement.pod_uid);
         }
-        row.events.push(to);
+        row.events.push((attempt, to));
+        if let Some(outcome) = progress.outcome()
+            && let Some(kind) = row.may_retry(outcome)
+        {
+            row.retry(outcome.clone(), kind, now, pause);
+            return true;
+        }
+        row.state = to;
+        row.outcome = progress.outcome().cloned();
+        (row.reason, row.message) = (None, None);
+        if to == State::Running {
+            row.started_at.get_or_insert(now);
+        }
+        row.deadline = match to {
+            State::Pending => row.deadline,
+            State::Running => row.started_at.zip(row.limits.run).map(|(started_at, limit)| started_at + limit),
+            _ => None,
+        };
         true
+    }
+
+    /// Keeps the names and objects of a claimed attempt. `false` if the claim is lost, or if they are kept already.
+    pub(crate) fn keep_attempt(&mut self, submission: usize, attempt: i32, claim: i64) -> bool {
+        let guarded = |row: &&mut Row| row.attempt == attempt && row.claim_epoch == claim && row.named < attempt;
+        let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
+        row.named = attempt;
+        true
+    }
+
+    pub(crate) fn note_waiting(&mut self, submission: usize, attempt: i32, reason: &str, message: &str) {
+        let waits = |row: &&mut Row| row.attempt == attempt && matches!(row.state, State::Launching | State::Pending);
+        if let Some(row) = self.row_mut(submission).filter(waits) {
+            row.reason = Some(reason.to_owned());
+            row.message = Some(message.to_owned());
+        }
     }
 
     pub(crate) fn record_pod(&mut self, submission: usize, attempt: i32, claim: i64, uid: &str) -> bool {
@@ -176,13 +202,17 @@ impl Store {
         }
     }
 
-    pub(crate) fn retry_later(&mut self, submission: usize, claim: i64, kill: bool, delay: Time, failed: bool) {
+    /// With a reason it counts as a failed try.
+    pub(crate) fn retry_later(&mut self, submission: usize, claim: i64, kill: bool, delay: Time, why: Option<&str>) {
         let until = self.now + delay;
         if let Some(row) = self.row_mut(submission).filter(|row| row.claim_epoch == claim) {
             row.claimed_by = None;
             // A kill that was asked for meanwhile doesn't wait for a launch that is put off.
             row.not_before = (row.state != State::Killing || kill).then_some(until);
-            row.failed_tries = if failed { row.failed_tries + 1 } else { 0 };
+            row.failed_tries = if why.is_some() { row.failed_tries + 1 } else { 0 };
+            if let Some(why) = why.filter(|_| row.kill.is_none()) {
+                row.message = Some(why.to_owned());
+            }
         }
     }
 
@@ -190,12 +220,40 @@ impl Store {
     pub(crate) fn request_kill(&mut self, submission: usize) -> bool {
         let Some(row) = self.row_mut(submission).filter(|row| !row.state.is_terminal()) else { return false };
         if row.state != State::Killing {
-            row.not_before = None;
-            row.state = if row.state == State::Queued { State::Killed } else { State::Killing };
-            row.outcome = (row.state == State::Killed).then(Outcome::killed_on_request);
-            row.events.push(row.state);
+            row.killed(KillCause::Request);
         }
         true
+    }
+
+    /// Kills what is overdue; tells which they were.
+    pub(crate) fn kill_overdue(&mut self, limit: usize) -> Vec<usize> {
+        let now = self.now;
+        let overdue = |number: &usize| {
+            let row = self.row(*number)?;
+            let live = !row.state.is_terminal() && row.state != State::Killing;
+            row.deadline.filter(|deadline| live && *deadline <= now)
+        };
+        let mut numbers: Vec<_> = (0..self.rows.len()).filter_map(|number| Some((overdue(&number)?, number))).collect();
+        numbers.sort_unstable();
+        numbers.truncate(limit);
+        for (_, number) in &numbers {
+            let Some(row) = self.row_mut(*number) else { continue };
+            let cause = match row.state {
+                State::Running => {
+                    let limit = row.limits.run.unwrap_or_default() / 1000;
+                    KillCause::RunTimeout(format!("still running after {}: killed", in_words(limit)))
+                }
+                _ => {
+                    let limit = in_words(row.limits.start.unwrap_or_default() / 1000);
+                    let waited: Vec<_> = row.reason.iter().chain(&row.message).cloned().collect();
+                    let waited = if row.message.is_some() { waited.join(": ") } else { String::new() };
+                    let waited = if waited.is_empty() { String::new() } else { format!(": {waited}") };
+                    KillCause::StartTimeout(format!("not running within {limit}{waited}"))
+                }
+            };
+            row.killed(cause);
+        }
+        numbers.into_iter().map(|(_, number)| number).collect()
     }
 
     /// The rows whose pod should exist, by number.

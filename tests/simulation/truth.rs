@@ -1,16 +1,18 @@
 //! What really happened to each pod and submission, and whether what the gateway says of it is true.
 
-use sparkgate::submission::{Outcome, State};
+use sparkgate::submission::{KillCause, Outcome, State};
 
 use crate::{
-    cluster::{Cluster, uid_number},
-    store::{Store, Time},
+    cluster::{Cluster, Local, Pod, uid_number},
+    names::{name_of, submission_of},
+    store::{Limits, Row, Store, Time},
 };
 
 /// The life of one driver pod.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PodTruth {
-    pub(crate) submission: Option<usize>,
+    /// Whose name it has.
+    pub(crate) name: Option<usize>,
     /// Made by a writer whose claim was lost.
     pub(crate) stray: bool,
     pub(crate) started: bool,
@@ -39,35 +41,50 @@ pub(crate) enum ConfigMapOf {
 
 /// The life of one submission.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Truth {
+pub(crate) struct Submission {
+    /// Why it is to end: the first cause.
+    pub(crate) kill: Option<KillCause>,
+    /// Something that the cluster or we refused.
+    pub(crate) refused: bool,
+    limits: Limits,
+    /// The events that were checked, and the attempts that were followed by another.
+    events: usize,
+    past: usize,
+    pub(crate) retired: bool,
+}
+
+/// The life of one attempt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Attempt {
     pub(crate) creates: u32,
     pub(crate) starts: u32,
     /// The pod that was recorded.
     pod: Option<u64>,
-    pub(crate) kill_requested: bool,
-    /// Something that the cluster or we refused.
-    pub(crate) refused: bool,
     /// A foreign pod stood under the name.
     pub(crate) foreign: bool,
     /// An object that was made before the pod may be left: a late writer made it, or the pod came to its end, by others,
     /// before it was handed over. It starts nothing; clean-up removes it with the row's pod.
     pub(crate) may_leave_an_object: bool,
     pub(crate) outcome: Option<Outcome>,
-    /// The events that were checked.
-    events: usize,
-    pub(crate) retired: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Truths {
-    pub(crate) submissions: Vec<Truth>,
+    pub(crate) submissions: Vec<Submission>,
+    /// By name.
+    pub(crate) attempts: Vec<Attempt>,
     /// By uid.
     pub(crate) pods: Vec<PodTruth>,
 }
 
-impl Truth {
-    pub(crate) fn new(refused: bool) -> Self {
-        Self { refused, ..Self::default() }
+impl Submission {
+    pub(crate) fn new(refused: bool, limits: Limits) -> Self {
+        Self { refused, limits, ..Self::default() }
+    }
+
+    /// Somebody asked for its end, or its time is over: what came first stays.
+    pub(crate) fn is_killed(&mut self, cause: KillCause) {
+        self.kill.get_or_insert(cause);
     }
 }
 
@@ -80,49 +97,88 @@ impl Truths {
         &mut self.pods[at]
     }
 
-    /// Looks at a row after a write: nothing moves backwards, an end is the only one and a true one. Answers the state of
-    /// an end that is new.
+    /// Looks at a row after a write: nothing moves backwards, an end is the only one of its attempt and a true one, and what
+    /// follows it may follow it. Answers the states of ends that are new.
     pub(crate) fn check(
         &mut self,
         store: &Store,
         cluster: &Cluster,
         finalizer: bool,
         submission: usize,
-    ) -> Result<Option<State>, String> {
+    ) -> Result<Vec<State>, String> {
         let Some(row) = store.row(submission) else {
             let truth = &self.submissions[submission];
-            return if truth.retired { Ok(None) } else { Err(format!("the accepted row {submission} is gone")) };
+            return if truth.retired { Ok(Vec::new()) } else { Err(format!("the accepted row {submission} is gone")) };
         };
-        let recorded = row.pod_uid.as_deref().map(uid_number);
-        if let Some(uid) = recorded {
-            self.pod(uid).recorded = true;
+        self.check_events(submission, row)?;
+        let mut ends = Vec::new();
+        for place in self.submissions[submission].past..row.past.len() {
+            let (attempt, past) = (place as i32 + 1, &row.past[place]);
+            let name = name_of(submission, attempt);
+            ends.extend(self.check_attempt(cluster, finalizer, name, past.pod_uid.as_deref(), Some(&past.outcome))?);
+            self.check_retry(cluster, row, name, &past.outcome)?;
         }
-        let truth = &mut self.submissions[submission];
-        if truth.pod.is_some() && truth.pod != recorded {
-            return Err(format!("row {submission} had the pod {:?}, and has {recorded:?} now", truth.pod));
-        }
-        truth.pod = recorded;
-        let known = truth.events;
-        truth.events = row.events.len();
-        for pair in row.events[known.saturating_sub(1)..].windows(2) {
-            if !pair[0].may_become(pair[1]) {
-                return Err(format!("row {submission} moved from {} to {}", pair[0], pair[1]));
-            }
-        }
-        if row.events.last() != Some(&row.state) {
-            return Err(format!("row {submission} is {}, and its events end with {:?}", row.state, row.events.last()));
+        self.submissions[submission].past = row.past.len();
+        if row.attempt as usize != row.past.len() + 1 {
+            return Err(format!("row {submission} is in attempt {} after {}", row.attempt, row.past.len()));
         }
         if row.state.is_terminal() != row.outcome.is_some() {
             return Err(format!("row {submission} is {}, with the outcome {:?}", row.state, row.outcome));
         }
-        match (&truth.outcome, &row.outcome) {
-            (Some(before), now) if now.as_ref() != Some(before) => {
-                Err(format!("row {submission} ended with {before:?}, and now says {now:?}"))
+        let name = name_of(submission, row.attempt);
+        ends.extend(self.check_attempt(cluster, finalizer, name, row.pod_uid.as_deref(), row.outcome.as_ref())?);
+        Ok(ends)
+    }
+
+    fn check_events(&mut self, submission: usize, row: &Row) -> Result<(), String> {
+        let truth = &mut self.submissions[submission];
+        let known = truth.events;
+        truth.events = row.events.len();
+        for pair in row.events[known.saturating_sub(1)..].windows(2) {
+            let [(before, from), (attempt, to)] = [pair[0], pair[1]];
+            let forwards = before == attempt && from.may_become(to);
+            let anew = before + 1 == attempt && from.is_terminal() && to == State::Queued;
+            if !forwards && !anew {
+                return Err(format!(
+                    "row {submission} moved from {from}, attempt {before}, to {to}, attempt {attempt}"
+                ));
+            }
+        }
+        if row.events.last() != Some(&(row.attempt, row.state)) {
+            return Err(format!("row {submission} is {}, and its events end with {:?}", row.state, row.events.last()));
+        }
+        Ok(())
+    }
+
+    /// What is kept of an attempt. Answers the state of an end that is new.
+    fn check_attempt(
+        &mut self,
+        cluster: &Cluster,
+        finalizer: bool,
+        name: usize,
+        pod_uid: Option<&str>,
+        outcome: Option<&Outcome>,
+    ) -> Result<Option<State>, String> {
+        let recorded = pod_uid.map(uid_number);
+        if let Some(uid) = recorded {
+            self.pod(uid).recorded = true;
+            if self.pod(uid).name != Some(name) {
+                return Err(format!("attempt {name} has the pod {uid}, which is of {:?}", self.pod(uid).name));
+            }
+        }
+        let truth = &mut self.attempts[name];
+        if truth.pod.is_some() && truth.pod != recorded {
+            return Err(format!("attempt {name} had the pod {:?}, and has {recorded:?} now", truth.pod));
+        }
+        truth.pod = recorded;
+        match (&truth.outcome, outcome) {
+            (Some(before), now) if now != Some(before) => {
+                Err(format!("attempt {name} ended with {before:?}, and now says {now:?}"))
             }
             (None, Some(outcome)) => {
                 truth.outcome = Some(outcome.clone());
-                match self.lie(cluster, finalizer, submission, outcome, recorded) {
-                    Some(lie) => Err(format!("row {submission} ended with {outcome:?} (pod {recorded:?}): {lie}")),
+                match self.lie(cluster, finalizer, name, outcome, recorded) {
+                    Some(lie) => Err(format!("attempt {name} ended with {outcome:?} (pod {recorded:?}): {lie}")),
                     None => Ok(Some(outcome.state)),
                 }
             }
@@ -130,19 +186,44 @@ impl Truths {
         }
     }
 
+    /// Whether another attempt may follow the one that had this name.
+    fn check_retry(&self, cluster: &Cluster, row: &Row, name: usize, outcome: &Outcome) -> Result<(), String> {
+        let truth = &self.submissions[submission_of(name)];
+        let wrong = if truth.kill.is_some() {
+            "its end was asked for"
+        } else if outcome.retry_kind().is_none() {
+            "such an end is never tried again"
+        } else if row.retried[0] > truth.limits.infrastructure || row.retried[1] > truth.limits.application {
+            "more than were asked for"
+        } else if row.retried.iter().sum::<u32>() as usize != row.past.len() {
+            "not all are counted"
+        } else if cluster.names[name].pod.is_some_and(|pod| self.still_runs(&pod)) {
+            "its driver still runs"
+        } else {
+            return Ok(());
+        };
+        Err(format!("attempt {name} ended with {outcome:?} and was followed by another: {wrong}"))
+    }
+
+    /// Whether its driver runs, and nobody has told the API server by force that it doesn't.
+    fn still_runs(&self, pod: &Pod) -> bool {
+        pod.local == Local::Running && !self.pods[pod.uid as usize].forced_first
+    }
+
     /// What is wrong about an outcome.
     fn lie(
         &self,
         cluster: &Cluster,
         finalizer: bool,
-        submission: usize,
+        name: usize,
         outcome: &Outcome,
         recorded: Option<u64>,
     ) -> Option<&'static str> {
-        let truth = &self.submissions[submission];
+        let (submission, attempt) = (&self.submissions[submission_of(name)], &self.attempts[name]);
         let pod = recorded.map(|uid| self.pods[uid as usize]).unwrap_or_default();
-        let deleted_outside = self.pods.iter().any(|pod| pod.submission == Some(submission) && pod.deleted_outside);
+        let deleted_outside = self.pods.iter().any(|pod| pod.name == Some(name) && pod.deleted_outside);
         let is_there = recorded.is_some_and(|uid| cluster.pod(uid).is_some());
+        let by_us = submission.kill.as_ref().is_some_and(|cause| outcome.reason.as_deref() == Some(cause.reason()));
         if outcome.exit_code.is_some() && outcome.exit_code != pod.exit {
             return Some("nobody exited with this code");
         }
@@ -150,8 +231,7 @@ impl Truths {
             State::Finished if pod.exit != Some(0) => Some("it didn't exit with code 0"),
             State::Failed if pod.exit == Some(0) => Some("it exited with code 0"),
             State::Failed if pod.exit.is_none() && !pod.failed => Some("nothing failed"),
-            State::Killed if !truth.kill_requested && !deleted_outside => Some("nobody asked for its end"),
-            // A pod that is held tells its end; only what was deleted by force before may be decided without.
+            State::Killed if !by_us && !deleted_outside => Some("nobody asked for its end, or for another reason"),
             State::Killed if outcome.exit_code == Some(0) => Some("it finished"),
             // A pod that is held tells its end; only what was deleted by force before may be decided without.
             State::Killed
@@ -163,12 +243,12 @@ impl Truths {
             {
                 Some("its pod told how it ended")
             }
-            State::Error if !truth.refused && !truth.foreign => Some("nothing was refused"),
+            State::Error if !submission.refused && !attempt.foreign => Some("nothing was refused"),
             State::Error if pod.started => Some("its driver ran"),
             State::Lost if is_there => Some("its pod is there"),
             State::Lost if finalizer && !pod.stripped => Some("the finalizer held its pod"),
-            State::Lost if truth.kill_requested && !deleted_outside && pod.exit.is_none() && !pod.failed => {
-                Some("it was killed on request, by us")
+            State::Lost if submission.kill.is_some() && !deleted_outside && pod.exit.is_none() && !pod.failed => {
+                Some("it was killed, by us")
             }
             _ => None,
         }
@@ -179,41 +259,40 @@ impl Truths {
     /// finalizer it takes a second late writer, for the `ConfigMap`. Answers whether it was the recorded one.
     pub(crate) fn start(
         &mut self,
-        submission: usize,
+        name: usize,
         uid: u64,
+        cluster: &Cluster,
         finalizer: bool,
         config_map: ConfigMapOf,
     ) -> Result<bool, String> {
         let pod = self.pod(uid);
         pod.started = true;
         let (recorded, late) = (pod.recorded, pod.stray && config_map == ConfigMapOf::GoneByALateWriter);
-        let held = finalizer && !self.pods.iter().any(|pod| pod.submission == Some(submission) && pod.stripped);
+        let held = finalizer && !self.pods.iter().any(|pod| pod.name == Some(name) && pod.stripped);
         if !recorded && !late && (held || config_map == ConfigMapOf::Itself) {
-            return Err(format!("the driver in pod {uid} of row {submission} started, and the pod isn't recorded"));
+            return Err(format!("the driver in pod {uid} of attempt {name} started, and the pod isn't recorded"));
         }
-        let truth = &mut self.submissions[submission];
+        let other = |pod: &&Pod| submission_of(pod.name) == submission_of(name) && pod.uid != uid;
+        if let Some(other) = cluster.pods().filter(other).find(|pod| self.still_runs(pod)).filter(|_| !late) {
+            return Err(format!("the driver in pod {uid} of attempt {name} started beside that in pod {}", other.uid));
+        }
+        let truth = &mut self.attempts[name];
         truth.starts += 1;
         if truth.starts > 1 && !late {
-            return Err(format!("row {submission}: a second driver started, in pod {uid}"));
+            return Err(format!("attempt {name}: a second driver started, in pod {uid}"));
         }
         Ok(recorded)
     }
 
     /// A pod was created, by a writer whose claim held or not.
-    pub(crate) fn create(
-        &mut self,
-        submission: usize,
-        uid: u64,
-        claim_holds: bool,
-        finalizer: bool,
-    ) -> Result<(), String> {
+    pub(crate) fn create(&mut self, name: usize, uid: u64, claim_holds: bool, finalizer: bool) -> Result<(), String> {
         // An earlier one that nothing held may have gone before it was recorded: it never started.
         let excused = |pod: &PodTruth| pod.stray || (!pod.recorded && (!finalizer || pod.stripped));
-        let earlier = self.pods.iter().filter(|pod| pod.submission == Some(submission) && !excused(pod)).count();
-        *self.pod(uid) = PodTruth { submission: Some(submission), stray: !claim_holds, ..PodTruth::default() };
-        self.submissions[submission].creates += 1;
+        let earlier = self.pods.iter().filter(|pod| pod.name == Some(name) && !excused(pod)).count();
+        *self.pod(uid) = PodTruth { name: Some(name), stray: !claim_holds, ..PodTruth::default() };
+        self.attempts[name].creates += 1;
         if claim_holds && earlier > 0 {
-            return Err(format!("row {submission}: pod {uid} was created, and there was one before"));
+            return Err(format!("attempt {name}: pod {uid} was created, and there was one before"));
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use sparkgate::submission::{
 use crate::{
     cluster::Change,
     counts::Count,
+    names::submission_of,
     store::{Claimed, LEASE_TTL, LeaseName, Session, Time},
     world::World,
 };
@@ -22,6 +23,7 @@ pub(crate) enum Waiting {
     Claim,
     Task(u64),
     Watch,
+    Nobody,
 }
 
 #[derive(Debug, Clone)]
@@ -30,9 +32,11 @@ pub(crate) enum Ask {
     Renew,
     EndLeases,
     Claim { limit: usize, busy: Vec<usize> },
-    Effect { submission: usize, attempt: i32, claim: Option<i64>, effect: Effect },
+    KillOverdue,
+    Effect { submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: Effect },
+    KeepAttempt { submission: usize, attempt: i32, claim: i64 },
     Release { submission: usize, claim: i64 },
-    RetryLater { submission: usize, claim: i64, kill: bool, delay: Time, failed: bool },
+    RetryLater { submission: usize, claim: i64, kill: bool, delay: Time, why: Option<&'static str> },
     Live,
     Position,
     KeepPosition(u64),
@@ -43,6 +47,7 @@ pub(crate) enum Told {
     Held(bool),
     Renewed(Vec<LeaseName>),
     Claimed(Vec<Claimed>),
+    Kept(bool),
     Answer(Answer),
     Live(Vec<(usize, engine::Row)>),
     Position(Option<u64>),
@@ -126,9 +131,9 @@ impl World {
     }
 
     fn carry_out(&mut self, request: &Request) -> Told {
-        if let Ask::Effect { submission, attempt, claim, effect } = &request.ask {
+        if let Ask::Effect { submission, attempt, name, claim, effect } = &request.ask {
             self.counts.effect(effect);
-            return Told::Answer(self.effect(*submission, *attempt, *claim, effect));
+            return Told::Answer(self.effect(*submission, *attempt, *name, *claim, effect));
         }
         if self.now < self.database_away_until {
             return Told::Nothing;
@@ -163,8 +168,17 @@ impl World {
                 store.release(*submission, *claim);
                 Told::Done
             }
-            Ask::RetryLater { submission, claim, kill, delay, failed } => {
-                store.retry_later(*submission, *claim, *kill, *delay, *failed);
+            Ask::RetryLater { submission, claim, kill, delay, why } => {
+                store.retry_later(*submission, *claim, *kill, *delay, *why);
+                Told::Done
+            }
+            Ask::KeepAttempt { submission, attempt, claim } => {
+                Told::Kept(store.keep_attempt(*submission, *attempt, *claim))
+            }
+            Ask::KillOverdue => {
+                for number in store.kill_overdue(2) {
+                    self.is_overdue(number);
+                }
                 Told::Done
             }
             Ask::Live => Told::Live(store.live()),
@@ -178,15 +192,25 @@ impl World {
         }
     }
 
+    fn is_overdue(&mut self, number: usize) {
+        self.counts.add(Count::Overdue);
+        self.say(|_| format!("row {number} is overdue"));
+        if let Some(cause) = self.store.row(number).and_then(|row| row.kill.clone()) {
+            self.truths.submissions[number].is_killed(cause);
+        }
+        self.check(number);
+    }
+
     /// Whoever resumes from a kept position isn't shown again what came before it: it has to be in the rows.
     fn check_position(&mut self, version: u64) {
         let from = self.shown_from;
         let known = self.cluster.log.iter().filter(|change| change.version > from && change.version <= version);
         let missed = known.into_iter().find(|change| {
-            let Some(row) = self.store.read(change.pod.name) else { return false };
-            let Some(seen) = change.pod.observation(&self.ids[change.pod.name], change.gone) else { return false };
+            let submission = submission_of(change.pod.name);
+            let Some(row) = self.store.read(submission) else { return false };
+            let Some(seen) = change.pod.observation(&self.ids[submission], change.gone) else { return false };
             let is_its_pod = row.pod_uid.as_deref().is_some_and(|uid| uid == seen.pod_uid);
-            is_its_pod && matches!(step(row.state, &seen), Step::Ended(_))
+            is_its_pod && matches!(step(row.state, &row.kill, &seen), Step::Ended(_))
         });
         if let Some(Change { version, pod, .. }) = missed.copied() {
             self.fail(format!("the end of pod {} at version {version} is behind the position, and in no row", pod.uid));

@@ -1,17 +1,21 @@
 //! One history: a database, a cluster, replicas and everybody who disturbs them, a step at a time.
 
-use sparkgate::submission::SubmissionId;
+use sparkgate::submission::{RetryKind, SubmissionId};
 
 use crate::{
     cluster::Cluster,
     counts::{Count, Counts},
+    names::{MOST_ATTEMPTS, name_of, submission_of},
     plan::{Plan, Refused, Wanted},
     replica::Replica,
     rng::Rng,
     store::{Store, Time},
-    truth::{Truth, Truths},
+    truth::{Attempt, Submission, Truths},
     wire::Request,
 };
+
+/// How long the first retry waits; shorter than in the gateway.
+const RETRY_AFTER: Time = 400;
 
 /// Steps within which everything has to come to its end once nothing disturbs any more.
 const SETTLED_WITHIN: u64 = 3_000;
@@ -29,6 +33,8 @@ pub(crate) struct World {
     pub(crate) truths: Truths,
     pub(crate) ids: Vec<SubmissionId>,
     pub(crate) counts: Counts,
+    /// How many retries of each submission are counted.
+    retries_told: Vec<usize>,
     pub(crate) last_session: u64,
     pub(crate) last_request: u64,
     pub(crate) database_away_until: Time,
@@ -75,13 +81,14 @@ impl World {
             rng,
             plan,
             now: start,
-            store: Store { now: start, ..Store::default() },
+            store: Store { now: start, pause: RETRY_AFTER, ..Store::default() },
             cluster: Cluster::default(),
             replicas,
             wire: Vec::new(),
             truths: Truths::default(),
             ids: Vec::new(),
             counts,
+            retries_told: Vec::new(),
             last_session: 0,
             last_request: 0,
             database_away_until: 0,
@@ -136,11 +143,15 @@ impl World {
     }
 
     fn accept(&mut self, wanted: Wanted) {
-        let number = self.store.accept();
-        self.cluster.add(wanted.before, wanted.beside);
+        let number = self.store.accept(wanted.limits);
+        for _ in 0..MOST_ATTEMPTS {
+            self.cluster.add(wanted.before, wanted.beside);
+            self.truths.attempts.push(Attempt::default());
+        }
         self.ids.push(format!("driver-20260101000000-{number:04}").parse().expect("an id"));
         let refused = wanted.refused != Refused::Nothing;
-        self.truths.submissions.push(Truth::new(refused));
+        self.retries_told.push(0);
+        self.truths.submissions.push(Submission::new(refused, wanted.limits));
         self.counts.add(Count::Submission);
         self.say(|_| format!("row {number} accepted: {wanted:?}"));
         self.check(number);
@@ -170,33 +181,54 @@ impl World {
             {
                 return Some(format!("row {number} is {}", row.state));
             }
-            let named = &self.cluster.names[number];
-            let left = named.before.iter().flatten();
-            let left = left.filter(|object| object.owner.is_none_or(|uid| self.cluster.pod(uid).is_none())).count();
-            if left > 0 && !self.truths.submissions[number].may_leave_an_object {
-                return Some(format!("an object that was made before the pod of row {number} is left"));
-            }
-            let Some(pod) = &named.pod else { continue };
-            let Some(seen) = pod.observation(&self.ids[number], false) else { continue };
-            if seen.is_alive() || seen.deleting {
-                return Some(format!("pod {} of row {number}, which has ended, is alive", pod.uid));
-            }
-            if seen.holds_finalizer {
-                return Some(format!("the finalizer on pod {} of row {number} is left", pod.uid));
+            let mut attempts = (1..=MOST_ATTEMPTS as i32).map(|attempt| name_of(number, attempt));
+            if let Some(left) = attempts.find_map(|name| self.left_of(name)) {
+                return Some(left);
             }
         }
         None
     }
 
+    /// What is left of an attempt whose submission has ended.
+    fn left_of(&self, name: usize) -> Option<String> {
+        let named = &self.cluster.names[name];
+        let left = named.before.iter().flatten();
+        let left = left.filter(|object| object.owner.is_none_or(|uid| self.cluster.pod(uid).is_none())).count();
+        if left > 0 && !self.truths.attempts[name].may_leave_an_object {
+            return Some(format!("an object that was made before the pod of attempt {name} is left"));
+        }
+        let pod = named.pod.as_ref()?;
+        let seen = pod.observation(&self.ids[submission_of(name)], false)?;
+        if seen.is_alive() || seen.deleting {
+            return Some(format!("pod {} of attempt {name}, which has ended, is alive", pod.uid));
+        }
+        seen.holds_finalizer.then(|| format!("the finalizer on pod {} of attempt {name} is left", pod.uid))
+    }
+
     /// Looks at a row after it may have changed.
     pub(crate) fn check(&mut self, submission: usize) {
         match self.truths.check(&self.store, &self.cluster, self.plan.finalizer, submission) {
-            Ok(Some(state)) => {
-                self.counts.outcome(state);
-                self.say(|_| format!("row {submission} has ended: {state}"));
+            Ok(ends) => {
+                for state in ends {
+                    self.counts.outcome(state);
+                    self.say(|_| format!("an attempt of row {submission} has ended: {state}"));
+                }
+                self.count_retries(submission);
             }
-            Ok(None) => {}
             Err(wrong) => self.fail(wrong),
+        }
+    }
+
+    fn count_retries(&mut self, submission: usize) {
+        let Some(row) = self.store.row(submission) else { return };
+        let told: Vec<_> =
+            row.past[self.retries_told[submission]..].iter().filter_map(|it| it.outcome.retry_kind()).collect();
+        self.retries_told[submission] = row.past.len();
+        for kind in told {
+            self.counts.add(match kind {
+                RetryKind::Infrastructure => Count::RetriedInfrastructure,
+                RetryKind::Application => Count::RetriedApplication,
+            });
         }
     }
 

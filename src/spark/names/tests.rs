@@ -65,6 +65,25 @@ fn a_configured_pod_name_changes_the_pod_alone() {
     assert_eq!(named, DriverNames { driver_pod: "my-driver".to_owned(), ..names("Spark Pi") });
 }
 
+const AGAIN: NameEntropy = NameEntropy {
+    app_id: Uuid::from_u128(0xf123_4567_89ab_4def_8123_4567_89ab_cdef),
+    local_dir: Uuid::from_u128(3),
+    resource_prefix: [0x2b, 0x02, 0xff],
+    config_map: [0xb1, 0, 1],
+    driver_service: [0xc1, 0, 1],
+};
+
+#[test]
+fn another_attempt_has_names_as_if_it_were_submitted_anew() {
+    let long = "a".repeat(36);
+    for app_name in ["Spark Pi", "9lives", "9-9", "日本", "", long.as_str()] {
+        let anew = names(app_name).drawn_anew(NOW_MS + 1, &AGAIN);
+        assert_eq!(anew, DriverNames::generate(app_name, None, NOW_MS + 1, &AGAIN), "{app_name}");
+    }
+    let fixed = DriverNames::generate("Spark Pi", Some("my-driver"), NOW_MS, &ENTROPY);
+    assert_eq!(fixed.drawn_anew(NOW_MS, &AGAIN), DriverNames::generate("Spark Pi", Some("my-driver"), NOW_MS, &AGAIN));
+}
+
 proptest! {
     #[test]
     fn any_application_name_gives_names_that_kubernetes_takes(app_name in ".{0,120}") {

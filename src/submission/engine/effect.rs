@@ -1,6 +1,6 @@
 //! What machines ask for and what they are told.
 
-use crate::submission::{Observation, Outcome, Placement, Progress, State};
+use crate::submission::{KillCause, Observation, Outcome, Placement, Progress, State};
 
 /// One look or one write. Objects are named by their place in the submission's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub struct Row {
     pub state: State,
     pub attempt: i32,
     pub pod_uid: Option<String>,
+    /// Why it is being killed, if it is.
+    pub kill: KillCause,
 }
 
 impl Effect {

@@ -59,7 +59,7 @@ impl Follow {
             // What was seen may be old: before a pod is deleted it is looked at afresh.
             return if seen.is_alive() { Effect::LookUp } else { self.let_go() };
         };
-        match step(row.state, seen) {
+        match step(row.state, &row.kill, seen) {
             Step::Stay => Effect::done(),
             Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
             Step::Started => Effect::Advance(Progress::Running, seen.placement()),
@@ -85,7 +85,7 @@ impl Follow {
             (Some(before), Some(now)) if now.attempt == before.attempt && now.pod_uid == before.pod_uid => {
                 match now.state {
                     state if state.is_terminal() => Effect::done(),
-                    State::Killing => Effect::end(Outcome::killed_on_request()),
+                    State::Killing => Effect::end(Outcome::killed(&now.kill)),
                     _ => Effect::end(Outcome::pod_gone()),
                 }
             }

@@ -65,7 +65,7 @@ impl Kill {
         if self.job.before > 0 && !self.handed_over {
             return self.hand_over(0, seen.pod_uid.clone());
         }
-        match step(State::Killing, seen) {
+        match step(State::Killing, &self.job.kill, seen) {
             // It may have ended before the kill reached it: a finished pod stays, with its log.
             Step::Ended(outcome) => {
                 self.held = Some(seen.pod_uid.clone()).filter(|_| seen.holds_finalizer);
@@ -80,7 +80,7 @@ impl Kill {
         if next < self.job.before {
             return Effect::DeleteBefore(next);
         }
-        Effect::end(Outcome::killed_on_request())
+        Effect::end(Outcome::killed(&self.job.kill))
     }
 }
 

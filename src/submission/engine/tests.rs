@@ -27,7 +27,7 @@ fn running() -> Observation {
 }
 
 fn row(state: State, uid: Option<&str>) -> Row {
-    Row { state, attempt: 1, pod_uid: uid.map(str::to_owned) }
+    Row { state, attempt: 1, pod_uid: uid.map(str::to_owned), kill: KillCause::Request }
 }
 
 /// Gives the answers in turn and tells what was asked for.
@@ -52,7 +52,7 @@ fn ends(effect: &Effect) -> Option<State> {
     }
 }
 
-const ROUND_POD: Job = Job { pod_uid: None, before: 1, beside: 2 };
+const ROUND_POD: Job = Job { pod_uid: None, before: 1, beside: 2, kill: KillCause::Request };
 
 #[test]
 fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {

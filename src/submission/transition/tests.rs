@@ -32,7 +32,7 @@ fn exit(code: i32) -> Container {
 }
 
 fn outcome(state: State, seen: &Observation) -> Outcome {
-    match step(state, seen) {
+    match step(state, &KillCause::Request, seen) {
         Step::Ended(outcome) => outcome,
         other => panic!("not an end: {other:?}"),
     }
@@ -80,9 +80,9 @@ fn an_eviction_is_a_failure_with_the_kubelets_words() {
 fn waiting_tells_why_and_an_end_absorbs() {
     let pull = Container::Waiting { reason: Some("ErrImagePull".to_owned()), message: Some("no such".to_owned()) };
     let waiting = Step::Waiting { reason: "ErrImagePull".to_owned(), message: "no such".to_owned() };
-    assert_eq!(step(State::Pending, &seen(Phase::Pending, pull)), waiting);
-    assert_eq!(step(State::Running, &seen(Phase::Unknown, Container::Absent)), Step::Stay);
-    assert_eq!(step(State::Killed, &seen(Phase::Succeeded, exit(0))), Step::Stay);
+    assert_eq!(step(State::Pending, &KillCause::Request, &seen(Phase::Pending, pull)), waiting);
+    assert_eq!(step(State::Running, &KillCause::Request, &seen(Phase::Unknown, Container::Absent)), Step::Stay);
+    assert_eq!(step(State::Killed, &KillCause::Request, &seen(Phase::Succeeded, exit(0))), Step::Stay);
 }
 
 #[test]
@@ -119,4 +119,16 @@ fn a_driver_that_had_failed_before_its_pod_was_deleted_has_failed() {
     }
     assert_eq!(outcome(State::Running, &ended(0, at(11), at(10))).state, State::Finished);
     assert_eq!(outcome(State::Killing, &ended(7, at(9), at(10))).state, State::Killed, "on request, and says so");
+}
+
+#[test]
+fn the_end_of_a_killed_driver_has_the_cause_of_the_kill() {
+    let late = KillCause::RunTimeout("still running after 2h: killed".to_owned());
+    let Step::Ended(outcome) = step(State::Killing, &late, &seen(Phase::Failed, exit(143))) else { panic!() };
+    assert_eq!((outcome.state, outcome.reason.as_deref()), (State::Killed, Some("RunTimeout")));
+    assert_eq!(outcome.message, "still running after 2h: killed; the driver exited with code 143 (Error)");
+    let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    assert_eq!(step(State::Killing, &late, &gone), Step::Ended(Outcome::killed(&late)));
+    // Nobody kills it: what is in the row is of no attempt that is being killed.
+    assert_eq!(step(State::Running, &late, &gone), Step::Ended(Outcome::pod_gone()));
 }

@@ -131,7 +131,7 @@ impl Both {
     async fn delete(&mut self, name: usize, pod: Pod) -> String {
         let uid = self.some_uid(pod);
         let real = &self.real;
-        real.cluster.delete_pod(&real.namespace, &self.pod_name(name), &self.real_uids[&uid]).await.unwrap();
+        real.cluster.delete_pod(&real.namespace, &self.pod_name(name), &self.real_uids[&uid], None).await.unwrap();
         self.model.delete_pod(name, uid, None, self.now);
         format!("delete {name}, uid {uid}")
     }

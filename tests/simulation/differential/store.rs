@@ -5,14 +5,14 @@ use std::time::Duration;
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
     store::{self, NewSubmission, Options, Task, replica},
-    submission::{Outcome, Placement, Progress, State, SubmissionId, engine::Row},
+    submission::{Outcome, Placement, Progress, State, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
     rng::Rng,
-    store::{Claimed, LeaseName, Session, Store},
+    store::{Claimed, LeaseName, Limits, Session, Store},
 };
 
 const HISTORIES: u64 = 40;
@@ -37,7 +37,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
         sqlx::query("TRUNCATE submissions, leases, watch_positions CASCADE").execute(&pool).await.unwrap();
         let mut both = Both {
             rng: Rng::new(seed),
-            model: Store { now: 1, ..Store::default() },
+            model: Store { now: 1, pause: 10_000, ..Store::default() },
             real: store::Store::new(pool.clone()),
             pool: pool.clone(),
             ids: Vec::new(),
@@ -55,7 +55,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
 
 impl Both {
     async fn operation(&mut self) -> String {
-        match self.rng.below(13) {
+        match self.rng.below(16) {
             0 => self.accept().await,
             1 => self.acquire().await,
             2 => self.renew().await,
@@ -69,6 +69,8 @@ impl Both {
             6..=8 => self.advance().await,
             9 => self.record().await,
             10 | 11 => self.give_back().await,
+            12 => self.keep_attempt().await,
+            13 => self.limits_pass().await,
             _ => self.others().await,
         }
     }
@@ -89,21 +91,13 @@ impl Both {
     async fn accept(&mut self) -> String {
         let drawn = self.real.draw().await.unwrap();
         self.ids.push(drawn.id.clone());
-        let names = DriverNames {
-            app_id: "spark-1".to_owned(),
-            resource_prefix: "p".to_owned(),
-            driver_pod: "d".to_owned(),
-            driver_service: "s".to_owned(),
-            config_map: "c".to_owned(),
-            local_dir: Uuid::nil(),
-        };
         let new = NewSubmission {
             drawn,
             request: CreateSubmissionRequest::default(),
             spark_version: "4.3.0".parse().unwrap(),
             spark_user: String::new(),
             namespace: "spark".to_owned(),
-            names,
+            names: names("d-1"),
             manifest: "{}".to_owned(),
             name: String::new(),
             owner: String::new(),
@@ -111,7 +105,28 @@ impl Both {
             fingerprint: Vec::new(),
         };
         self.real.accept(&new).await.unwrap();
-        format!("accept {}", self.model.accept())
+        // Over at once, or never.
+        let limit = [None, None, Some(0), Some(LONG), Some(90_000)];
+        let limits = Limits {
+            start: self.rng.pick(&limit),
+            run: self.rng.pick(&limit),
+            infrastructure: self.rng.pick(&[0, 1, 2]),
+            application: self.rng.pick(&[0, 1]),
+        };
+        let seconds = |limit: Option<u64>| limit.map(|limit| (limit / 1000) as i32);
+        sqlx::query(
+            "UPDATE submissions SET start_timeout = $2, run_timeout = $3, max_retries_infrastructure = $4,
+                 max_retries_application = $5, deadline = created_at + make_interval(secs => $2) WHERE id = $1",
+        )
+        .bind(new.drawn.id.as_str())
+        .bind(seconds(limits.start))
+        .bind(seconds(limits.run))
+        .bind(limits.infrastructure as i32)
+        .bind(limits.application as i32)
+        .execute(&self.pool)
+        .await
+        .unwrap();
+        format!("accept {}, {limits:?}", self.model.accept(limits))
     }
 
     async fn acquire(&mut self) -> String {
@@ -147,7 +162,8 @@ impl Both {
             .map(|claimed| Claimed {
                 submission: self.ids.iter().position(|id| *id == claimed.id).unwrap(),
                 attempt: claimed.attempt,
-                kill: claimed.task == Task::Kill,
+                named: if claimed.manifest.is_some() { claimed.attempt } else { claimed.attempt - 1 },
+                kill: (claimed.task == Task::Kill).then(|| claimed.kill.clone()),
                 pod_uid: claimed.pod_uid.clone(),
                 epoch: claimed.epoch,
                 failed_tries: claimed.failed_tries,
@@ -166,7 +182,7 @@ impl Both {
 
     async fn advance(&mut self) -> String {
         let Some(submission) = self.submission() else { return String::new() };
-        let attempt = if self.rng.chance(100) { 2 } else { 1 };
+        let attempt = self.some_attempt(submission);
         let claim = self.some_claim(submission);
         let ends = [State::Finished, State::Failed, State::Killed, State::Error, State::Lost];
         let progress = match self.rng.below(4) {
@@ -174,7 +190,7 @@ impl Both {
             1 => Progress::Running,
             _ => Progress::Ended(Outcome {
                 exit_code: self.rng.pick(&[None, Some(0), Some(3)]),
-                ..Outcome::new(self.rng.pick(&ends), "reason", "words")
+                ..Outcome::new(self.rng.pick(&ends), self.rng.pick(&["reason", "Evicted", "OOMKilled"]), "words")
             }),
         };
         let pod_uid = self.rng.pick(&[None, Some("a"), Some("b")]).map(str::to_owned);
@@ -187,10 +203,16 @@ impl Both {
         done
     }
 
+    /// The present one, mostly.
+    fn some_attempt(&mut self, submission: usize) -> i32 {
+        let present = self.model.row(submission).map_or(1, |row| row.attempt);
+        present + self.rng.pick(&[0, 0, 0, 0, 0, 0, 0, -1, 1])
+    }
+
     async fn record(&mut self) -> String {
         let Some(submission) = self.submission() else { return String::new() };
         let claim = self.some_claim(submission).unwrap_or_default();
-        let (attempt, uid) = (self.rng.pick(&[1, 1, 1, 2]), self.rng.pick(&["a", "b"]));
+        let (attempt, uid) = (self.some_attempt(submission), self.rng.pick(&["a", "b"]));
         let real = self.real.record_pod(&self.ids[submission], attempt, claim, uid).await.unwrap();
         let model = self.model.record_pod(submission, attempt, claim, uid);
         let done = format!("record {uid} for {submission}, attempt {attempt}, under {claim}");
@@ -202,15 +224,43 @@ impl Both {
         let Some(place) = self.rng.place(self.claims.len()) else { return String::new() };
         let (delay, failed, release) = (self.duration(), self.rng.chance(500), self.rng.chance(400));
         let (model, real) = &self.claims[place];
-        let Claimed { submission, epoch, kill, .. } = *model;
+        let Claimed { submission, epoch, .. } = *model;
+        let kill = model.kill.is_some();
         if release {
             self.real.release(real).await.unwrap();
             self.model.release(submission, epoch);
             return format!("release {submission} under {epoch}");
         }
         self.real.retry_later(real, millis(delay), failed.then_some("why")).await.unwrap();
-        self.model.retry_later(submission, epoch, kill, delay, failed);
+        self.model.retry_later(submission, epoch, kill, delay, failed.then_some("why"));
         format!("retry {submission} under {epoch} in {delay} ms, failed: {failed}")
+    }
+
+    async fn keep_attempt(&mut self) -> String {
+        let Some(place) = self.rng.place(self.claims.len()) else { return String::new() };
+        let (model, real) = &self.claims[place];
+        let Claimed { submission, attempt, epoch, .. } = *model;
+        let kept = self.real.keep_attempt(real, &names(&format!("d-{attempt}")), "{}").await.unwrap();
+        let done = format!("keep attempt {attempt} of {submission} under {epoch}");
+        assert_eq!(self.model.keep_attempt(submission, attempt, epoch), kept, "{done}");
+        done
+    }
+
+    /// The pause before a retry, or a time limit.
+    async fn limits_pass(&mut self) -> String {
+        let Some(submission) = self.submission() else { return String::new() };
+        if self.rng.chance(600) {
+            let real = self.real.kill_overdue(100).await.unwrap();
+            let model = self.model.kill_overdue(100);
+            assert_eq!(model.len() as u64, real.killed, "kill {model:?}");
+            return format!("kill the overdue: {model:?}");
+        }
+        let over = sqlx::query("UPDATE submissions SET not_before = NULL WHERE id = $1 AND state = 'QUEUED'");
+        over.bind(self.ids[submission].as_str()).execute(&self.pool).await.unwrap();
+        if let Some(row) = self.model.rows[submission].as_mut().filter(|row| row.state == State::Queued) {
+            row.not_before = None;
+        }
+        format!("the pause of {submission} is over")
     }
 
     async fn others(&mut self) -> String {
@@ -230,6 +280,23 @@ impl Both {
         }
     }
 
+    async fn compare_attempts(&self, number: usize, done: &str) {
+        let row = self.model.row(number).unwrap();
+        let real = self.real.attempts(&self.ids[number]).await.unwrap();
+        let past: Vec<_> = real.iter().map(|it| (it.attempt, it.state, it.exit_code, it.pod_uid.clone())).collect();
+        let mut model: Vec<_> = (1..)
+            .zip(&row.past)
+            .map(|(attempt, past)| (attempt, past.outcome.state, past.outcome.exit_code, past.pod_uid.clone()))
+            .collect();
+        let exit_code = row.outcome.as_ref().and_then(|outcome| outcome.exit_code);
+        model.push((row.attempt, row.state, exit_code, row.pod_uid.clone()));
+        assert_eq!(model, past, "{done}: attempts of {number}");
+        let pods: Vec<_> = real.iter().map(|it| it.pod.clone()).filter(|pod| !pod.is_empty()).collect();
+        let named = row.past.iter().map(|past| past.named).chain([row.named == row.attempt]);
+        let model: Vec<_> = (1..).zip(named).filter(|(_, named)| *named).map(|(at, _)| format!("d-{at}")).collect();
+        assert_eq!(model, pods, "{done}: names of {number}");
+    }
+
     /// Everything that can be read.
     async fn compare(&self, done: &str) {
         for (number, id) in self.ids.iter().enumerate() {
@@ -242,32 +309,57 @@ impl Both {
                 message: record.message.clone().unwrap_or_default(),
             });
             assert_eq!(row.outcome, outcome, "{done}: outcome of {number}");
-            assert_eq!(
-                self.model.read(number),
-                real.map(|it| Row { state: it.state, attempt: it.attempt, pod_uid: it.pod_uid }),
-                "{done}: row {number}"
-            );
-            let events: Vec<String> =
-                sqlx::query_scalar("SELECT state FROM submission_events WHERE submission_id = $1 ORDER BY id")
+            let mut read = self.real.row(id).await.unwrap();
+            if let Some(ended) = read.as_mut().filter(|row| row.state != State::Killing) {
+                // Only while it is being killed does it matter why.
+                ended.kill = row.kill.clone().unwrap_or_default();
+            }
+            assert_eq!(self.model.read(number), read, "{done}: row {number}");
+            let waiting = real.filter(|record| !record.state.is_terminal() && record.state != State::Killing);
+            if let Some(record) = waiting {
+                let model = (row.reason.as_ref(), row.message.as_ref());
+                assert_eq!(model, (record.reason.as_ref(), record.message.as_ref()), "{done}: {number} waits");
+            }
+            let events: Vec<(i32, String)> =
+                sqlx::query_as("SELECT attempt, state FROM submission_events WHERE submission_id = $1 ORDER BY id")
                     .bind(id.as_str())
                     .fetch_all(&self.pool)
                     .await
                     .unwrap();
-            let model: Vec<_> = row.events.iter().map(|state| state.as_str()).collect();
+            let model: Vec<_> = row.events.iter().map(|(attempt, state)| (*attempt, state.to_string())).collect();
             assert_eq!(model, events, "{done}: events of {number}");
+            self.compare_attempts(number, done).await;
         }
         let number = |id: &SubmissionId| self.ids.iter().position(|other| other == id).unwrap();
-        let live = self.real.live().await.unwrap().into_iter().map(|live| {
-            (number(&live.id), Row { state: live.state, attempt: live.attempt, pod_uid: live.pod_uid.clone() })
-        });
-        assert_eq!(self.model.live(), live.collect::<Vec<_>>(), "{done}");
+        let live = self
+            .real
+            .live()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|live| (number(&live.id), (live.state, live.attempt, live.pod_uid.clone())));
+        let model: Vec<_> =
+            self.model.live().into_iter().map(|(at, row)| (at, (row.state, row.attempt, row.pod_uid))).collect();
+        assert_eq!(model, live.collect::<Vec<_>>(), "{done}");
         let position = self.real.watch_position("*").await.unwrap();
         assert_eq!(self.model.position.map(|version| version.to_string()), position, "{done}");
     }
 }
 
+fn names(pod: &str) -> DriverNames {
+    DriverNames {
+        app_id: "spark-1".to_owned(),
+        resource_prefix: "p".to_owned(),
+        driver_pod: pod.to_owned(),
+        driver_service: "s".to_owned(),
+        config_map: "c".to_owned(),
+        local_dir: Uuid::nil(),
+    }
+}
+
 fn uuid(session: Session) -> Uuid {
-    Uuid::from_u128(session.into())
+    // The first would be nobody.
+    Uuid::from_u128(u128::from(session) + 1)
 }
 
 fn lease(name: LeaseName) -> String {

@@ -6,6 +6,7 @@ use super::work::Cause;
 use crate::{
     cluster::{Change, Whose, uid_number},
     counts::Count,
+    names::{name_of, submission_of},
     store::LeaseName,
     wire::{Ask, Told, Waiting},
     world::World,
@@ -146,7 +147,7 @@ impl World {
         }
         for pod in self.cluster.pods() {
             if let Whose::Ours { attempt } = pod.whose {
-                listed.push((pod.name, attempt, pod.uid));
+                listed.push((submission_of(pod.name), attempt, pod.uid));
                 watch.show(id, Shown::Change(Change { version, pod: *pod, gone: false }), None);
             }
         }
@@ -207,7 +208,7 @@ impl World {
             Shown::Listed(_) => self.ask_for_watch(at, Ask::Live),
             Shown::Change(change) => {
                 let (change, id) = (*change, item.id);
-                let seen = change.pod.observation(&self.ids[change.pod.name], change.gone);
+                let seen = change.pod.observation(&self.ids[submission_of(change.pod.name)], change.gone);
                 item.progress = if seen.is_some() { Taking::ByTasks(1) } else { Taking::Done };
                 match seen {
                     Some(seen) => {
@@ -235,7 +236,7 @@ impl World {
         item.progress = if missed.is_empty() { Taking::Done } else { Taking::ByTasks(missed.len()) };
         let id = item.id;
         for (submission, row) in missed {
-            self.begin_follow(at, submission, row.attempt, Cause::Missed(row), id);
+            self.begin_follow(at, name_of(submission, row.attempt), row.attempt, Cause::Missed(row), id);
         }
         self.taken_in(at, None);
     }

@@ -7,6 +7,8 @@ use sparkgate::submission::{
 
 use crate::{
     cluster::uid_number,
+    counts::Count,
+    names::{name_of, submission_of},
     plan::Refused,
     store::{Claimed, Time},
     wire::{Ask, Told, Waiting},
@@ -50,7 +52,11 @@ pub(super) struct Task {
     id: u64,
     submission: usize,
     attempt: i32,
+    /// Whose names it works with.
+    name: usize,
     cause: Cause,
+    /// The names and objects of the attempt are to be kept first.
+    to_keep: bool,
     under: Under,
     /// What it waits for.
     request: Option<u64>,
@@ -63,6 +69,15 @@ pub(super) struct Task {
 }
 
 impl World {
+    /// What is overdue is looked for by anybody: the lease only spares the database work.
+    pub(super) fn overdue_steps(&mut self, at: usize) {
+        let (now, replica) = (self.now, &mut self.replicas[at]);
+        if replica.believes_in_its_lease(now) && now >= replica.overdue_at && !replica.stopping {
+            replica.overdue_at = now + POLL;
+            self.send(at, Waiting::Nobody, Ask::KillOverdue);
+        }
+    }
+
     pub(super) fn claim_steps(&mut self, at: usize) {
         let (now, replica) = (self.now, &mut self.replicas[at]);
         let free = SLOTS.saturating_sub(replica.tasks.iter().filter(|task| task.item.is_none()).count());
@@ -84,33 +99,45 @@ impl World {
     }
 
     fn begin_claimed(&mut self, at: usize, claimed: Claimed) {
-        let Claimed { submission, attempt, kill, pod_uid, epoch, failed_tries } = claimed;
+        let Claimed { submission, attempt, named, kill, pod_uid, epoch, failed_tries } = claimed;
         let wanted = self.plan.wanted[submission];
-        let job = Job { pod_uid, before: wanted.before, beside: wanted.beside };
-        let under = if kill {
+        let kills = kill.is_some();
+        // Of an attempt whose objects aren't kept yet there is nothing to delete, under names that it doesn't have.
+        let (to_keep, unmade) = (named < attempt && !kills, named < attempt && kills);
+        let name = name_of(submission, if unmade { named } else { attempt });
+        let made = |count| if unmade { 0 } else { count };
+        let (before, beside) = (made(wanted.before), made(wanted.beside));
+        let job = Job { pod_uid, before, beside, kill: kill.unwrap_or_default() };
+        let under = if kills {
             Under::Kill(Kill::begin(job))
         } else if wanted.refused == Refused::Build {
             Under::Launch(Launch::refuse(job, "Refused", "it can't be built".to_owned()))
         } else {
             Under::Launch(Launch::begin(job))
         };
-        self.begin(at, submission, attempt, Cause::Claim { claim: epoch, kill, failed_tries }, under, None);
+        let cause = Cause::Claim { claim: epoch, kill: kills, failed_tries };
+        self.begin(at, name, attempt, cause, under, None);
+        if let Some(task) = self.replicas[at].tasks.last_mut() {
+            task.to_keep = to_keep;
+        }
     }
 
     /// Takes one look at a pod, or the lack of one, to its row.
-    pub(super) fn begin_follow(&mut self, at: usize, submission: usize, attempt: i32, cause: Cause, item: u64) {
-        self.begin(at, submission, attempt, cause.clone(), Under::Follow(follow(&cause)), Some(item));
+    pub(super) fn begin_follow(&mut self, at: usize, name: usize, attempt: i32, cause: Cause, item: u64) {
+        self.begin(at, name, attempt, cause.clone(), Under::Follow(follow(&cause)), Some(item));
     }
 
-    fn begin(&mut self, at: usize, submission: usize, attempt: i32, cause: Cause, under: Under, item: Option<u64>) {
+    fn begin(&mut self, at: usize, name: usize, attempt: i32, cause: Cause, under: Under, item: Option<u64>) {
         self.last_request += 1;
         let id = self.last_request;
         let (request, giving_back) = (None, None);
         self.replicas[at].tasks.push(Task {
             id,
-            submission,
+            submission: submission_of(name),
             attempt,
+            name,
             cause,
+            to_keep: false,
             under,
             request,
             giving_back,
@@ -134,6 +161,10 @@ impl World {
         };
         let ask = match (&task.giving_back, task.under.machine().effect()) {
             (Some(ask), _) => ask.clone(),
+            (None, _) if task.to_keep => {
+                let claim = claim.unwrap_or_default();
+                Ask::KeepAttempt { submission: task.submission, attempt: task.attempt, claim }
+            }
             (None, Effect::Settle(settled)) => {
                 let settled = settled.clone();
                 return self.settled(at, place, settled);
@@ -144,7 +175,7 @@ impl World {
                 if effect.writes_to_the_cluster() && now >= replica.trusted_until {
                     return self.step_down(at);
                 }
-                Ask::Effect { submission: task.submission, attempt: task.attempt, claim, effect }
+                Ask::Effect { submission: task.submission, attempt: task.attempt, name: task.name, claim, effect }
             }
         };
         let (id, begun_at) = (task.id, task.begun_at);
@@ -165,11 +196,18 @@ impl World {
         task.request = None;
         match told {
             Told::Answer(answer) => task.under.machine().answer(answer),
+            Told::Kept(true) => {
+                task.to_keep = false;
+                self.counts.add(Count::KeepAttempt);
+            }
+            // Somebody else goes on.
+            Told::Kept(false) => drop(tasks.swap_remove(place)),
             Told::Done => {
                 tasks.swap_remove(place);
                 // A kill may have come meanwhile.
                 self.replicas[at].claim_at = 0;
             }
+            _ if task.to_keep => task.giving_back = task.give_back(Settled::TryAgain("no answer".to_owned())),
             _ if task.giving_back.is_none() => task.under.machine().answer(Answer::Unknown("no answer".to_owned())),
             _ => {}
         }
@@ -178,17 +216,8 @@ impl World {
     fn settled(&mut self, at: usize, place: usize, settled: Settled) {
         let now = self.now;
         let task = &mut self.replicas[at].tasks[place];
-        let submission = task.submission;
         match &task.cause {
-            Cause::Claim { claim, kill, failed_tries } => {
-                let (claim, kill) = (*claim, *kill);
-                let later = |delay, failed| Ask::RetryLater { submission, claim, kill, delay, failed };
-                task.giving_back = Some(match settled {
-                    Settled::Done | Settled::GivenUp(_) => Ask::Release { submission, claim },
-                    Settled::LookAgain => later(RECHECK, false),
-                    Settled::TryAgain(_) => later((PAUSE << (*failed_tries).clamp(0, 5)).min(PAUSE_MAX), true),
-                });
-            }
+            Cause::Claim { .. } => task.giving_back = task.give_back(settled),
             cause @ (Cause::Seen(_) | Cause::Missed(_)) => {
                 if let Settled::TryAgain(_) = settled {
                     task.under = Under::Follow(follow(cause));
@@ -199,6 +228,20 @@ impl World {
                 }
             }
         }
+    }
+}
+
+impl Task {
+    /// How its claim is given back.
+    fn give_back(&self, settled: Settled) -> Option<Ask> {
+        let Cause::Claim { claim, kill, failed_tries } = self.cause else { return None };
+        let submission = self.submission;
+        let later = |delay, why| Ask::RetryLater { submission, claim, kill, delay, why };
+        Some(match settled {
+            Settled::Done | Settled::GivenUp(_) => Ask::Release { submission, claim },
+            Settled::LookAgain => later(RECHECK, None),
+            Settled::TryAgain(_) => later((PAUSE << failed_tries.clamp(0, 5)).min(PAUSE_MAX), Some("why")),
+        })
     }
 }
 

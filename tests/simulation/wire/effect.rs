@@ -5,12 +5,20 @@ use sparkgate::submission::engine::{Answer, Effect, Found};
 use crate::{
     cluster::{Whose, uid_number, uid_text},
     counts::Count,
+    names::submission_of,
     plan::Refused,
     world::World,
 };
 
 impl World {
-    pub(super) fn effect(&mut self, submission: usize, attempt: i32, claim: Option<i64>, effect: &Effect) -> Answer {
+    pub(super) fn effect(
+        &mut self,
+        submission: usize,
+        attempt: i32,
+        name: usize,
+        claim: Option<i64>,
+        effect: &Effect,
+    ) -> Answer {
         let of_the_cluster = effect.writes_to_the_cluster() || *effect == Effect::LookUp;
         let away = if of_the_cluster { self.cluster_away_until } else { self.database_away_until };
         if self.now < away {
@@ -18,47 +26,50 @@ impl World {
         }
         let answer = match effect {
             Effect::Read => return Answer::Row(self.store.read(submission)),
-            Effect::LookUp => return Answer::Found(self.look_up(submission, attempt)),
+            Effect::LookUp => return Answer::Found(self.look_up(name, attempt)),
             Effect::RecordPod(uid) => {
                 let claim = claim.unwrap_or_default();
                 Answer::Moved(self.store.record_pod(submission, attempt, claim, uid))
             }
             Effect::Advance(progress, placement) => {
-                let unowned =
-                    self.cluster.names[submission].before.iter().flatten().any(|object| object.owner.is_none());
-                self.truths.submissions[submission].may_leave_an_object |= claim.is_none() && unowned;
+                let unowned = self.cluster.names[name].before.iter().flatten().any(|object| object.owner.is_none());
+                self.truths.attempts[name].may_leave_an_object |= claim.is_none() && unowned;
                 Answer::Moved(self.store.advance(submission, attempt, claim, progress, placement))
             }
-            Effect::NoteWaiting { .. } | Effect::Settle(_) => return Answer::Done,
-            write => return self.write(submission, attempt, claim, write),
+            Effect::NoteWaiting { reason, message } => {
+                self.store.note_waiting(submission, attempt, reason, message);
+                return Answer::Done;
+            }
+            Effect::Settle(_) => return Answer::Done,
+            write => return self.write(submission, attempt, name, claim, write),
         };
         self.check(submission);
         answer
     }
 
-    fn look_up(&self, submission: usize, attempt: i32) -> Found {
-        let Some(pod) = self.cluster.names[submission].pod else { return Found::Nothing };
-        match pod.observation(&self.ids[submission], false) {
+    fn look_up(&self, name: usize, attempt: i32) -> Found {
+        let Some(pod) = self.cluster.names[name].pod else { return Found::Nothing };
+        match pod.observation(&self.ids[submission_of(name)], false) {
             Some(seen) if seen.attempt == attempt => Found::Ours(Box::new(seen)),
             Some(_) | None => Found::Foreign,
         }
     }
 
-    fn write(&mut self, submission: usize, attempt: i32, claim: Option<i64>, effect: &Effect) -> Answer {
+    fn write(&mut self, submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: &Effect) -> Answer {
         let now = self.now;
         let refused = self.plan.wanted[submission].refused;
         match effect {
             Effect::CreateBefore(_) if refused == Refused::Before => self.refuse(),
             Effect::CreateBefore(place) => {
                 let late = !self.claim_holds(submission, claim);
-                self.truths.submissions[submission].may_leave_an_object |= late;
-                self.cluster.create_before(submission, *place);
+                self.truths.attempts[name].may_leave_an_object |= late;
+                self.cluster.create_before(name, *place);
                 Answer::Done
             }
             Effect::CreatePod if refused == Refused::Pod => self.refuse(),
-            Effect::CreatePod => self.create_pod(submission, attempt, claim),
+            Effect::CreatePod => self.create_pod(submission, attempt, name, claim),
             Effect::HandOver(place, uid) => {
-                if self.cluster.hand_over(submission, *place, uid_number(uid), now) {
+                if self.cluster.hand_over(name, *place, uid_number(uid), now) {
                     Answer::Done
                 } else {
                     Answer::Refused { reason: "NotFound".to_owned(), message: String::new() }
@@ -67,25 +78,25 @@ impl World {
             Effect::CreateBeside(..) if refused == Refused::Beside => self.refuse(),
             Effect::CreateBeside(place, uid) => {
                 let late = !self.claim_holds(submission, claim);
-                match self.cluster.create_beside(submission, *place, uid_number(uid), late, now) {
+                match self.cluster.create_beside(name, *place, uid_number(uid), late, now) {
                     Ok(()) => Answer::Done,
                     Err(_) => Answer::Refused { reason: "AlreadyExists".to_owned(), message: String::new() },
                 }
             }
             Effect::DeleteBefore(place) => {
-                self.cluster.delete_before(submission, *place);
+                self.cluster.delete_before(name, *place);
                 Answer::Done
             }
             Effect::Delete(uid) => {
                 let uid = uid_number(uid);
-                if self.truths.pod(uid).stray && self.cluster.delete_pod(submission, uid, None, now) {
+                if self.truths.pod(uid).stray && self.cluster.delete_pod(name, uid, None, now) {
                     self.counts.add(Count::Reaped);
                 }
-                self.cluster.delete_pod(submission, uid, None, now);
+                self.cluster.delete_pod(name, uid, None, now);
                 Answer::Done
             }
             Effect::LetGo(uid) => {
-                self.cluster.let_go(submission, uid_number(uid), now);
+                self.cluster.let_go(name, uid_number(uid), now);
                 Answer::Done
             }
             _ => Answer::Done,
@@ -97,16 +108,16 @@ impl World {
         Answer::Refused { reason: "Forbidden".to_owned(), message: "no".to_owned() }
     }
 
-    fn create_pod(&mut self, submission: usize, attempt: i32, claim: Option<i64>) -> Answer {
+    fn create_pod(&mut self, submission: usize, attempt: i32, name: usize, claim: Option<i64>) -> Answer {
         let ours = Whose::Ours { attempt };
-        let Ok(uid) = self.cluster.create_pod(submission, ours, self.plan.finalizer, self.now) else {
+        let Ok(uid) = self.cluster.create_pod(name, ours, self.plan.finalizer, self.now) else {
             return Answer::Taken(String::new());
         };
         let holds = self.claim_holds(submission, claim);
         if !holds {
             self.counts.add(Count::Stray);
         }
-        if let Err(wrong) = self.truths.create(submission, uid, holds, self.plan.finalizer) {
+        if let Err(wrong) = self.truths.create(name, uid, holds, self.plan.finalizer) {
             self.fail(wrong);
         }
         Answer::Created(uid_text(uid))

@@ -1,0 +1,95 @@
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::*;
+use crate::{
+    cluster::Marks,
+    spark::{CreateSubmissionRequest, NameEntropy, SubmitContext, SubmitterFiles, build_driver},
+};
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+
+fn entropy(seed: u8) -> NameEntropy {
+    let random = |n: u8| Uuid::from_bytes([seed.wrapping_mul(37).wrapping_add(n); 16]);
+    NameEntropy::from_uuids(random(1), random(2), random(3), random(4))
+}
+
+/// What the service makes of a request, for an attempt whose names are these.
+fn built(names: &DriverNames, attempt: i32) -> Manifest {
+    let marks = Marks {
+        submission: "driver-20260101000000-0001".parse().unwrap(),
+        attempt,
+        instance: Uuid::nil(),
+        finalizer: true,
+    };
+    let submitted_at: DateTime<Utc> = NOW.parse().unwrap();
+    let mut request = CreateSubmissionRequest {
+        app_resource: "local:///opt/app.jar".to_owned(),
+        main_class: "org.example.Main".to_owned(),
+        app_args: vec!["attempt=1".to_owned(), "sparkgate.dev/attempt=1".to_owned()],
+        ..CreateSubmissionRequest::default()
+    };
+    let volume = "spark.kubernetes.driver.volumes.persistentVolumeClaim.data";
+    for (key, value) in [
+        ("spark.app.name", "Pi"),
+        ("spark.kubernetes.container.image", "spark:4.3.0"),
+        ("spark.kubernetes.driver.pod.featureSteps", "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep"),
+        ("spark.kubernetes.scheduler.name", "volcano"),
+        (&format!("{volume}.mount.path"), "/data"),
+        (&format!("{volume}.options.claimName"), "OnDemand"),
+        (&format!("{volume}.options.storageClass"), "fast"),
+        (&format!("{volume}.options.sizeLimit"), "10Gi"),
+        ("spark.eventLog.dir", "s3a://logs/{{APP_ID}}"),
+    ] {
+        request.spark_properties.insert(key.to_owned(), value.to_owned());
+    }
+    for (label, value) in marks.labels() {
+        request.spark_properties.insert(format!("spark.kubernetes.executor.label.{label}"), value);
+    }
+    let context = SubmitContext {
+        version: "4.3.0".parse().unwrap(),
+        names: names.clone(),
+        submitted_at,
+        user: "tester".to_owned(),
+        submitter: SubmitterFiles::default(),
+    };
+    Manifest::new(&build_driver(&request, &context).unwrap(), &marks).unwrap()
+}
+
+fn names(seed: u8) -> DriverNames {
+    DriverNames::generate("Pi", None, 1_795_235_752_539 + i64::from(seed), &entropy(seed))
+}
+
+#[test]
+fn another_attempt_is_what_would_be_built_for_it() {
+    let (first, second, third) = (names(1), names(2), names(3));
+    let manifest = built(&first, 1);
+    assert!(!manifest.before.is_empty() && manifest.beside.len() >= 3, "every kind of object is there");
+    let again = manifest.for_attempt(2, &first, &second).unwrap();
+    assert_eq!(again, built(&second, 2));
+    assert_eq!(again.clone().for_attempt(3, &second, &third).unwrap(), built(&third, 3));
+
+    let text = serde_json::to_string(&again).unwrap();
+    let DriverNames { app_id, resource_prefix, driver_service, config_map, local_dir, .. } = &first;
+    for old in [app_id, resource_prefix, driver_service, config_map, &local_dir.to_string()] {
+        assert!(!text.contains(old.as_str()), "{old}");
+    }
+    assert!(text.contains("\"attempt=1\"") && text.contains("\"sparkgate.dev/attempt=1\""), "arguments are the user's");
+}
+
+#[test]
+fn objects_that_lack_what_is_ours_make_no_attempt() {
+    let (first, second) = (names(1), names(2));
+    let without = |spoil: fn(&mut Manifest)| {
+        let mut manifest = built(&first, 1);
+        spoil(&mut manifest);
+        manifest.for_attempt(2, &first, &second).unwrap_err()
+    };
+    assert!(without(|manifest| manifest.pod["metadata"]["labels"] = json!({})).contains("the pod"));
+    assert!(without(|manifest| drop(manifest.beside.pop())).contains("no main ConfigMap"));
+    let spoil = |manifest: &mut Manifest| {
+        manifest.beside.last_mut().unwrap()["data"]["spark.properties"] = "spark.app.name=Pi\n".into();
+    };
+    assert!(without(spoil).contains("executors"));
+}

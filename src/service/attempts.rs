@@ -1,0 +1,66 @@
+//! Attempts: told to users, and begun.
+
+use chrono::Utc;
+use uuid::Uuid;
+
+use super::{Error, Gateway, perform::Stopped};
+use crate::{
+    cluster::Manifest,
+    spark::NameEntropy,
+    store::{AttemptRecord, Before, Claimed},
+    submission::SubmissionId,
+};
+
+/// The objects of a claimed submission, or why there are none, and the name of its driver pod.
+pub(super) struct Objects {
+    pub(super) manifest: Result<Manifest, String>,
+    pub(super) pod: String,
+}
+
+impl Gateway {
+    /// All attempts of a submission, the present one last; none if there is no submission of that id.
+    pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
+        Ok(self.store.attempts(id).await?)
+    }
+
+    /// What was kept of a claimed attempt. A launch that is the first to come to a later attempt makes its objects of those
+    /// of the attempt before, under names of their own, and keeps them before anything is created.
+    pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {
+        let pod = claimed.pod.clone();
+        if let Some(text) = &claimed.manifest {
+            let manifest = serde_json::from_str(text)
+                .map_err(|error| format!("the objects that were kept for it can't be read: {error}"));
+            return Ok(Objects { manifest, pod });
+        }
+        if !launch {
+            // Nothing was made of it.
+            return Ok(Objects { manifest: Ok(Manifest::default()), pod });
+        }
+        let before = if claimed.attempt > 1 { self.store.attempt_before(claimed).await? } else { None };
+        let Some(before) = before else {
+            return Ok(Objects { manifest: Err("its objects weren't kept: submit it again".to_owned()), pod });
+        };
+        self.begin_attempt(claimed, &before).await
+    }
+
+    async fn begin_attempt(&self, claimed: &Claimed, before: &Before) -> Result<Objects, Stopped> {
+        let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
+        let names = before.names.drawn_anew(Utc::now().timestamp_millis(), &entropy);
+        let pod = names.driver_pod.clone();
+        let made = serde_json::from_str::<Manifest>(&before.manifest)
+            .map_err(|error| error.to_string())
+            .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names))
+            .and_then(|manifest| Ok((serde_json::to_string(&manifest).map_err(|error| error.to_string())?, manifest)));
+        let (text, manifest) = match made {
+            Ok(made) => made,
+            Err(why) => {
+                let why = format!("the objects of another attempt can't be made of those of the one before: {why}");
+                return Ok(Objects { manifest: Err(why), pod });
+            }
+        };
+        if !self.store.keep_attempt(claimed, &names, &text).await? {
+            return Err(Stopped::ClaimLost);
+        }
+        Ok(Objects { manifest: Ok(manifest), pod })
+    }
+}

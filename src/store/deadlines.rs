@@ -1,0 +1,65 @@
+//! Time limits: rows keep the moment at which they are over, so no process has to remember it.
+
+use super::{Error, Store, error::within, kill::killed};
+use crate::submission::KillCause;
+
+/// What one round did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overdue {
+    /// Submissions that are being killed now, or ended at once.
+    pub killed: u64,
+    /// There may be more at once.
+    pub more: bool,
+}
+
+/// Seconds as people say them.
+const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
+    WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
+
+impl Store {
+    /// Kills up to `limit` submissions whose time to start or to run is over, as a request would; the most overdue first.
+    ///
+    /// Whether a running one is overdue is told by when it started: what its row has as the deadline may be that of its start,
+    /// if a release moved it on that knows no deadlines. Such a row gets its own.
+    pub async fn kill_overdue(&self, limit: u32) -> Result<Overdue, Error> {
+        let killed = killed();
+        let statement = format!(
+            r#"
+            WITH overdue AS (
+                SELECT id, state AS was, coalesce(reason || ': ', '') || nullif(message, '') AS waited_for,
+                       CASE state WHEN 'RUNNING' THEN run_timeout ELSE start_timeout END AS seconds,
+                       CASE state WHEN 'RUNNING' THEN started_at + make_interval(secs => run_timeout) ELSE deadline END AS due
+                FROM submissions
+                WHERE deadline <= now() AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
+                ORDER BY deadline LIMIT $1 FOR UPDATE SKIP LOCKED
+            ), words AS (
+                SELECT id AS of, CASE was
+                    WHEN 'RUNNING' THEN 'still running after ' || {IN_WORDS} || ': killed'
+                    ELSE 'not running within ' || coalesce({IN_WORDS}, 'its time') || coalesce(': ' || waited_for, '')
+                END AS words, CASE was WHEN 'RUNNING' THEN $3 ELSE $2 END AS cause
+                FROM overdue
+            ), moved AS (
+                UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words
+                FROM overdue JOIN words ON of = id WHERE s.id = overdue.id AND due <= now()
+                RETURNING s.id, s.attempt, s.state, s.reason, s.message
+            ), logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, state, reason, message FROM moved
+            ), corrected AS (
+                UPDATE submissions s SET deadline = due FROM overdue WHERE s.id = overdue.id AND (due <= now()) IS NOT TRUE
+            )
+            SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM overdue)
+            "#
+        );
+        let (moved, found): (i64, i64) = within(
+            "killing what is overdue",
+            sqlx::query_as(sqlx::AssertSqlSafe(statement))
+                .bind(i64::from(limit))
+                .bind(KillCause::START_TIMEOUT)
+                .bind(KillCause::RUN_TIMEOUT)
+                .fetch_one(&self.patient),
+        )
+        .await?;
+        Ok(Overdue { killed: moved.unsigned_abs(), more: found >= i64::from(limit) })
+    }
+}

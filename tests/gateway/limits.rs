@@ -1,0 +1,129 @@
+//! Time limits, and how long a killed driver has.
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use sparkgate::{
+    submission::{DriverState, SubmissionId},
+    workers,
+};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    kill::bind,
+    world::{World, eventually},
+};
+
+async fn reason(world: &World, id: &SubmissionId) -> Option<String> {
+    let select = sqlx::query_scalar("SELECT reason FROM submissions WHERE id = $1").bind(id.as_str());
+    select.fetch_one(&world.pool).await.unwrap()
+}
+
+/// Says as a scheduler that no node takes the pod.
+async fn no_node(world: &World, message: &str) {
+    let name = world.driver().await.metadata.name.unwrap();
+    let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
+    let status = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+    world.pods().patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+}
+
+#[sqlx::test]
+async fn a_driver_that_no_node_takes_is_killed_after_its_time_and_tells_why(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s'").await;
+    world.gateway.work().await.unwrap();
+    for message in ["0/3 nodes are available", "0/4 nodes are available"] {
+        no_node(&world, message).await;
+        let told = format!("Unschedulable: {message}");
+        eventually(|| async {
+            let status = world.status(&id).await;
+            status.message.filter(|text| *text == told).ok_or("another message")
+        })
+        .await;
+    }
+    world.gateway.kill_overdue().await.unwrap();
+    assert_eq!(world.events(&id).await.last().unwrap(), "PENDING", "not before its time");
+
+    world.set(&id, "deadline = now()").await;
+    world.gateway.kill_overdue().await.unwrap();
+    world.gateway.work().await.unwrap();
+    let status = world.until(&id, DriverState::Killed).await;
+    let words = "StartTimeout: not running within 10m: Unschedulable: 0/4 nodes are available";
+    assert_eq!(status.message.as_deref(), Some(words));
+    assert_eq!(world.driver_count().await, 0);
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "KILLING", "KILLED"]);
+}
+
+#[sqlx::test]
+async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let id = world.submit(&[]).await;
+    world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s', run_timeout = 7200").await;
+    world.gateway.work().await.unwrap();
+    bind(&world).await;
+    // Its kubelet says that it has run for months.
+    world.play_running().await;
+    world.until(&id, DriverState::Running).await;
+    world.gateway.kill_overdue().await.unwrap();
+    world.gateway.work().await.unwrap();
+    assert!(world.driver().await.metadata.deletion_timestamp.is_some());
+    world.play_exit(143).await;
+    let status = world.until(&id, DriverState::Killed).await;
+    let words = "RunTimeout: still running after 2h: killed; the driver exited with code 143 (Error)";
+    assert_eq!(status.message.as_deref(), Some(words));
+    assert_eq!(world.exit_code(&id).await, Some(143));
+}
+
+#[sqlx::test]
+async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    world.look_away();
+    world.set(&id, "run_timeout = 60, deadline = now()").await;
+    world.play_exit(0).await;
+    world.gateway.kill_overdue().await.unwrap();
+    assert_eq!(world.events(&id).await.last().unwrap(), "KILLING");
+    world.gateway.work().await.unwrap();
+    world.until(&id, DriverState::Finished).await;
+}
+
+/// The moment at which the time is over is in the row, and not in a process.
+#[sqlx::test]
+async fn a_time_that_was_over_while_no_gateway_ran_is_over(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.set(&id, "start_timeout = 60, deadline = now() - interval '1 d'").await;
+    let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
+    restarted.watch();
+    let stop = CancellationToken::new();
+    let parts = [
+        tokio::spawn(workers::deadlines(restarted.gateway.clone(), stop.clone())),
+        tokio::spawn(workers::launcher(restarted.gateway.clone(), stop.clone())),
+    ];
+    restarted.until(&id, DriverState::Killed).await;
+    assert_eq!(reason(&restarted, &id).await.as_deref(), Some("StartTimeout"));
+    stop.cancel();
+    for part in parts {
+        part.await.unwrap();
+    }
+}
+
+#[sqlx::test]
+async fn a_killed_driver_has_the_time_that_was_asked_for(pool: PgPool) {
+    for (kill_grace, seconds) in [("7", 7), ("0", 1), ("NULL", 30)] {
+        let mut world = World::new(pool.clone()).await;
+        let id = world.submit_running().await;
+        bind(&world).await;
+        world.set(&id, &format!("kill_grace = {kill_grace}")).await;
+        assert!(world.gateway.kill(&id).await.unwrap());
+        world.gateway.work().await.unwrap();
+        let grace = world.driver().await.metadata.deletion_grace_period_seconds;
+        assert_eq!(grace, Some(seconds), "{kill_grace}");
+        world.play_exit(143).await;
+        world.until(&id, DriverState::Killed).await;
+    }
+}

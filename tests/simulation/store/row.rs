@@ -1,0 +1,110 @@
+//! The row of a submission in the model, and how it changes.
+
+use sparkgate::submission::{KillCause, Outcome, RetryKind, State};
+
+use super::{Session, Time};
+
+/// What is asked for beside Spark's own properties: time limits, and attempts after one that failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub(crate) start: Option<Time>,
+    pub(crate) run: Option<Time>,
+    pub(crate) infrastructure: u32,
+    pub(crate) application: u32,
+}
+
+/// An attempt that was followed by another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub(crate) outcome: Outcome,
+    pub(crate) pod_uid: Option<String>,
+    /// Its names were kept.
+    pub(crate) named: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) state: State,
+    pub(crate) attempt: i32,
+    /// The attempt whose names and objects are kept: that before, until a launch has made those of this one.
+    pub(crate) named: i32,
+    pub(crate) past: Vec<Past>,
+    pub(crate) limits: Limits,
+    /// How often another attempt followed, of either kind.
+    pub(crate) retried: [u32; 2],
+    pub(crate) deadline: Option<Time>,
+    pub(crate) started_at: Option<Time>,
+    pub(crate) kill: Option<KillCause>,
+    /// Why it waits.
+    pub(crate) reason: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) pod_uid: Option<String>,
+    pub(crate) claimed_by: Option<Session>,
+    pub(crate) claim_epoch: i64,
+    pub(crate) not_before: Option<Time>,
+    pub(crate) failed_tries: i32,
+    pub(crate) outcome: Option<Outcome>,
+    /// Its events: the attempt, and its state.
+    pub(crate) events: Vec<(i32, State)>,
+}
+
+/// What a claim tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) submission: usize,
+    pub(crate) attempt: i32,
+    pub(crate) named: i32,
+    pub(crate) kill: Option<KillCause>,
+    pub(crate) pod_uid: Option<String>,
+    pub(crate) epoch: i64,
+    pub(crate) failed_tries: i32,
+}
+
+impl Row {
+    pub(super) fn killed(&mut self, cause: KillCause) {
+        self.not_before = None;
+        self.deadline = None;
+        // Launched already: whoever did it has nothing more to do.
+        if matches!(self.state, State::Pending | State::Running) {
+            self.claimed_by = None;
+        }
+        self.state = if self.state == State::Queued { State::Killed } else { State::Killing };
+        self.outcome = (self.state == State::Killed).then(|| Outcome::killed(&cause));
+        self.kill = Some(cause);
+        self.events.push((self.attempt, self.state));
+    }
+
+    /// Which budget another attempt may be taken from.
+    pub(super) fn may_retry(&self, outcome: &Outcome) -> Option<RetryKind> {
+        let kind = outcome.retry_kind().filter(|_| self.state != State::Killing)?;
+        let [infrastructure, application] = self.retried;
+        let left = match kind {
+            RetryKind::Infrastructure => infrastructure < self.limits.infrastructure,
+            RetryKind::Application => application < self.limits.application,
+        };
+        left.then_some(kind)
+    }
+
+    pub(super) fn retry(&mut self, outcome: Outcome, kind: RetryKind, now: Time, pause: Time) {
+        let due = now + (pause << self.retried.iter().sum::<u32>()).min(30 * pause);
+        self.retried[kind as usize] += 1;
+        self.past.push(Past { outcome, pod_uid: self.pod_uid.take(), named: self.named == self.attempt });
+        self.attempt += 1;
+        self.state = State::Queued;
+        self.events.push((self.attempt, State::Queued));
+        (self.reason, self.message, self.started_at) = (None, None, None);
+        self.claimed_by = None;
+        self.claim_epoch += 1;
+        self.failed_tries = 0;
+        self.not_before = Some(due);
+        self.deadline = self.limits.start.map(|limit| due + limit);
+    }
+}
+
+pub(super) fn in_words(seconds: Time) -> String {
+    match seconds {
+        hours if hours % 3600 == 0 => format!("{}h", hours / 3600),
+        minutes if minutes % 60 == 0 => format!("{}m", minutes / 60),
+        seconds => format!("{seconds}s"),
+    }
+}

@@ -1,0 +1,322 @@
+//! Time limits and further attempts on a real Postgres.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use sparkgate::{
+    spark::{CreateSubmissionRequest, DriverNames},
+    store::{NewSubmission, Store, Task, replica},
+    submission::{KillCause, Outcome, Placement, Progress, State, SubmissionId},
+};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+const LEASE: Duration = Duration::from_secs(60);
+
+async fn session(store: &Store) -> Uuid {
+    let session = Uuid::new_v4();
+    assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
+    session
+}
+
+fn names(pod: &str) -> DriverNames {
+    DriverNames {
+        app_id: "spark-1".to_owned(),
+        resource_prefix: "p".to_owned(),
+        driver_pod: pod.to_owned(),
+        driver_service: "s".to_owned(),
+        config_map: "c".to_owned(),
+        local_dir: Uuid::nil(),
+    }
+}
+
+async fn accept(store: &Store) -> SubmissionId {
+    let drawn = store.draw().await.unwrap();
+    let id = drawn.id.clone();
+    let new = NewSubmission {
+        drawn,
+        request: CreateSubmissionRequest::default(),
+        spark_version: "4.3.0".parse().unwrap(),
+        spark_user: "tester".to_owned(),
+        namespace: "spark".to_owned(),
+        names: names("pod-1"),
+        manifest: r#"{"before":[],"pod":1}"#.to_owned(),
+    };
+    store.accept(&new).await.unwrap();
+    id
+}
+
+/// Accepts a submission with these columns.
+async fn with(pool: &PgPool, store: &Store, columns: &str) -> SubmissionId {
+    let id = accept(store).await;
+    let set = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
+    sqlx::query(set).bind(id.as_str()).execute(pool).await.unwrap();
+    id
+}
+
+const RETRIES: &str = "max_retries_infrastructure = 2, max_retries_application = 1, start_timeout = 60";
+
+fn evicted() -> Progress {
+    Progress::Ended(Outcome::new(State::Failed, "Evicted", "low on memory"))
+}
+
+fn exited(code: i32) -> Progress {
+    Progress::Ended(Outcome { exit_code: Some(code), ..Outcome::new(State::Failed, "Error", "exited") })
+}
+
+fn of(uid: &str) -> Placement {
+    Placement { pod_uid: Some(uid.to_owned()), node: Some("n".to_owned()), ..Placement::default() }
+}
+
+async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<(i32, String, Option<String>)> {
+    sqlx::query_as("SELECT attempt, state, reason FROM submission_events WHERE submission_id = $1 ORDER BY id")
+        .bind(id.as_str())
+        .fetch_all(pool)
+        .await
+        .unwrap()
+}
+
+async fn column<T>(pool: &PgPool, id: &SubmissionId, what: &str) -> T
+where
+    T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres> + Send + Unpin,
+{
+    let select = sqlx::AssertSqlSafe(format!("SELECT {what} FROM submissions WHERE id = $1"));
+    sqlx::query_scalar(select).bind(id.as_str()).fetch_one(pool).await.unwrap()
+}
+
+/// Seconds until something in the row.
+async fn seconds_until(pool: &PgPool, id: &SubmissionId, what: &str) -> f64 {
+    column(pool, id, &format!("extract(epoch FROM {what} - clock_timestamp())::double precision")).await
+}
+
+#[sqlx::test]
+async fn an_attempt_that_the_cluster_ended_is_followed_by_another(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, RETRIES).await;
+    let worker = session(&store).await;
+    let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
+    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
+    assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
+
+    let record = store.find(&id).await.unwrap().unwrap();
+    let row = (record.state, record.attempt, record.pod_uid, record.node, record.reason, record.started_at);
+    assert_eq!(row, (State::Queued, 2, None, None, None, None));
+    let wanted =
+        [(1, "QUEUED", None), (1, "LAUNCHING", None), (1, "FAILED", Some("Evicted")), (2, "QUEUED", Some("Retry"))];
+    let wanted = wanted.map(|(attempt, state, reason)| (attempt, state.to_owned(), reason.map(str::to_owned)));
+    assert_eq!(events(&pool, &id).await, wanted);
+    let attempts = store.attempts(&id).await.unwrap();
+    let told: Vec<_> =
+        attempts.iter().map(|it| (it.attempt, it.state, it.pod.as_str(), it.pod_uid.as_deref())).collect();
+    assert_eq!(told, [(1, State::Failed, "pod-1", Some("u")), (2, State::Queued, "", None)]);
+    assert_eq!((attempts[0].reason.as_deref(), attempts[0].node.as_deref()), (Some("Evicted"), Some("n")));
+
+    // Whoever worked on the first attempt has nothing to say about the second.
+    store.release(&claimed).await.unwrap();
+    assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "there is a pause");
+    let pause = seconds_until(&pool, &id, "not_before").await;
+    assert!((5.0..=10.0).contains(&pause), "{pause}");
+    assert!(!store.advance(&id, 1, None, &exited(3), &of("u")).await.unwrap(), "late");
+}
+
+#[sqlx::test]
+async fn pauses_grow_and_the_time_to_start_begins_after_them(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, "max_retries_infrastructure = 9, start_timeout = 60").await;
+    let mut pauses = Vec::new();
+    for attempt in 1..=9 {
+        assert!(store.advance(&id, attempt, None, &evicted(), &Placement::default()).await.unwrap());
+        pauses.push((seconds_until(&pool, &id, "not_before").await / 10.0).ceil() * 10.0);
+        let start = seconds_until(&pool, &id, "deadline").await - seconds_until(&pool, &id, "not_before").await;
+        assert!((59.0..61.0).contains(&start), "{start}");
+    }
+    assert_eq!(pauses, [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0, 300.0]);
+    assert!(store.advance(&id, 10, None, &evicted(), &Placement::default()).await.unwrap());
+    let record = store.find(&id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.attempt), (State::Failed, 10), "no more than were asked for");
+}
+
+#[sqlx::test]
+async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let state = async |id: &SubmissionId| {
+        let record = store.find(id).await.unwrap().unwrap();
+        (record.state, record.attempt)
+    };
+    let here = Placement::default();
+    let none = accept(&store).await;
+    assert!(store.advance(&none, 1, None, &evicted(), &here).await.unwrap());
+    assert_eq!(state(&none).await, (State::Failed, 1), "nobody asked for it");
+
+    let application = with(&pool, &store, "max_retries_application = 1").await;
+    assert!(store.advance(&application, 1, None, &exited(3), &here).await.unwrap());
+    assert!(store.advance(&application, 2, None, &evicted(), &here).await.unwrap());
+    assert_eq!(state(&application).await, (State::Failed, 2), "that is another kind");
+
+    let both = with(&pool, &store, RETRIES).await;
+    for (attempt, end) in [exited(3), evicted(), Progress::Ended(Outcome::pod_gone())].iter().enumerate() {
+        assert!(store.advance(&both, attempt as i32 + 1, None, end, &here).await.unwrap());
+    }
+    assert_eq!(state(&both).await, (State::Queued, 4));
+    assert!(store.advance(&both, 4, None, &Progress::Ended(Outcome::pod_gone()), &here).await.unwrap());
+    assert_eq!(state(&both).await, (State::Lost, 4));
+    assert_eq!(store.attempts(&both).await.unwrap()[2].state, State::Lost);
+
+    for (end, ended) in [
+        (Outcome::new(State::Error, "Forbidden", "no"), State::Error),
+        (Outcome::new(State::Killed, "PodDeleted", "by somebody"), State::Killed),
+        (Outcome { exit_code: Some(0), ..Outcome::new(State::Finished, "Completed", "") }, State::Finished),
+    ] {
+        let id = with(&pool, &store, RETRIES).await;
+        assert!(store.advance(&id, 1, None, &Progress::Ended(end), &here).await.unwrap());
+        assert_eq!(state(&id).await, (ended, 1), "never");
+    }
+}
+
+#[sqlx::test]
+async fn what_is_being_killed_is_never_tried_again(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, RETRIES).await;
+    assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
+    assert!(store.request_kill(&id).await.unwrap());
+    assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
+    assert_eq!(store.find(&id).await.unwrap().unwrap().state, State::Failed);
+
+    let paused = with(&pool, &store, RETRIES).await;
+    assert!(store.advance(&paused, 1, None, &evicted(), &of("u")).await.unwrap());
+    assert!(store.request_kill(&paused).await.unwrap());
+    let record = store.find(&paused).await.unwrap().unwrap();
+    assert_eq!((record.state, record.attempt, record.reason.as_deref()), (State::Killed, 2, Some("Killed")));
+    assert_eq!(column::<Option<bool>>(&pool, &paused, "deadline IS NOT NULL").await, Some(false));
+}
+
+#[sqlx::test]
+async fn the_objects_of_an_attempt_are_kept_once_and_under_its_claim(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, RETRIES).await;
+    assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
+    sqlx::query("UPDATE submissions SET not_before = NULL").execute(&pool).await.unwrap();
+    let (one, two) = (session(&store).await, session(&store).await);
+    let first = store.claim(one, 1, &[], &[]).await.unwrap().remove(0);
+    assert_eq!((first.attempt, first.task, first.manifest.as_deref()), (2, Task::Launch, None));
+    let before = store.attempt_before(&first).await.unwrap().unwrap();
+    assert_eq!((before.names.driver_pod.as_str(), before.manifest.as_str()), ("pod-1", r#"{"before":[],"pod":1}"#));
+
+    store.end_leases(one).await.unwrap();
+    let second = store.claim(two, 1, &[], &[]).await.unwrap().remove(0);
+    assert!(!store.keep_attempt(&first, &names("late"), "late").await.unwrap());
+    assert!(store.keep_attempt(&second, &names("pod-2"), "two").await.unwrap());
+    assert!(!store.keep_attempt(&second, &names("pod-3"), "three").await.unwrap());
+    store.release(&second).await.unwrap();
+    let third = store.claim(two, 1, &[], &[]).await.unwrap().remove(0);
+    assert_eq!((third.pod.as_str(), third.manifest.as_deref()), ("pod-2", Some("two")));
+    assert_eq!(store.attempts(&id).await.unwrap()[1].pod, "pod-2");
+}
+
+/// In a rollout a replica of the release before, which joins all manifests of a submission, must not launch the first attempt
+/// again.
+#[sqlx::test]
+async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let its_due = "SELECT count(*) FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+        AND (claimed_by IS NULL OR claimed_by IN
+            (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND expires_at <= clock_timestamp()))";
+    let its_due = async || sqlx::query_scalar::<_, i64>(its_due).fetch_one(&pool).await.unwrap();
+    let id = with(&pool, &store, RETRIES).await;
+    assert_eq!(its_due().await, 1);
+    assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
+    assert_eq!(its_due().await, 0);
+    sqlx::query("UPDATE submissions SET not_before = NULL").execute(&pool).await.unwrap();
+    let worker = session(&store).await;
+    let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
+    store.retry_later(&claimed, Duration::ZERO, Some("away")).await.unwrap();
+    assert_eq!(its_due().await, 0);
+    assert!(store.advance(&id, 2, None, &Progress::Running, &of("v")).await.unwrap());
+    assert!(store.request_kill(&id).await.unwrap());
+    assert_eq!(its_due().await, 0);
+    let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
+    assert_eq!(claimed.task, Task::Kill);
+    store.release(&claimed).await.unwrap();
+    assert_eq!(its_due().await, 0);
+    assert_eq!(store.claim(worker, 1, &[], &[]).await.unwrap().len(), 1);
+}
+
+const OVERDUE: &str = "start_timeout = 600, run_timeout = 7200, deadline = now() - interval '1 s'";
+
+#[sqlx::test]
+async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let (queued, pending) = (with(&pool, &store, OVERDUE).await, with(&pool, &store, OVERDUE).await);
+    let in_time = with(&pool, &store, "start_timeout = 600, deadline = now() + interval '600 s'").await;
+    assert!(store.advance(&pending, 1, None, &Progress::Launched, &of("u")).await.unwrap());
+    store.note_waiting(&pending, 1, "Unschedulable", "0/3 nodes are available").await.unwrap();
+    assert_eq!(store.kill_overdue(1).await.unwrap().killed, 1);
+    let overdue = store.kill_overdue(10).await.unwrap();
+    assert_eq!((overdue.killed, overdue.more), (1, false));
+
+    let record = store.find(&queued).await.unwrap().unwrap();
+    let told = (record.state, record.reason.as_deref(), record.message.as_deref());
+    assert_eq!(told, (State::Killed, Some("StartTimeout"), Some("not running within 10m")));
+    let words = "not running within 10m: Unschedulable: 0/3 nodes are available";
+    let row = store.row(&pending).await.unwrap().unwrap();
+    assert_eq!((row.state, row.kill), (State::Killing, KillCause::StartTimeout(words.to_owned())));
+    assert_eq!(store.find(&in_time).await.unwrap().unwrap().state, State::Queued);
+
+    // The first cause stays, whatever comes on the way.
+    assert!(store.request_kill(&pending).await.unwrap());
+    let claimed = store.claim(session(&store).await, 5, &[], &[]).await.unwrap();
+    let claimed = claimed.iter().find(|claimed| claimed.id == pending).unwrap();
+    assert_eq!((claimed.task, claimed.kill.reason()), (Task::Kill, "StartTimeout"));
+    store.retry_later(claimed, Duration::ZERO, Some("the API server is away")).await.unwrap();
+    let row = store.row(&pending).await.unwrap().unwrap();
+    assert_eq!(row.kill.message(), words);
+    assert_eq!(store.kill_overdue(10).await.unwrap().killed, 0);
+}
+
+#[sqlx::test]
+async fn what_runs_too_long_is_killed(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = with(&pool, &store, "start_timeout = 600, run_timeout = 7200, deadline = now() + interval '600 s'").await;
+    assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
+    let left = seconds_until(&pool, &id, "deadline").await;
+    assert!((7100.0..=7200.0).contains(&left), "{left}");
+    let long_ago =
+        "UPDATE submissions SET started_at = started_at - interval '2 h', deadline = deadline - interval '2 h'";
+    sqlx::query(long_ago).execute(&pool).await.unwrap();
+    assert_eq!(store.kill_overdue(10).await.unwrap().killed, 1);
+    let row = store.row(&id).await.unwrap().unwrap();
+    assert_eq!(row.kill, KillCause::RunTimeout("still running after 2h: killed".to_owned()));
+    assert_eq!(column::<Option<bool>>(&pool, &id, "deadline IS NULL").await, Some(true));
+}
+
+/// A release that knows no deadlines moved it to RUNNING and left the one of its start.
+#[sqlx::test]
+async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let old = "state = 'RUNNING', started_at = now() - interval '60 s', deadline = now() - interval '1 s', start_timeout = 59";
+    let endless = with(&pool, &store, old).await;
+    let limited = with(&pool, &store, &format!("{old}, run_timeout = 3600")).await;
+    let late = with(&pool, &store, &format!("{old}, run_timeout = 45")).await;
+    assert_eq!(store.kill_overdue(10).await.unwrap().killed, 1);
+    let state = async |id| store.find(id).await.unwrap().unwrap().state;
+    let states = [state(&endless).await, state(&limited).await, state(&late).await];
+    assert_eq!(states, [State::Running, State::Running, State::Killing]);
+    assert_eq!(store.row(&late).await.unwrap().unwrap().kill.message(), "still running after 45s: killed");
+    assert_eq!(column::<Option<bool>>(&pool, &endless, "deadline IS NULL").await, Some(true));
+    assert!((3500.0..3600.0).contains(&seconds_until(&pool, &limited, "deadline").await));
+}
+
+#[sqlx::test]
+async fn why_it_waits_follows_what_the_cluster_says(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = accept(&store).await;
+    assert!(store.advance(&id, 1, None, &Progress::Launched, &of("u")).await.unwrap());
+    let version = async || column::<String>(&pool, &id, "xmin::text").await;
+    store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
+    let before = version().await;
+    store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
+    assert_eq!(version().await, before, "the same isn't written again");
+    store.note_waiting(&id, 1, "Unschedulable", "0/4 nodes").await.unwrap();
+    assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("0/4 nodes"));
+}
