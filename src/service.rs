@@ -24,6 +24,7 @@ mod settings;
 mod status;
 mod submissions;
 mod submitter;
+mod why;
 mod work;
 
 use std::{collections::HashSet, sync::Arc};
@@ -38,7 +39,7 @@ use leases::Leases;
 
 use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
 
-pub use crate::store::{Filter, Page, Submission};
+pub use crate::store::{AttemptRecord, Filter, Page, Submission};
 
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use create::Accepted;
@@ -53,6 +54,7 @@ pub use replica::ALL;
 pub use settings::{Resolved, Settings, SparkSettings};
 pub use status::{Status, Worker};
 pub use submitter::{Submitter, SubmitterError};
+pub use why::Why;
 pub use work::Work;
 
 /// The gateway's use cases on one database and one cluster. Cheap to clone.

@@ -24,6 +24,7 @@ use super::{health, spark, v1};
         v1::get::get,
         v1::delete::delete,
         v1::outcome::outcome,
+        v1::attempts::attempts,
         v1::executors::executors,
         v1::logs::logs,
         v1::manifest::manifest,

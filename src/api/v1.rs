@@ -1,5 +1,6 @@
 //! The resource API: submissions as resources, under the same path as Spark's protocol, with errors of its own kind.
 
+pub(super) mod attempts;
 pub(super) mod create;
 mod cursor;
 pub(super) mod delete;
@@ -43,6 +44,7 @@ pub(super) fn router(state: AppState) -> Router {
     let quick = Router::new()
         .route("/v1/submissions", submissions)
         .route("/v1/submissions/{id}", get(get::get).delete(delete::delete))
+        .route("/v1/submissions/{id}/attempts", get(attempts::attempts))
         .route("/v1/submissions/{id}/events", get(of_one::events))
         .route("/v1/submissions/{id}/executors", get(executors::executors))
         .route("/v1/submissions/{id}/logs", get(logs::logs))

@@ -143,9 +143,9 @@ impl Plan {
 }
 
 fn properties(driver: &DriverObjects) -> BTreeMap<String, String> {
-    let texts = driver.resources.iter().filter_map(|object| match object {
+    let mut texts = driver.resources.iter().filter_map(|object| match object {
         Object::ConfigMap(map) => map.data.as_ref()?.get("spark.properties"),
         _ => None,
     });
-    texts.last().map(|text| parse_properties(text)).unwrap_or_default()
+    texts.next_back().map(|text| parse_properties(text)).unwrap_or_default()
 }

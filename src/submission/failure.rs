@@ -83,6 +83,17 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
+    pub const ALL: [Self; 8] = [
+        Self::Image,
+        Self::Capacity,
+        Self::Configuration,
+        Self::Application,
+        Self::Infrastructure,
+        Self::Cancelled,
+        Self::Timeout,
+        Self::Waiting,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image => "image",

@@ -31,5 +31,6 @@ pub(in crate::api) async fn get(
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
     let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
-    Ok(Reply::ok(submission.into()))
+    let why = state.gateway.why(&submission).await?;
+    Ok(Reply::ok(Submission::with(submission, why)))
 }

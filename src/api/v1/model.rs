@@ -1,9 +1,13 @@
 //! What the documents of this API look like.
 
+mod attempt;
 mod executor;
 mod new_submission;
 mod submission;
+mod why;
 
+pub(in crate::api) use attempt::Attempt;
 pub(super) use executor::Executor;
 pub(in crate::api) use new_submission::NewSubmission;
 pub(in crate::api) use submission::{Limits, MaxRetries, State, Submission};
+pub(in crate::api) use why::Why;

@@ -33,7 +33,8 @@ pub(in crate::api) async fn outcome(
     params.finish()?;
     let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
     let ended = submission.state;
-    let document = Submission::from(submission);
+    let why = if ended.is_terminal() { state.gateway.why(&submission).await? } else { None };
+    let document = Submission::with(submission, why);
     match ended {
         submission::State::Finished => Ok(Reply::ok(document)),
         state if state.is_terminal() => {

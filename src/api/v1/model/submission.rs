@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Why;
 use crate::{service, submission};
 
 /// A submission and where it is.
@@ -114,18 +115,6 @@ pub(in crate::api) struct MaxRetries {
     pub(in crate::api::v1) application: u32,
 }
 
-/// Why it failed, or still waits.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::api) struct Why {
-    /// A sentence for people.
-    pub(in crate::api::v1) message: String,
-    /// Kubernetes' own word where there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ErrImagePull")]
-    reason: Option<String>,
-}
-
 impl Limits {
     /// Those that are set, if any is.
     pub(in crate::api::v1) fn any(self) -> Option<Self> {
@@ -159,12 +148,16 @@ impl From<submission::State> for State {
 
 impl From<service::Submission> for Submission {
     fn from(row: service::Submission) -> Self {
-        let why = row.message.filter(|text| !text.is_empty()).map(|message| Why { message, reason: row.reason });
-        let (waiting, failure) = match row.state {
-            submission::State::Finished | submission::State::Running => (None, None),
-            state if state.is_terminal() => (None, why),
-            _ => (why, None),
-        };
+        let why = service::Why::of(&row);
+        Self::with(row, why)
+    }
+}
+
+impl Submission {
+    /// With the whole story of its failure.
+    pub(in crate::api::v1) fn with(row: service::Submission, why: Option<service::Why>) -> Self {
+        let why = why.map(Why::from);
+        let (waiting, failure) = if row.state.is_terminal() { (None, why) } else { (why, None) };
         let seconds = |time: Option<i32>| time.map(|time| u64::from(time.unsigned_abs()));
         let limits = Limits {
             start_seconds: seconds(row.start_timeout),

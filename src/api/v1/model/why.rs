@@ -1,0 +1,117 @@
+//! Why a submission failed, or doesn't run yet.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+};
+
+use crate::{
+    service,
+    submission::{FailureClass, FailureCode, PodEvent},
+};
+
+/// Why it failed, or why it doesn't run yet.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::api) struct Why {
+    code: Code,
+    class: Class,
+    /// A sentence for people.
+    #[schema(example = "ErrImagePull: no such image")]
+    pub(in crate::api::v1) message: String,
+    /// Kubernetes' own word, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "ErrImagePull")]
+    reason: Option<String>,
+    /// Of the driver's container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// What the exit code stands for, where that is a signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "SIGKILL")]
+    signal: Option<&'static str>,
+    /// What Kubernetes said about the pod. Not in lists.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    events: Vec<Event>,
+    /// The last lines that the driver wrote. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_tail: Option<String>,
+}
+
+/// One word of a closed list.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Code(&'static str);
+
+/// Whose trouble it is.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Class(&'static str);
+
+fn word(words: impl Iterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).into()
+}
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        word(FailureCode::ALL.iter().map(|code| code.as_str()), "One word of a closed list.")
+    }
+}
+
+impl ToSchema for Code {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "FailureCode".into()
+    }
+}
+
+impl PartialSchema for Class {
+    fn schema() -> RefOr<Schema> {
+        word(FailureClass::ALL.iter().map(|class| class.as_str()), "Whose trouble it is.")
+    }
+}
+
+impl ToSchema for Class {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "FailureClass".into()
+    }
+}
+
+/// One thing that Kubernetes said about a pod, as often as it did.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PodEvent)]
+struct Event {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<DateTime<Utc>>,
+    /// `Normal` or `Warning`.
+    #[serde(rename = "type")]
+    #[schema(example = "Warning")]
+    kind: String,
+    #[schema(example = "FailedScheduling")]
+    reason: String,
+    message: String,
+    count: i64,
+}
+
+impl From<service::Why> for Why {
+    fn from(why: service::Why) -> Self {
+        Self {
+            code: Code(why.code.as_str()),
+            class: Class(why.code.class().as_str()),
+            message: why.message,
+            reason: why.reason,
+            exit_code: why.exit_code,
+            signal: why.signal,
+            events: why.events.into_iter().map(Event::from).collect(),
+            log_tail: why.log_tail,
+        }
+    }
+}
+
+impl From<PodEvent> for Event {
+    fn from(event: PodEvent) -> Self {
+        Self { at: event.at, kind: event.kind, reason: event.reason, message: event.message, count: event.count }
+    }
+}
