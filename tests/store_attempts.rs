@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{NewSubmission, Store, Task, replica},
+    store::{NewSubmission, Options, Store, Task, replica},
     submission::{KillCause, Outcome, Placement, Progress, State, SubmissionId},
 };
 use sqlx::PgPool;
@@ -42,6 +42,10 @@ async fn accept(store: &Store) -> SubmissionId {
         namespace: "spark".to_owned(),
         names: names("pod-1"),
         manifest: r#"{"before":[],"pod":1}"#.to_owned(),
+        name: "job".to_owned(),
+        owner: "tester".to_owned(),
+        options: Options::default(),
+        fingerprint: Vec::new(),
     };
     store.accept(&new).await.unwrap();
     id
