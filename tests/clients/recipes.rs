@@ -9,7 +9,6 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-
 use crate::{dev::Dev, markdown, process::until};
 
 mod answer;

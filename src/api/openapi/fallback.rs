@@ -31,9 +31,11 @@ impl Modify for Fallback {
                 if is_resource {
                     DESCRIPTION.clone_into(&mut response.description);
                 }
-                let error = Ref::from_schema_name("ErrorResponse");
-                let in_json = || RefOr::T(Content::new(Some(error)));
-                response.content.entry("application/json".to_owned()).or_insert_with(in_json);
+                let problem = is_resource.then_some(("application/problem+json", "Problem"));
+                for (media_type, schema) in problem.into_iter().chain([("application/json", "ErrorResponse")]) {
+                    let content = || RefOr::T(Content::new(Some(Ref::from_schema_name(schema))));
+                    response.content.entry(media_type.to_owned()).or_insert_with(content);
+                }
                 let page = ObjectBuilder::new().schema_type(Type::String);
                 response.content.insert("text/html".to_owned(), RefOr::T(Content::new(Some(page.build()))));
             }
