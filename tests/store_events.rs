@@ -155,7 +155,7 @@ async fn who_numbers_while_another_does_waits_for_nobody_and_gives_no_number_twi
         }
     };
     let all = async { tokio::join!(writing, number(&stores[0]), number(&stores[1]), read) };
-    let all = tokio::time::timeout(Duration::from_secs(30), all).await;
+    let all = tokio::time::timeout(Duration::from_secs(30), Box::pin(all)).await;
     let (_, one, two, ()) = all.expect("the reader has missed some");
     assert_eq!(one + two, (WRITERS * EACH) as u64);
     assert_eq!(reader.seen, (1..=(WRITERS * EACH) as i64).collect::<Vec<_>>());

@@ -113,9 +113,10 @@ fn replay(id: SubmissionId, before: &[u8], now: &[u8], key: &str) -> Result<Acce
 }
 
 /// What tells two requests under one key apart: all that they ask for, however it was written down. Not the version of
-/// the client, which may be upgraded between two tries.
+/// the client, which may be upgraded between two tries, nor the time that spark-submit stamps on each of them.
 fn fingerprint(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
-    let request = CreateSubmissionRequest { client_spark_version: String::new(), ..request.clone() };
+    let mut request = CreateSubmissionRequest { client_spark_version: String::new(), ..request.clone() };
+    request.spark_properties.remove("spark.app.submitTime");
     let json = serde_json::to_vec(&request);
     let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
     let options = SubmissionOptions { idempotency_key: None, ..options.clone() };

@@ -13,6 +13,7 @@ impl Gateway {
         if overdue.killed > 0 {
             tracing::info!(submissions = overdue.killed, "killed after their time");
             self.wake.notify_one();
+            self.events.changed();
         }
         Ok(overdue.more)
     }

@@ -122,6 +122,5 @@ impl Gateway {
     pub fn drain(&self) {
         self.closing.cancel();
         self.watch.with(|state| state.draining = true);
-        self.events.close();
     }
 }

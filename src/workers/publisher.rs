@@ -11,7 +11,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Goes round until `stop`. What it leaves, another replica or the next process finds.
 pub async fn publisher(gateway: Gateway, stop: CancellationToken) {
-    stop.run_until_cancelled(rounds(&gateway)).await;
+    stop.run_until_cancelled(Box::pin(rounds(&gateway))).await;
 }
 
 async fn rounds(gateway: &Gateway) {

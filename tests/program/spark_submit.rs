@@ -37,8 +37,11 @@ fn converse(variable: &str) {
     // Its REST client takes JVM applications only: this class is Spark's own launcher of a Python file.
     let class = "org.apache.spark.deploy.PythonRunner";
     let mode = ["--deploy-mode", "cluster", "--conf", "spark.master.rest.enabled=true"];
+    let key = ["--conf", "spark.sparkgate.idempotencyKey=once"];
     let what = ["--name", "from spark-submit", "--class", class, &jar];
-    let said = spark_submit(&home, &dev.gateway, &[&mode[..], &what[..], &[app.to_str().unwrap(), ""]].concat());
+    let submit =
+        || spark_submit(&home, &dev.gateway, &[&mode[..], &key[..], &what[..], &[app.to_str().unwrap(), ""]].concat());
+    let said = submit();
     assert!(said.contains("Submission successfully created as driver-"), "{said}");
     let submitted = said.contains("is now SUBMITTED") || said.contains("is now RUNNING");
     assert!(said.contains("State of driver driver-") && submitted, "{said}");
@@ -54,6 +57,8 @@ fn converse(variable: &str) {
     dev.gateway.follow(&id, "KILLED");
     let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
     assert!(said.contains("has already finished or does not exist"), "{said}");
+    let said = submit();
+    assert!(said.contains(&format!("created as {id}.")), "the same request under the same key: {said}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ mod tests {
             ChangeFilter { owner: Some("bob".to_owned()), ..all.clone() },
             ChangeFilter { namespace: Some("default".to_owned()), ..all.clone() },
             ChangeFilter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
-            ChangeFilter { labels: vec![label("stage", "gold")], ..all.clone() },
+            ChangeFilter { labels: vec![label("stage", "gold")], ..all },
         ];
         for other in others {
             assert!(!other.takes(&change), "{other:?}");

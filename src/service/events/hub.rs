@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
-use tokio_util::sync::CancellationToken;
 
 use super::ring::{Next, Ring, Told};
 use crate::store::Change;
@@ -36,7 +35,6 @@ pub(in crate::service) struct Hub {
     changed: Notify,
     subscribers: Arc<AtomicUsize>,
     pub(super) catching_up: Semaphore,
-    pub(super) closing: CancellationToken,
 }
 
 /// The place of one subscriber, until it is dropped.
@@ -58,7 +56,6 @@ impl Default for Hub {
             changed: Notify::new(),
             subscribers: Arc::default(),
             catching_up: Semaphore::new(CATCHING_UP),
-            closing: CancellationToken::new(),
         }
     }
 }
@@ -69,11 +66,6 @@ impl Hub {
         if self.subscribers() > 0 {
             self.changed.notify_one();
         }
-    }
-
-    /// Ends all subscriptions.
-    pub(in crate::service) fn close(&self) {
-        self.closing.cancel();
     }
 
     pub(super) async fn rung(&self) {

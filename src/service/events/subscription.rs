@@ -91,7 +91,7 @@ impl Subscription {
     /// [`Interrupted::Expired`], [`Interrupted::Closing`], or the database.
     pub async fn pull(&mut self) -> Result<Vec<Arc<Told>>, Interrupted> {
         let hub = &self.gateway.events;
-        if hub.closing.is_cancelled() {
+        if self.gateway.closing.is_cancelled() {
             return Err(Interrupted::Closing);
         }
         if self.newest.borrow().history != self.history {
@@ -125,7 +125,7 @@ impl Subscription {
             let more = self.newest.wait_for(|newest| newest.sequence > cursor || newest.history != history);
             tokio::select! {
                 _ = more => {}
-                () = self.gateway.events.closing.cancelled() => {}
+                () = self.gateway.closing.cancelled() => {}
             }
         }
     }

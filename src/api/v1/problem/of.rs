@@ -71,11 +71,11 @@ impl From<RequestError> for Problem {
     }
 }
 
-/// `sparkProperties["spark.x"]`, `labels["a/b"]`, `maxRetries.application`: as a pointer.
+/// `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]`, `maxRetries.application`: as a pointer.
 fn pointer(field: &str) -> String {
     let (name, key) = match field.split_once("[\"") {
         Some((name, key)) => (name.to_owned(), Some(key.strip_suffix("\"]").unwrap_or(key))),
-        None => (field.replace('.', "/"), None),
+        None => (field.replace(['.', '['], "/").replace(']', ""), None),
     };
     match key {
         Some(key) => format!("#/{name}/{}", escape(key)),
@@ -105,6 +105,7 @@ mod tests {
             ("sparkProperties[\"spark.driver.memory\"]", "#/sparkProperties/spark.driver.memory"),
             ("labels[\"example.org/~x\"]", "#/labels/example.org~1~0x"),
             ("maxRetries.application", "#/maxRetries/application"),
+            ("appArgs[4]", "#/appArgs/4"),
         ] {
             assert_eq!(pointer(field), expected);
         }
