@@ -3,6 +3,10 @@
 use utoipa::OpenApi;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+mod fallback;
+
+use fallback::Fallback;
+
 use super::{health, spark, v1};
 
 #[derive(OpenApi)]
@@ -35,7 +39,8 @@ use super::{health, spark, v1};
         spark::readyz::readyz,
         health::livez,
         health::readyz,
-    )
+    ),
+    modifiers(&Fallback)
 )]
 struct Api;
 

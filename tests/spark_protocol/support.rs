@@ -19,9 +19,9 @@ use tower::{Layer, ServiceExt, util::MapRequestLayer};
 /// As the recorded masters were set.
 pub(crate) const BODY_LIMIT: usize = 2048;
 
-/// The routes over the real service on the test's database. Its cluster is one in memory that nobody works on, so what is
-/// submitted stays queued.
-pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
+/// The real service on the test's database. Its cluster is one in memory that nobody works on, so what is submitted stays
+/// queued.
+pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Gateway {
     let cluster = Apiserver::new(CancellationToken::new()).router();
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
@@ -31,7 +31,13 @@ pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let gateway = Gateway::new(Store::new(pool), cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
     gateway.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
-    router(gateway, HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() })
+    gateway
+}
+
+/// Its routes.
+pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
+    let settings = HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
+    router(service(version, pool).await, settings)
 }
 
 /// An answer as it is compared.

@@ -70,8 +70,9 @@ pub(in crate::api) async fn events(
     params.finish()?;
     let wants_stream = sse::is_wanted(&headers);
     // Who comes back by itself names the same URL again, and in the header where it was.
-    if let Some(last) = headers.get("last-event-id").filter(|last| wants_stream && !last.is_empty()) {
-        cursor = after(Some(last.to_str().unwrap_or_default()))?;
+    if let Some(last) = headers.get("last-event-id").filter(|last| !last.is_empty()) {
+        let last = after(Some(last.to_str().unwrap_or_default()))?;
+        cursor = if wants_stream { last } else { cursor };
     }
     let mut subscription = state.gateway.subscribe(filter, cursor, state.settings.max_subscribers).await?;
     if wants_stream {

@@ -71,11 +71,22 @@ fn request(params: &mut Params) -> Result<LogRequest, Problem> {
     Ok(LogRequest {
         executor: params.parse("executor", "the id of an executor")?,
         attempt: params.parse("attempt", "the number of an attempt")?,
-        tail: params.parse("tail", "a number of lines")?,
+        tail: tail(params)?,
         since: since(params)?,
         follow: params.parse("follow", flag)?.unwrap_or_default(),
         timestamps: params.parse("timestamps", flag)?.unwrap_or_default(),
     })
+}
+
+/// As many as JSON's integers and Kubernetes' own reach.
+fn tail(params: &mut Params) -> Result<Option<u64>, Problem> {
+    let tail: Option<u64> = params.parse("tail", "a number of lines")?;
+    match tail {
+        Some(lines) if i64::try_from(lines).is_err() => {
+            Err(Problem::parameter("tail", format!("{lines} are too many")))
+        }
+        tail => Ok(tail),
+    }
 }
 
 fn since(params: &mut Params) -> Result<Option<DateTime<Utc>>, Problem> {

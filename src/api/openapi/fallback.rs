@@ -1,0 +1,48 @@
+//! What answers in the place of a resource: `/v1/submissions` is shared with Spark's protocol, which has an answer to every
+//! path. What begins with `driver-` is a resource; whatever else stands there is answered as Spark's master does.
+
+use utoipa::{
+    Modify,
+    openapi::{
+        Content, OpenApi, PathItem, Ref, RefOr, Response,
+        path::Operation,
+        schema::{ObjectBuilder, Type},
+    },
+};
+
+const DESCRIPTION: &str = "A parameter that can't be used (a problem), or a text that is no id: then in the words of \
+                           Spark's protocol, with which these paths are shared";
+
+/// Adds the answers to paths that name nothing to those that the handlers describe.
+pub(super) struct Fallback;
+
+impl Modify for Fallback {
+    fn modify(&self, document: &mut OpenApi) {
+        for (path, item) in &mut document.paths.paths {
+            let is_resource = path.starts_with("/v1/submissions/{id}");
+            if !is_resource && !path.ends_with("/{id}") {
+                continue;
+            }
+            for operation in operations(item) {
+                let response = operation.responses.responses.entry("400".to_owned());
+                let RefOr::T(response) = response.or_insert_with(|| RefOr::T(Response::new(DESCRIPTION))) else {
+                    continue;
+                };
+                if is_resource {
+                    DESCRIPTION.clone_into(&mut response.description);
+                }
+                let problem = is_resource.then_some(("application/problem+json", "Problem"));
+                for (media_type, schema) in problem.into_iter().chain([("application/json", "ErrorResponse")]) {
+                    let content = || RefOr::T(Content::new(Some(Ref::from_schema_name(schema))));
+                    response.content.entry(media_type.to_owned()).or_insert_with(content);
+                }
+                let page = ObjectBuilder::new().schema_type(Type::String);
+                response.content.insert("text/html".to_owned(), RefOr::T(Content::new(Some(page.build()))));
+            }
+        }
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten()
+}

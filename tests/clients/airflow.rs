@@ -1,0 +1,143 @@
+//! Airflow: the DAGs of docs/airflow.md and of the README, run by Airflow itself, and what its Spark hook does.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use serde_json::Value;
+
+use crate::{
+    dev::Dev,
+    http, markdown,
+    process::until,
+    python::{here, program, run},
+};
+
+/// Airflow with an empty database of its own, connected to the gateway.
+struct Airflow {
+    dev: Dev,
+}
+
+impl Airflow {
+    fn start() -> Self {
+        let airflow = Self { dev: Dev::with_spark() };
+        let (done, said) = run(airflow.program("airflow").args(["db", "migrate"]));
+        assert!(done, "{said}");
+        airflow
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dev.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = program("SPARKGATE_AIRFLOW", name);
+        let (home, address) = (self.dev.dir.path().join("airflow"), self.dev.gateway.address);
+        let spark = std::env::var("SPARK_HOME").unwrap();
+        let path = command.get_envs().find(|(key, _)| *key == "PATH").and_then(|(_, path)| path).unwrap().to_owned();
+        command
+            .env("AIRFLOW_HOME", home)
+            .env("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+            .env("AIRFLOW_CONN_SPARKGATE", self.dev.url())
+            .env("AIRFLOW_CONN_SPARK", spark_connection(address.port()))
+            .env("PATH", format!("{spark}/bin:{}", path.to_string_lossy()))
+            .env("SPARK_HOME", spark)
+            .env_remove("SPARK_CONF_DIR");
+        command
+    }
+
+    /// What a script prints as its results.
+    fn results(&self, command: &mut Command) -> Vec<String> {
+        let (done, said) = run(command);
+        assert!(done, "{said}\n{}", self.dev.gateway.log());
+        said.lines().filter_map(|line| line.strip_prefix("RESULT ")).map(str::to_owned).collect()
+    }
+
+    fn run_dags(&self, files: &[PathBuf], environment: &[(&str, String)]) -> Vec<Value> {
+        let mut command = self.program("python");
+        command.arg(here("airflow/run.py")).args(files).envs(environment.iter().map(|(key, value)| (key, value)));
+        let results = self.results(&mut command);
+        assert_eq!(results.len(), files.len());
+        results.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn get(&self, path: &str) -> Value {
+        http::get(self.dev.gateway.address, path).unwrap().json()
+    }
+}
+
+/// What docs/airflow.md says the connection is, with this gateway's port.
+fn spark_connection(port: u16) -> String {
+    let page = markdown::page("docs/airflow.md");
+    let line = page.lines().find_map(|line| line.strip_prefix("AIRFLOW_CONN_SPARK="));
+    let connection: Value = serde_json::from_str(line.unwrap().trim_matches('\'')).unwrap();
+    connection.to_string().replace("6066", &port.to_string()).replace("sparkgate.example", "127.0.0.1")
+}
+
+#[test]
+fn the_dags_of_the_pages_run() {
+    let airflow = Airflow::start();
+    let script = airflow.file("ends.py", "print('done')\n");
+    // A jar without entries: Spark copies the application's own, which has to be there.
+    let jar = airflow.file("app.jar", "");
+    fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
+    let dags: Vec<PathBuf> = ["README.md", "docs/airflow.md"]
+        .into_iter()
+        .flat_map(|path| markdown::blocks(&markdown::page(path), "python"))
+        .enumerate()
+        .map(|(number, text)| {
+            // The sandbox's Spark comes without the examples' jar: this class is Spark's own launcher of a Python file.
+            let text = text
+                .replace("local:///opt/spark/examples/jars/spark-examples.jar", &format!("local://{}", jar.display()))
+                .replace("org.apache.spark.examples.SparkPi", "org.apache.spark.deploy.PythonRunner")
+                .replace("application_args=[\"10\"]", &format!("application_args=[\"{}\", \"\"]", script.display()));
+            airflow.file(&format!("page{number}.py"), &text)
+        })
+        .collect();
+    assert!(dags.len() >= 2, "the pages have DAGs");
+    for result in airflow.run_dags(&dags, &[]) {
+        assert_eq!(result["state"], "success", "{result:#}");
+    }
+    let finished = airflow.get("/v1/submissions?state=FINISHED&total=true");
+    assert_eq!(finished["total"], dags.len(), "{finished:#}");
+    assert_eq!(airflow.get("/v1/submissions?total=true")["total"], dags.len());
+}
+
+#[test]
+fn sensors_see_failures_and_a_lost_answer_submits_once() {
+    let airflow = Airflow::start();
+    let fails = airflow.file("fails-application.py", "import sys\nsys.exit(3)\n");
+    let good = airflow.file("good-application.py", "import time\ntime.sleep(3)\n");
+    let environment = [
+        ("FAILING_APPLICATION", format!("local://{}", fails.display())),
+        ("GOOD_APPLICATION", format!("local://{}", good.display())),
+    ];
+    let dags = [here("airflow/dags/fails.py"), here("airflow/dags/deferred.py")];
+    let results = airflow.run_dags(&dags, &environment);
+
+    let (failed, deferred) = (&results[0], &results[1]);
+    assert_eq!((&failed["state"], &failed["tasks"]["finished"]["state"]), (&"failed".into(), &"failed".into()));
+    let submit = &failed["tasks"]["submit"];
+    assert_eq!((&submit["state"], &submit["tries"]), (&"success".into(), &2.into()), "{failed:#}");
+    // 200: the second answer is of the submission that the first one made.
+    assert_eq!((&submit["value"]["id"], &submit["value"]["status"]), (&submit["value"]["first"], &200.into()));
+    let failures = airflow.get("/v1/submissions?name=fails&total=true");
+    assert_eq!((&failures["total"], &failures["items"][0]["state"]), (&1.into(), &"FAILED".into()), "{failures:#}");
+
+    assert_eq!(deferred["state"], "success", "{deferred:#}");
+}
+
+#[test]
+fn the_spark_hook_submits_and_kills() {
+    let airflow = Airflow::start();
+    let script = airflow.file("sleeps.py", "import time\ntime.sleep(600)\n");
+    let jar = airflow.file("app.jar", "");
+    fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
+    let mut command = airflow.program("python");
+    command.arg(here("airflow/hook.py")).arg(format!("local://{}", jar.display())).arg(script);
+    let id = airflow.results(&mut command).remove(0);
+    let path = format!("/v1/submissions/{id}");
+    until("the driver is gone", || airflow.get(&path)["finishedAt"].is_string());
+    let killed = airflow.get(&path);
+    assert_eq!((&killed["state"], &killed["name"]), (&"KILLED".into(), &"hooked".into()), "{killed:#}");
+}

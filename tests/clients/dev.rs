@@ -1,0 +1,65 @@
+//! `sparkgate dev` for a client to talk to.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tempfile::TempDir;
+
+use crate::process::{Gateway, free_address, sparkgate};
+
+/// Several JVMs at once are enough for a small machine.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub(crate) struct Dev {
+    pub(crate) gateway: Gateway,
+    /// For files of the test; readable by every account.
+    pub(crate) dir: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Dev {
+    /// Drivers are real ones.
+    pub(crate) fn with_spark() -> Self {
+        Self::start(|command, _| {
+            command.env("SPARK_HOME", std::env::var("SPARK_HOME").expect("SPARK_HOME is not set: run `make test`"));
+        })
+    }
+
+    /// Drivers are played: each runs two seconds and succeeds, whatever it is.
+    pub(crate) fn played() -> Self {
+        Self::start(|command, dir| {
+            // This machine's Python may have a pyspark; this one has nothing.
+            let programs = dir.join("bin");
+            fs::create_dir(&programs).unwrap();
+            write_program(&programs.join("python3"), "#!/bin/sh\nexit 1\n");
+            let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+            command.env("SPARK_HOME", "").env("PATH", path);
+        })
+    }
+
+    fn start(prepare: impl FnOnce(&mut std::process::Command, &Path)) -> Self {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = TempDir::with_prefix("sparkgate-clients-").unwrap();
+        // Postgres runs as another account where this is root.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let (address, sandbox) = (free_address(), free_address());
+        let mut command = sparkgate();
+        command.args(["dev", "--listen", &address.to_string(), "--sandbox-listen", &sandbox.to_string(), "--dir"]);
+        command.arg(dir.path().join("dev"));
+        prepare(&mut command, dir.path());
+        Self { gateway: Gateway::start(command, address, true), dir, _alone: alone }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.gateway.address)
+    }
+}
+
+pub(crate) fn write_program(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}

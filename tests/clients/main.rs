@@ -1,0 +1,20 @@
+//! Clients that others wrote, and those that a reader of the documentation makes: Airflow, schemathesis, a client that is
+//! generated from the API's description, and the recipes of the pages, all against `sparkgate dev`.
+//!
+//! Needs what `make test` provides: Postgres' programs, `SPARK_HOME`, curl, and the Python environments `SPARKGATE_AIRFLOW`
+//! and `SPARKGATE_API_TOOLS`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod airflow;
+mod described;
+mod dev;
+mod generated;
+#[path = "../program/http.rs"]
+mod http;
+mod markdown;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../program/process.rs"]
+mod process;
+mod python;
+mod recipes;

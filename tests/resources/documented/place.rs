@@ -1,0 +1,85 @@
+//! A gateway in the states that answers come from.
+
+use axum::Router;
+use serde_json::{Value, json};
+use sparkgate::{
+    api::{HttpSettings, router},
+    service::Gateway,
+    spark::SparkVersion,
+};
+use sqlx::{PgPool, postgres::PgPoolOptions};
+
+use super::ask;
+use crate::{
+    support::{BODY_LIMIT, service},
+    world::job,
+};
+
+pub(super) struct Place {
+    pub(super) pool: PgPool,
+    pub(super) gateway: Gateway,
+    pub(super) router: Router,
+    /// Its database is away.
+    pub(super) cut_off: Router,
+    /// It lets nobody follow or wait.
+    pub(super) full: Router,
+}
+
+impl Place {
+    pub(super) async fn new(pool: PgPool) -> Self {
+        let settings = || HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
+        let gateway = service(SparkVersion::V4_3, pool.clone()).await;
+        let options = pool.connect_options().as_ref().clone();
+        let other = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
+        let cut_off = router(service(SparkVersion::V4_3, other.clone()).await, settings());
+        other.close().await;
+        Self {
+            router: router(gateway.clone(), settings()),
+            full: router(gateway.clone(), HttpSettings { max_subscribers: 0, ..settings() }),
+            cut_off,
+            gateway,
+            pool,
+        }
+    }
+
+    /// The id of a new submission.
+    pub(super) async fn submitted(&self) -> String {
+        let answer = ask(&self.router, "POST", "/v1/submissions", Some(&job(json!({})))).await;
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The id of one that finished, whose log was kept.
+    pub(super) async fn finished(&self) -> String {
+        let id = self.submitted().await;
+        let log = zstd::encode_all(&b"2026-01-02T03:04:05.000000000Z done\n"[..], 0).unwrap();
+        let keep = "INSERT INTO kept_logs (submission_id, attempt, log, size_bytes) VALUES ($1, 1, $2, 36)";
+        sqlx::query(keep).bind(&id).bind(log).execute(&self.pool).await.unwrap();
+        let end = "UPDATE submissions SET state = 'FINISHED', exit_code = 0, finished_at = now() WHERE id = $1";
+        sqlx::query(end).bind(&id).execute(&self.pool).await.unwrap();
+        id
+    }
+
+    pub(super) async fn killed(&self) -> String {
+        let id = self.submitted().await;
+        ask(&self.router, "DELETE", &format!("/v1/submissions/{id}"), None).await;
+        id
+    }
+
+    /// What happens while the table lacks a column.
+    pub(super) async fn broken<T>(&self, during: impl Future<Output = T>) -> T {
+        let rename = async |from: &str, to: &str| {
+            let rename = format!("ALTER TABLE submissions RENAME COLUMN {from} TO {to}");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(rename)).execute(&self.pool).await.unwrap();
+        };
+        rename("state", "lost").await;
+        let answer = during.await;
+        rename("lost", "state").await;
+        answer
+    }
+}
+
+/// A request of Spark's protocol.
+pub(super) fn spark(properties: Value) -> Value {
+    json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///a.jar",
+        "mainClass": "A", "appArgs": [], "environmentVariables": {}, "sparkProperties": properties})
+}

@@ -1,0 +1,141 @@
+//! How to get each status.
+
+use std::time::Duration;
+
+use axum::{Router, body::Body, http::Request};
+use serde_json::{Value, json};
+use sparkgate::workers;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::{Place, Promise, ask, place::spark, request};
+use crate::{
+    support::{Answer, BODY_LIMIT, send},
+    world::job,
+};
+
+const CREATE: &str = "createSubmissionResource";
+const SPARKS_CREATE: &str = "createSubmission";
+
+/// Asks for the status. `None`: there is no known way.
+pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
+    let router = &place.router;
+    Some(match (promise.operation, promise.status) {
+        (_, 503) => good(place, &place.cut_off, promise).await,
+        (_, 500) => place.broken(good(place, router, promise)).await,
+        ("getOutcome", 404) => ask(router, "GET", &promise.path_of(&place.submitted().await), None).await,
+        ("getOutcome", 424) => ask(router, "GET", &promise.path_of(&place.killed().await), None).await,
+        ("killSubmissionResource", 202) => {
+            ask(router, "DELETE", &promise.path_of(&place.submitted().await), None).await
+        }
+        ("followEvents", 410) => expired(place).await,
+        ("readLog", 429) => crowded(place, promise).await,
+        (_, 429) => good(place, &place.full, promise).await,
+        (CREATE, 200) => {
+            create(place, promise, "replayed", job(json!({}))).await;
+            create(place, promise, "replayed", job(json!({}))).await
+        }
+        (CREATE, 201) => create(place, promise, "new", job(json!({}))).await,
+        (CREATE | SPARKS_CREATE, 400) => create(place, promise, "bad", json!({})).await,
+        (CREATE | SPARKS_CREATE, 409) => {
+            create(place, promise, "a", unique(promise)).await;
+            create(place, promise, "b", unique(promise)).await
+        }
+        (CREATE | SPARKS_CREATE, 413) => create(place, promise, "large", json!({"name": "x".repeat(BODY_LIMIT)})).await,
+        (CREATE, 415) => send(router, Request::post(promise.path).body(Body::from("{}")).unwrap()).await,
+        (CREATE | SPARKS_CREATE, 422) => {
+            let mut other = body(promise);
+            create(place, promise, "reused", other.clone()).await;
+            other["mainClass"] = json!("Other");
+            create(place, promise, "reused", other).await
+        }
+        // Spark's paths without an id.
+        ("submissionStatus" | "killSubmission", 400) => {
+            ask(router, &promise.method, promise.path.trim_end_matches("/{id}"), None).await
+        }
+        (_, 400) => {
+            ask(router, &promise.method, &format!("{}?colour=green", promise.path_of(&id(place).await)), None).await
+        }
+        (_, 404) => ask(router, &promise.method, &promise.path_of("driver-1-1"), None).await,
+        (_, 304) => unchanged(place, promise).await,
+        (_, 200) => good(place, router, promise).await,
+        _ => return None,
+    })
+}
+
+async fn id(place: &Place) -> String {
+    place.finished().await
+}
+
+fn body(promise: &Promise<'_>) -> Value {
+    if promise.operation == SPARKS_CREATE { spark(json!({"spark.app.name": "x"})) } else { job(json!({})) }
+}
+
+fn unique(promise: &Promise<'_>) -> Value {
+    match promise.operation {
+        SPARKS_CREATE => spark(json!({"spark.app.name": "sole", "spark.sparkgate.uniqueName": "true"})),
+        _ => job(json!({"name": "single", "uniqueName": true})),
+    }
+}
+
+/// What succeeds where nothing is wrong.
+async fn good(place: &Place, router: &Router, promise: &Promise<'_>) -> Answer {
+    let body = [CREATE, SPARKS_CREATE].contains(&promise.operation).then(|| body(promise));
+    let path = match promise.path.contains("{id}") {
+        true if promise.status == 500 => promise.path_of("driver-20260102030405-0000"),
+        true => promise.path_of(&id(place).await),
+        false => promise.path.to_owned(),
+    };
+    ask(router, &promise.method, &path, body.as_ref()).await
+}
+
+async fn create(place: &Place, promise: &Promise<'_>, key: &str, body: Value) -> Answer {
+    let key = format!("{} {key} {}", promise.operation, promise.status);
+    let mut request = request("POST", promise.path, Some(&body));
+    request.headers_mut().insert("idempotency-key", key.parse().unwrap());
+    send(&place.router, request).await
+}
+
+async fn unchanged(place: &Place, promise: &Promise<'_>) -> Answer {
+    let path = promise.path_of(&id(place).await);
+    let tag = ask(&place.router, "GET", &path, None).await.header("etag").unwrap().to_owned();
+    let mut request = request("GET", &path, None);
+    request.headers_mut().insert("if-none-match", tag.parse().unwrap());
+    send(&place.router, request).await
+}
+
+/// After the deletion of a submission whose events were told, a replica that was not there when they were asks anew.
+async fn expired(place: &Place) -> Answer {
+    let id = place.submitted().await;
+    place.submitted().await;
+    let stop = CancellationToken::new();
+    let publisher = tokio::spawn(workers::publisher(place.gateway.clone(), stop.clone()));
+    let waited = "/v1/events?after=0&limit=1&waitSeconds=20";
+    ask(&place.router, "GET", waited, None).await;
+    sqlx::query("DELETE FROM submissions WHERE id = $1").bind(&id).execute(&place.pool).await.unwrap();
+    let other = Place::new(place.pool.clone()).await;
+    let reader = tokio::spawn(workers::publisher(other.gateway.clone(), stop.clone()));
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let mut answer = ask(&other.router, "GET", "/v1/events?after=0", None).await;
+    // It learns of the newest number in its own time.
+    while answer.status != 410 && tokio::time::Instant::now() < deadline {
+        answer = ask(&other.router, "GET", "/v1/events?after=0&waitSeconds=1", None).await;
+    }
+    stop.cancel();
+    let _ = tokio::join!(publisher, reader);
+    answer
+}
+
+/// As many read logs of drivers that don't run yet as may.
+async fn crowded(place: &Place, promise: &Promise<'_>) -> Answer {
+    let path = format!("{}?follow=true", promise.path_of(&place.submitted().await));
+    let mut open = Vec::new();
+    for _ in 0..10_000 {
+        let response = place.router.clone().oneshot(request("GET", &path, None)).await.unwrap();
+        if response.status() != 200 {
+            break;
+        }
+        open.push(response);
+    }
+    ask(&place.router, "GET", &path, None).await
+}
