@@ -42,7 +42,7 @@ impl From<service::AttemptRecord> for Attempt {
             exit_code: row.exit_code,
             failure: why.map(Why::from),
             queued_at: row.queued_at,
-            started_at: row.started_at,
+            started_at: row.started_at.map(|at| at.max(row.queued_at)),
             finished_at: row.finished_at,
         }
     }

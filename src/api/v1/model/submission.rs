@@ -179,7 +179,8 @@ impl Submission {
             application_id: row.names.app_id,
             attempt: row.attempt,
             created_at: row.created_at,
-            started_at: row.started_at,
+            // Kubernetes cuts its times to whole seconds: nothing starts before it was asked for.
+            started_at: row.started_at.map(|at| at.max(row.created_at)),
             finished_at: row.finished_at,
             driver: Driver { pod: row.names.driver_pod, node: row.node, ip: row.pod_ip },
             executors: ExecutorCounts {
