@@ -35,7 +35,8 @@ pub struct Plan {
 pub struct AppliedDefault {
     pub key: String,
     pub value: String,
-    /// `spark-defaults` or `defaults/<name>` for what the operator gives; `spark-submit` for what Spark itself adds.
+    /// `spark-defaults` or `defaults/<name>` for what the operator gives; `spark-submit` for what Spark itself adds, and
+    /// `sparkgate` for our labels.
     pub origin: String,
 }
 
@@ -130,12 +131,15 @@ impl Plan {
     }
 
     /// What the driver is given beside what the request sets, by key.
-    pub fn defaults(&self, request: &CreateSubmissionRequest) -> Vec<AppliedDefault> {
-        let added = properties(&self.driver)
-            .into_iter()
-            .filter(|(key, value)| request.spark_properties.get(key) != Some(value));
+    pub fn defaults(&self) -> Vec<AppliedDefault> {
+        let asked_for = |key: &String, value: &String| {
+            !self.origins.contains_key(key) && self.request.spark_properties.get(key) == Some(value)
+        };
+        let added = properties(&self.driver).into_iter().filter(|(key, value)| !asked_for(key, value));
         let applied = added.map(|(key, value)| {
-            let origin = self.origins.get(&key).cloned().unwrap_or_else(|| "spark-submit".to_owned());
+            let of_ours = key.starts_with("spark.kubernetes.executor.label.sparkgate.dev/");
+            let added = if of_ours { "sparkgate" } else { "spark-submit" };
+            let origin = self.origins.get(&key).map_or(added, String::as_str).to_owned();
             AppliedDefault { key, value, origin }
         });
         applied.collect()

@@ -103,6 +103,7 @@ async fn a_dry_run_tells_all_and_keeps_nothing(pool: PgPool) {
     };
     assert_eq!(origin("spark.kubernetes.container.image"), Some(json!("spark-defaults")));
     assert_eq!(origin("spark.kubernetes.driver.pod.name"), Some(json!("spark-submit")));
+    assert_eq!(origin("spark.kubernetes.executor.label.sparkgate.dev/attempt"), Some(json!("sparkgate")));
     assert_eq!(origin("spark.app.name"), None, "the request sets it");
     assert_eq!(count(&pool).await, 0);
     let refused = post(&api, "/v1/submissions?dryRun=true", &[], &json!({"mainClass": "A"})).await;

@@ -54,7 +54,7 @@ pub(in crate::api) struct AppliedDefault {
     #[schema(example = "spark.kubernetes.container.image")]
     key: String,
     value: String,
-    /// `spark-defaults` or `defaults/<name>`: the operator; `spark-submit`: Spark itself.
+    /// `spark-defaults` or `defaults/<name>`: the operator; `spark-submit`: Spark itself; `sparkgate`: our labels.
     #[schema(example = "spark-defaults")]
     origin: String,
 }
@@ -83,7 +83,7 @@ pub(super) async fn dry_run(
         limits: limits.any(),
         retries: retries.any(),
     };
-    let defaults = plan.defaults(&request).into_iter().map(|default| AppliedDefault {
+    let defaults = plan.defaults().into_iter().map(|default| AppliedDefault {
         key: default.key,
         value: default.value,
         origin: default.origin,
