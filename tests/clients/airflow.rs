@@ -96,8 +96,10 @@ fn the_dags_of_the_pages_run() {
         .flat_map(|path| markdown::blocks(&markdown::page(path), "python"))
         .enumerate()
         .map(|(number, text)| {
-            // The sandbox's Spark comes without the examples' jar: this class is Spark's own launcher of a Python file.
+            // What runs is no matter of Airflow's: a job that takes a moment. The sandbox's Spark comes without the examples'
+            // jar; this class is Spark's own launcher of a Python file.
             let text = text
+                .replace("local:///opt/spark/examples/src/main/python/pi.py", &format!("local://{}", script.display()))
                 .replace("local:///opt/spark/examples/jars/spark-examples.jar", &format!("local://{}", jar.display()))
                 .replace("org.apache.spark.examples.SparkPi", "org.apache.spark.deploy.PythonRunner")
                 .replace("application_args=[\"10\"]", &format!("application_args=[\"{}\", \"\"]", script.display()));
