@@ -11,14 +11,18 @@ use crate::{
     python::{here, program, run},
 };
 
-/// Airflow with an empty database of its own, connected to the gateway.
+/// Airflow, connected to a gateway.
 struct Airflow {
     dev: Dev,
 }
 
 impl Airflow {
     fn start() -> Self {
-        let airflow = Self { dev: Dev::with_spark() };
+        Self { dev: Dev::with_spark() }
+    }
+
+    fn with_database() -> Self {
+        let airflow = Self::start();
         let (done, said) = run(airflow.program("airflow").args(["db", "migrate"]));
         assert!(done, "{said}");
         airflow
@@ -28,6 +32,12 @@ impl Airflow {
         let path = self.dev.dir.path().join(name);
         fs::write(&path, text).unwrap();
         path
+    }
+
+    /// Airflow runs only what its folder of DAGs has.
+    fn dag(&self, name: &str, text: &str) -> PathBuf {
+        fs::create_dir_all(self.dev.dir.path().join("airflow/dags")).unwrap();
+        self.file(&format!("airflow/dags/{name}"), text)
     }
 
     fn program(&self, name: &str) -> Command {
@@ -76,7 +86,7 @@ fn spark_connection(port: u16) -> String {
 
 #[test]
 fn the_dags_of_the_pages_run() {
-    let airflow = Airflow::start();
+    let airflow = Airflow::with_database();
     let script = airflow.file("ends.py", "print('done')\n");
     // A jar without entries: Spark copies the application's own, which has to be there.
     let jar = airflow.file("app.jar", "");
@@ -86,12 +96,14 @@ fn the_dags_of_the_pages_run() {
         .flat_map(|path| markdown::blocks(&markdown::page(path), "python"))
         .enumerate()
         .map(|(number, text)| {
-            // The sandbox's Spark comes without the examples' jar: this class is Spark's own launcher of a Python file.
+            // What runs is no matter of Airflow's: a job that takes a moment. The sandbox's Spark comes without the examples'
+            // jar; this class is Spark's own launcher of a Python file.
             let text = text
+                .replace("local:///opt/spark/examples/src/main/python/pi.py", &format!("local://{}", script.display()))
                 .replace("local:///opt/spark/examples/jars/spark-examples.jar", &format!("local://{}", jar.display()))
                 .replace("org.apache.spark.examples.SparkPi", "org.apache.spark.deploy.PythonRunner")
                 .replace("application_args=[\"10\"]", &format!("application_args=[\"{}\", \"\"]", script.display()));
-            airflow.file(&format!("page{number}.py"), &text)
+            airflow.dag(&format!("page{number}.py"), &text)
         })
         .collect();
     assert!(dags.len() >= 2, "the pages have DAGs");
@@ -105,14 +117,15 @@ fn the_dags_of_the_pages_run() {
 
 #[test]
 fn sensors_see_failures_and_a_lost_answer_submits_once() {
-    let airflow = Airflow::start();
+    let airflow = Airflow::with_database();
     let fails = airflow.file("fails-application.py", "import sys\nsys.exit(3)\n");
     let good = airflow.file("good-application.py", "import time\ntime.sleep(3)\n");
     let environment = [
         ("FAILING_APPLICATION", format!("local://{}", fails.display())),
         ("GOOD_APPLICATION", format!("local://{}", good.display())),
     ];
-    let dags = [here("airflow/dags/fails.py"), here("airflow/dags/deferred.py")];
+    let dags = ["fails.py", "deferred.py"]
+        .map(|name| airflow.dag(name, &fs::read_to_string(here("airflow/dags").join(name)).unwrap()));
     let results = airflow.run_dags(&dags, &environment);
 
     let (failed, deferred) = (&results[0], &results[1]);

@@ -99,10 +99,13 @@ fn follow(dev: &Dev, page: &str) -> usize {
 }
 
 #[test]
-fn the_recipes_of_the_pages_work() {
-    let dev = Dev::with_spark();
-    let followed: usize = ["README.md", "docs/api.md"].map(|page| follow(&dev, page)).iter().sum();
-    assert!(followed > 25, "only {followed} recipes were found");
+fn the_recipes_of_the_readme_work() {
+    assert!(follow(&Dev::with_spark(), "README.md") > 10);
+}
+
+#[test]
+fn the_recipes_of_the_api_work() {
+    assert!(follow(&Dev::with_spark(), "docs/api.md") > 20);
 }
 
 #[test]
