@@ -7,7 +7,7 @@ pub(super) fn line(text: &str) -> Cow<'_, str> {
     replaced(text, |c| if c.is_whitespace() { ' ' } else { '\u{fffd}' }, |_| false)
 }
 
-/// Several lines: as [`line`], but line breaks and tabs stay.
+/// Several lines: as [`line()`], but line breaks and tabs stay.
 pub(super) fn lines(text: &str) -> Cow<'_, str> {
     replaced(text, |_| '\u{fffd}', |c| matches!(c, '\n' | '\t'))
 }

@@ -183,7 +183,8 @@ impl Store {
     }
 
     /// Gives a claim back to be looked at again after `delay`; with a reason it counts as a failed try and a user sees
-    /// it, unless the submission has ended meanwhile, or is killed after a time whose words are its outcome. A kill that was asked for doesn't wait for a launch that is put off.
+    /// it, unless the submission has ended meanwhile, or is killed after a time whose words are its outcome. A kill that
+    /// was asked for doesn't wait for a launch that is put off.
     pub async fn retry_later(&self, claimed: &Claimed, delay: Duration, why: Option<&str>) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE submissions SET claimed_by = {NOBODY},
