@@ -38,7 +38,7 @@ async fn while_it_waits_for_a_node(pool: PgPool) {
     assert!(world.gateway.kill(&id).await.unwrap());
     world.gateway.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
-    assert_eq!(world.driver_count().await, 0);
+    world.until_no_driver().await;
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "KILLING", "KILLED"]);
 }
 

@@ -164,7 +164,7 @@ async fn a_later_refusal_takes_the_pod_away_again(pool: PgPool) {
     assert_eq!(status.driver_state, DriverState::Error);
     let message = status.message.unwrap();
     assert!(message.contains("creating the Service") && message.contains("bad key"), "{message}");
-    assert_eq!(world.driver_count().await, 0);
+    world.until_no_driver().await;
 }
 
 #[sqlx::test]

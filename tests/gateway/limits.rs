@@ -52,8 +52,7 @@ async fn a_driver_that_no_node_takes_is_killed_after_its_time_and_tells_why(pool
     let status = world.until(&id, DriverState::Killed).await;
     let words = "StartTimeout: not running within 10m: Unschedulable: 0/4 nodes are available";
     assert_eq!(status.message.as_deref(), Some(words));
-    // It is let go after the end is committed.
-    eventually(|| async { (world.driver_count().await == 0).then_some(()).ok_or("the pod is there") }).await;
+    world.until_no_driver().await;
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "KILLING", "KILLED"]);
 }
 

@@ -168,6 +168,11 @@ impl World {
         self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items.len()
     }
 
+    /// Waits until there is none: a pod is let go after its end is committed.
+    pub(crate) async fn until_no_driver(&self) {
+        eventually(|| async { (self.driver_count().await == 0).then_some(()).ok_or("there is a driver pod") }).await;
+    }
+
     /// Says as a kubelet what the driver's container does.
     pub(crate) async fn play(&self, phase: &str, container: Value) {
         self.play_on(self.driver().await, phase, container).await;
