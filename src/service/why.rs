@@ -60,14 +60,13 @@ impl Why {
         Self { code, message, reason, exit_code: None, signal: None, events: Vec::new(), log_tail: None }
     }
 
-    /// A mount that fails, say, is told by an event alone.
+    /// A mount that fails, say, is told by an event alone. Only the newest one counts: the pod is there before its
+    /// `ConfigMap`, so kubelets often miss that at first.
     fn learn_from_events(&mut self, state: State) {
-        if self.code != FailureCode::Starting {
-            return;
-        }
-        let warnings = self.events.iter().filter(|event| event.kind == "Warning");
-        let told = warnings.map(|event| (FailureCode::of_waiting(state, Some(&event.reason), None), event));
-        if let Some((code, event)) = told.into_iter().find(|(code, _)| *code != FailureCode::Starting) {
+        let newest = self.events.iter().max_by_key(|event| event.at).filter(|event| event.kind == "Warning");
+        let Some(event) = newest.filter(|_| self.code == FailureCode::Starting) else { return };
+        let code = FailureCode::of_waiting(state, Some(&event.reason), None);
+        if code != FailureCode::Starting {
             (self.code, self.message, self.reason) = (code, event.message.clone(), Some(event.reason.clone()));
         }
     }
@@ -86,5 +85,30 @@ impl Gateway {
             why.learn_from_events(row.state);
         }
         Ok(Some(why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: &str, reason: &str, second: i64) -> PodEvent {
+        let at = chrono::DateTime::from_timestamp(second, 0);
+        PodEvent { at, kind: kind.to_owned(), reason: reason.to_owned(), message: format!("{reason}!"), count: 1 }
+    }
+
+    #[test]
+    fn only_the_newest_trouble_of_a_pod_counts() {
+        let told = |events: Vec<PodEvent>| {
+            let mut why = Why::waiting(State::Pending, None, None);
+            why.events = PodEvent::that_matter(events);
+            why.learn_from_events(State::Pending);
+            (why.code, why.message)
+        };
+        let (mount, pulling) = (event("Warning", "FailedMount", 5), event("Normal", "Pulling", 5));
+        assert_eq!(told(vec![mount.clone()]), (FailureCode::ConfigMissing, "FailedMount!".to_owned()));
+        assert_eq!(told(vec![mount, pulling.clone()]).0, FailureCode::Starting, "it was there a moment later");
+        let again = event("Warning", "FailedMount", 6);
+        assert_eq!(told(vec![pulling, again]).0, FailureCode::ConfigMissing);
     }
 }
