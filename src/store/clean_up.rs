@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Error, Store, error::within, row::words};
-use crate::submission::State;
+use super::{Error, Store, error::within, row::ends};
 
 /// The driver pod of an ended attempt, as its row names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,8 +133,4 @@ impl Store {
         .await?;
         Ok(deleted.rows_affected())
     }
-}
-
-fn ends() -> Vec<&'static str> {
-    words(State::ALL.into_iter().filter(|state| state.is_terminal()))
 }

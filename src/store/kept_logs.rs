@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 
-use super::{Error, Store, error::within, logs::ends};
+use super::{Error, Store, error::within, row::ends};
 use crate::submission::{PodEvent, State, SubmissionId};
 
 /// zstd's default: a log of Spark shrinks to a tenth.

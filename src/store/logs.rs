@@ -1,7 +1,7 @@
 //! Where a log is: the pod of an attempt's driver, or of an executor.
 
-use super::{Error, Store, error::within, row::words};
-use crate::submission::{ExecutorState, State, SubmissionId};
+use super::{Error, Store, error::within, row::ends};
+use crate::submission::{ExecutorState, SubmissionId};
 
 /// The pod that writes a log, or wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -62,8 +62,4 @@ impl Store {
         .fetch_optional(&mut *connection);
         within(action, statement).await
     }
-}
-
-pub(super) fn ends() -> Vec<&'static str> {
-    words(State::ALL.into_iter().filter(|state| state.is_terminal()))
 }

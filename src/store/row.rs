@@ -34,3 +34,8 @@ pub(super) fn readable<T>(rows: impl IntoIterator<Item = Result<T, Error>>) -> V
 pub(super) fn words(states: impl IntoIterator<Item = crate::submission::State>) -> Vec<&'static str> {
     states.into_iter().map(|state| state.as_str()).collect()
 }
+
+/// The words of all terminal states.
+pub(super) fn ends() -> Vec<&'static str> {
+    words(crate::submission::State::ALL.into_iter().filter(|state| state.is_terminal()))
+}
