@@ -9,7 +9,7 @@ use tracing::Instrument;
 
 use super::{
     Problem, Reply, dry_run,
-    id::not_found,
+    id::find,
     model::{NewSubmission, Submission},
     params::Params,
     problem::ProblemBody,
@@ -57,8 +57,7 @@ pub(in crate::api) async fn create(
     let submit = tokio::spawn(
         async move {
             let accepted = gateway.submit(request, options).await?;
-            let submission = gateway.submission(&accepted.id).await?;
-            Ok::<_, Problem>((accepted.replayed, submission.ok_or_else(|| not_found(&accepted.id))?))
+            Ok::<_, Problem>((accepted.replayed, find(&gateway, &accepted.id).await?))
         }
         .in_current_span(),
     );

@@ -5,7 +5,7 @@ use tracing::Instrument;
 
 use super::{
     Problem, Reply,
-    id::{Id, not_found},
+    id::{Id, find},
     model::Submission,
     params::Params,
     problem::ProblemBody,
@@ -36,8 +36,7 @@ pub(in crate::api) async fn delete(
     let kill = tokio::spawn(
         async move {
             let live = gateway.kill(&id).await?;
-            let submission = gateway.submission(&id).await?;
-            Ok::<_, Problem>((live, submission.ok_or_else(|| not_found(&id))?))
+            Ok::<_, Problem>((live, find(&gateway, &id).await?))
         }
         .in_current_span(),
     );

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{
     Problem, Reply, cursor,
-    id::{Id, not_found},
+    id::{Id, find},
     model::Executor,
     params::Params,
     problem::ProblemBody,
@@ -53,7 +53,7 @@ pub(in crate::api) async fn executors(
     params.finish()?;
     let (installation, list) = (state.gateway.instance(), format!("executors of {id}"));
     let after = given.map(|text| cursor::read(installation.as_bytes(), &list, &text)).transpose()?;
-    state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    find(&state.gateway, &id).await?;
     let mut executors = state.gateway.executors(&id, after.map(apart), limit + 1).await?;
     let more = executors.len() > limit as usize;
     executors.truncate(limit as usize);

@@ -4,7 +4,7 @@ use axum::extract::State;
 
 use super::{
     Problem, Reply,
-    id::{Id, not_found},
+    id::{Id, find},
     model::Submission,
     params::Params,
     problem::ProblemBody,
@@ -30,7 +30,7 @@ pub(in crate::api) async fn get(
     params: Params,
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
-    let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    let submission = find(&state.gateway, &id).await?;
     let why = state.gateway.why(&submission).await?;
     Ok(Reply::ok(Submission::with(submission, why)))
 }

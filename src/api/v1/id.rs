@@ -6,7 +6,10 @@ use axum::{
 };
 
 use super::{Problem, problem::Code};
-use crate::submission::SubmissionId;
+use crate::{
+    service::{Gateway, Submission},
+    submission::SubmissionId,
+};
 
 /// `{id}` of the path. What can't be an id names no submission.
 pub(in crate::api) struct Id(pub(super) SubmissionId);
@@ -22,6 +25,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         let text = text.unwrap_or_default();
         text.parse().map(Self).map_err(|_| not_found(&text))
     }
+}
+
+/// The submission of that id.
+pub(super) async fn find(gateway: &Gateway, id: &SubmissionId) -> Result<Submission, Problem> {
+    gateway.submission(id).await?.ok_or_else(|| not_found(id))
 }
 
 pub(super) fn not_found(id: impl std::fmt::Display) -> Problem {

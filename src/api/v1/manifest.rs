@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     Problem, Reply,
-    id::{Id, not_found},
+    id::{Id, find},
     params::Params,
     problem::{Code, ProblemBody},
 };
@@ -56,7 +56,7 @@ pub(in crate::api) async fn manifest(
 ) -> Result<Reply<ObjectList>, Problem> {
     let attempt = params.parse("attempt", "the number of an attempt")?;
     params.finish()?;
-    let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    let submission = find(&state.gateway, &id).await?;
     let attempt = attempt.unwrap_or(submission.attempt);
     let objects = state.gateway.manifest(&id, attempt).await?.ok_or_else(|| {
         let detail = format!("No objects of attempt {attempt} of {id} are kept: they go with the driver's pod.");

@@ -4,7 +4,7 @@ use axum::extract::State;
 
 use super::{
     Problem, Reply,
-    id::{Id, not_found},
+    id::{Id, find},
     model::Submission,
     params::Params,
     problem::{Code, ProblemBody},
@@ -31,7 +31,7 @@ pub(in crate::api) async fn outcome(
     params: Params,
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
-    let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    let submission = find(&state.gateway, &id).await?;
     let ended = submission.state;
     let why = if ended.is_terminal() { state.gateway.why(&submission).await? } else { None };
     let document = Submission::with(submission, why);

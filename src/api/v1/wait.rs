@@ -5,7 +5,7 @@ use axum::{extract::State, http::HeaderName};
 use super::{
     Problem, Reply,
     events::seconds,
-    id::{Id, not_found},
+    id::{Id, find, not_found},
     model::Submission,
     params::Params,
     problem::ProblemBody,
@@ -50,6 +50,6 @@ pub(in crate::api) async fn wait(
         Waited::NotYet => "timeout",
         Waited::Unknown => return Err(not_found(&id)),
     };
-    let submission = state.gateway.submission(&id).await?.ok_or_else(|| not_found(&id))?;
+    let submission = find(&state.gateway, &id).await?;
     Ok(Reply::ok(submission.into()).with_header(WAITED, waited))
 }
