@@ -5,6 +5,7 @@ mod executor;
 mod new_submission;
 mod submission;
 mod why;
+mod word;
 
 pub(in crate::api) use attempt::Attempt;
 pub(super) use executor::Executor;

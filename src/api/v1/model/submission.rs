@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
-use super::Why;
+use super::{Why, word::word};
 use crate::{service, submission};
 
 /// A submission and where it is.
@@ -54,22 +57,23 @@ pub(in crate::api) struct Submission {
     pub(in crate::api::v1) failure: Option<Why>,
 }
 
-/// `QUEUED → LAUNCHING → PENDING → RUNNING →` one of `FINISHED`, `FAILED`, `KILLED`, `ERROR`, `LOST`; `KILLING` is on the way
-/// to `KILLED`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "UPPERCASE")]
-#[schema(as = SubmissionState)]
-pub(in crate::api) enum State {
-    Queued,
-    Launching,
-    Pending,
-    Running,
-    Killing,
-    Finished,
-    Failed,
-    Killed,
-    Error,
-    Lost,
+/// Where it is.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(in crate::api) struct State(&'static str);
+
+impl PartialSchema for State {
+    fn schema() -> RefOr<Schema> {
+        let about = "`QUEUED → LAUNCHING → PENDING → RUNNING →` one of `FINISHED`, `FAILED`, `KILLED`, `ERROR`, `LOST`; \
+                     `KILLING` is on the way\nto `KILLED`.";
+        word(submission::State::ALL.into_iter().map(submission::State::as_str), about)
+    }
+}
+
+impl ToSchema for State {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "SubmissionState".into()
+    }
 }
 
 /// Where the driver is.
@@ -131,18 +135,7 @@ impl MaxRetries {
 
 impl From<submission::State> for State {
     fn from(state: submission::State) -> Self {
-        match state {
-            submission::State::Queued => Self::Queued,
-            submission::State::Launching => Self::Launching,
-            submission::State::Pending => Self::Pending,
-            submission::State::Running => Self::Running,
-            submission::State::Killing => Self::Killing,
-            submission::State::Finished => Self::Finished,
-            submission::State::Failed => Self::Failed,
-            submission::State::Killed => Self::Killed,
-            submission::State::Error => Self::Error,
-            submission::State::Lost => Self::Lost,
-        }
+        Self(state.as_str())
     }
 }
 

@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+    openapi::{RefOr, Schema},
 };
 
+use super::word::word;
 use crate::{
     service,
     submission::{FailureClass, FailureCode, PodEvent},
@@ -50,10 +51,6 @@ struct Code(&'static str);
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct Class(&'static str);
-
-fn word(words: impl Iterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).into()
-}
 
 impl PartialSchema for Code {
     fn schema() -> RefOr<Schema> {
