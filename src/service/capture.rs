@@ -11,7 +11,7 @@ use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::{Error, Gateway, error::chain, perform::Subject};
+use super::{Gateway, error::chain, perform::Subject};
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
     store::LogEnd,
@@ -30,13 +30,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 impl Gateway {
     /// What the cluster says now about the driver pod of a submission that waits, as far as it tells within a second.
-    ///
-    /// # Errors
-    /// The database; what the cluster doesn't tell is left out.
-    pub async fn pod_events(&self, id: &SubmissionId) -> Result<Vec<PodEvent>, Error> {
-        let Some(target) = self.store.driver_log(id, None).await? else { return Ok(Vec::new()) };
-        let Some(uid) = target.pod_uid else { return Ok(Vec::new()) };
-        Ok(self.events(id, &target.namespace, &uid, EVENTS_NOW).await)
+    pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {
+        self.events(id, namespace, uid, EVENTS_NOW).await
     }
 
     /// Keeps what there is of an ended driver, once. It fails in the log alone.

@@ -78,10 +78,9 @@ impl Gateway {
     pub async fn why(&self, row: &Submission) -> Result<Option<Why>, Error> {
         let Some(mut why) = Why::of(row) else { return Ok(None) };
         if row.state.is_terminal() {
-            why.events = self.kept_events(&row.id, row.attempt).await?;
-            why.log_tail = self.log_tail(&row.id, row.attempt).await?;
-        } else if row.pod_uid.is_some() {
-            why.events = self.pod_events(&row.id).await?;
+            (why.events, why.log_tail) = self.what_stayed(&row.id, row.attempt).await?;
+        } else if let Some(uid) = &row.pod_uid {
+            why.events = self.pod_events(&row.id, &row.namespace, uid).await;
             why.learn_from_events(row.state);
         }
         Ok(Some(why))

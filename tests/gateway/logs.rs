@@ -42,7 +42,7 @@ async fn a_log_is_told_by_the_pod_and_later_from_what_was_kept(pool: PgPool) {
     assert_eq!(site.read(&id, &since).await.1, "two\nthree\nfour\n");
     let (_, again) = site.read(&id, &LogRequest { timestamps: true, ..LogRequest::default() }).await;
     assert!(again.starts_with(&stamped) && again.ends_with(" four\n"), "{again}");
-    assert_eq!(site.gateway().log_tail(&id, 1).await.unwrap().as_deref(), Some("one\ntwo\nthree\nfour\n"));
+    assert_eq!(site.gateway().what_stayed(&id, 1).await.unwrap().1.as_deref(), Some("one\ntwo\nthree\nfour\n"));
 }
 
 #[sqlx::test]
@@ -147,7 +147,8 @@ async fn why_a_driver_never_started_is_kept(pool: PgPool) {
         let event = serde_json::from_value(event).unwrap();
         world.api::<k8s_openapi::api::core::v1::Event>().create(&Default::default(), &event).await.unwrap();
     }
-    let now = world.gateway.pod_events(&id).await.unwrap();
+    let row = world.gateway.submission(&id).await.unwrap().unwrap();
+    let now = world.gateway.pod_events(&id, &row.namespace, &row.pod_uid.unwrap()).await;
     let reasons: Vec<_> = now.iter().map(|event| (event.reason.as_str(), event.count)).collect();
     assert_eq!(reasons, [("FailedScheduling", 4), ("Pulling", 1)]);
 
@@ -155,7 +156,7 @@ async fn why_a_driver_never_started_is_kept(pool: PgPool) {
     world.gateway.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     let kept = eventually(|| async {
-        let kept = world.gateway.kept_events(&id, 1).await.unwrap();
+        let kept = world.gateway.what_stayed(&id, 1).await.unwrap().0;
         if kept.is_empty() { Err("nothing is kept") } else { Ok(kept) }
     })
     .await;
@@ -216,7 +217,7 @@ async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
     world.play_exit(3).await;
     world.until(&id, DriverState::Failed).await;
     world.remove_driver().await;
-    eventually(|| async { if good.driver_count().await == 0 { Ok(()) } else { Err("held") } }).await;
+    good.until_no_driver().await;
 }
 
 #[sqlx::test]
@@ -228,7 +229,7 @@ async fn a_log_is_kept_of_a_pod_that_nobody_holds(pool: PgPool) {
     site.world = world;
     let id = site.launch("echo bye; exit 1").await;
     site.until(&id, DriverState::Failed).await;
-    eventually(|| async { site.gateway().log_tail(&id, 1).await.unwrap().ok_or("nothing is kept") }).await;
+    eventually(|| async { site.gateway().what_stayed(&id, 1).await.unwrap().1.ok_or("nothing is kept") }).await;
     site.delete_pod().await;
     assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "bye\n".to_owned()));
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::lines::Lines;
 use crate::{
     service::{Error, Gateway},
-    store::{KeptLog, LogEnd},
+    store::LogEnd,
     submission::{PodEvent, SubmissionId},
 };
 
@@ -14,15 +14,11 @@ const TAIL_LINES: u64 = 20;
 const TAIL_BYTES: usize = 4096;
 
 impl Gateway {
-    /// The last lines of an ended driver: 20 of them, or 4 KiB. `None` if nothing was kept or written.
-    pub async fn log_tail(&self, id: &SubmissionId, attempt: i32) -> Result<Option<String>, Error> {
-        let kept = self.store.kept_log(id, attempt).await?;
-        Ok(kept.and_then(|kept| kept.log).map(|log| tail(&log)).filter(|tail| !tail.is_empty()))
-    }
-
-    /// The events of an ended driver's pod that matter, as they were at its end.
-    pub async fn kept_events(&self, id: &SubmissionId, attempt: i32) -> Result<Vec<PodEvent>, Error> {
-        Ok(self.store.kept_log(id, attempt).await?.map(|kept: KeptLog| kept.events).unwrap_or_default())
+    /// What an ended driver left: the events of its pod that matter, as they were at its end, and its last lines (20 of
+    /// them, or 4 KiB; `None` if nothing was kept or written).
+    pub async fn what_stayed(&self, id: &SubmissionId, attempt: i32) -> Result<(Vec<PodEvent>, Option<String>), Error> {
+        let Some(kept) = self.store.kept_log(id, attempt).await? else { return Ok((Vec::new(), None)) };
+        Ok((kept.events, kept.log.map(|log| tail(&log)).filter(|tail| !tail.is_empty())))
     }
 }
 
