@@ -18,6 +18,7 @@ mod body;
 mod catch_panic;
 mod door;
 mod health;
+mod idempotency_key;
 mod listener;
 mod openapi;
 mod request_log;

@@ -7,8 +7,11 @@ use axum::{
     response::Response,
 };
 
-use super::{AppState, body, request_log::RequestId};
-use crate::spark::rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path};
+use super::{AppState, body, idempotency_key, request_log::RequestId};
+use crate::spark::{
+    Refusal,
+    rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path},
+};
 
 pub(super) mod clear;
 pub(super) mod create;
@@ -49,15 +52,18 @@ fn is_for(action: Action, method: &Method) -> bool {
 
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let gateway = &state.gateway;
-    let headers = request.headers().clone();
-    let body = match action {
-        Action::Create => body::read(request.into_body(), &state.settings).await?,
+    let (body, key) = match action {
+        Action::Create => {
+            let key = idempotency_key::read(request.headers());
+            let body = body::read(request.into_body(), &state.settings).await?;
+            (body, key.map_err(|reason| Refusal::field("Idempotency-Key", reason))?)
+        }
         // Nobody else reads one, whatever its size.
         _ => Default::default(),
     };
     let answer = async {
         match action {
-            Action::Create => reply::success(&create::create(gateway, &body, &headers).await?),
+            Action::Create => reply::success(&create::create(gateway, &body, key).await?),
             Action::Kill => reply::success(&kill::kill(gateway, id).await?),
             Action::KillAll => reply::success(&killall::killall(gateway).await?),
             Action::Status => reply::success(&status::status(gateway, id).await?),

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::HeaderMap;
 use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::Fault;
 use crate::{
     service::{Gateway, SubmissionOptions},
-    spark::{
-        Refusal,
-        rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
-    },
+    spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
 };
 
 /// What to run. Numbers and booleans are taken where texts are asked for; names that aren't listed here are accepted
@@ -66,9 +62,9 @@ pub(in crate::api) struct RequestBody {
 pub(in crate::api) async fn create(
     gateway: &Gateway,
     body: &[u8],
-    headers: &HeaderMap,
+    key: Option<String>,
 ) -> Result<CreateSubmissionResponse, Fault> {
-    let options = SubmissionOptions { idempotency_key: idempotency_key(headers)?, ..SubmissionOptions::default() };
+    let options = SubmissionOptions { idempotency_key: key, ..SubmissionOptions::default() };
     let version = gateway.spark_version();
     let (request, unknown_fields) = parse_create(body, version)?;
     // In a task of its own: a client that hangs up must not leave the submission half accepted.
@@ -82,11 +78,4 @@ pub(in crate::api) async fn create(
         success: true,
         unknown_fields,
     })
-}
-
-/// The header `Idempotency-Key`; clients that can't set one use the property `spark.sparkgate.idempotencyKey`.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = value.to_str().map_err(|_| "it is not ASCII".to_owned()).and_then(SubmissionOptions::parse_key);
-    key.map(Some).map_err(|reason| Refusal::field("Idempotency-Key", reason).into())
 }

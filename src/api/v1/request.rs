@@ -14,7 +14,7 @@ use super::{
     problem::{Code, FieldError},
 };
 use crate::{
-    api::{AppState, body},
+    api::{AppState, body, idempotency_key},
     service::{Retries, SubmissionOptions},
     spark::{
         CreateSubmissionRequest, Refusal, SparkVersion,
@@ -33,7 +33,8 @@ pub(super) async fn read(
     request: Request,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
     is_json(request.headers())?;
-    let key = key(request.headers())?;
+    let key = idempotency_key::read(request.headers());
+    let key = key.map_err(|reason| Problem::parameter("Idempotency-Key", reason))?;
     let bytes = body::read(request.into_body(), &state.settings).await.map_err(|fault| match fault {
         body::Fault::TooLarge { limit } => Problem::new(
             Code::RequestTooLarge,
@@ -54,14 +55,6 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let detail = format!("Content-Type is {given:?}: send application/json (curl has --json).");
     Err(Problem::new(Code::UnsupportedMediaType, detail))
-}
-
-/// The header `Idempotency-Key`, a quoted string as its draft standard wants it or bare as most write it.
-pub(in crate::api) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = value.to_str().map_err(|_| "printable ASCII characters are a key".to_owned());
-    let key = key.and_then(SubmissionOptions::parse_key);
-    key.map(Some).map_err(|reason| Problem::parameter("Idempotency-Key", reason))
 }
 
 /// Reads the fields.
