@@ -40,10 +40,6 @@ async fn finished(world: &mut World) -> SubmissionId {
     id
 }
 
-async fn no_driver(world: &World) {
-    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
-}
-
 /// Lets time go by, as far as the rows tell.
 async fn later(pool: &PgPool, time: Duration) {
     sqlx::query(
@@ -94,7 +90,7 @@ async fn an_old_submission_goes_after_its_pod(pool: PgPool) {
     let live = world.submit(&[]).await;
     later(&world.pool, DAY).await;
     assert_eq!(clean_up(&world, RETENTION).await, (1, 0, 0), "first the pod");
-    no_driver(&world).await;
+    world.until_no_driver().await;
     later(&world.pool, Duration::from_secs(120)).await;
     assert_eq!(clean_up(&world, RETENTION).await, (0, 0, 1));
     assert_eq!(world.gateway.status(&id).await.unwrap(), None);
@@ -135,7 +131,7 @@ async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
     let idle = tokio::spawn(workers::clean_up(world.gateway.clone(), OFF, stop.clone()));
     let at_once = CleanUpSettings { finished_pod_ttl: Some(Duration::ZERO), ..OFF };
     let busy = tokio::spawn(workers::clean_up(world.gateway.clone(), at_once, stop.clone()));
-    no_driver(&world).await;
+    world.until_no_driver().await;
     assert!(!idle.is_finished() && !busy.is_finished());
     stop.cancel();
     idle.await.unwrap();
@@ -156,14 +152,14 @@ async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
     let restricted = World::on(pool.clone(), client_of(&user).await, open.namespace.clone()).await;
 
     assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 1, 0));
-    no_driver(&open).await;
+    open.until_no_driver().await;
     assert_eq!(closed.driver_count().await, 1);
     assert_eq!(clean_up(&restricted, RETENTION).await, (0, 0, 0), "it is put off, and its row stays");
 
     may_delete_pods(&closed, &user).await;
     later(&pool, Duration::from_secs(3600)).await;
     assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 0, 0));
-    no_driver(&closed).await;
+    closed.until_no_driver().await;
     assert_eq!(closed.status(&kept).await.driver_state, DriverState::Finished);
 }
 

@@ -112,7 +112,7 @@ async fn a_live_driver_of_an_ended_submission_is_reaped(pool: PgPool) {
     world.gateway.work().await.unwrap();
     sqlx::query("UPDATE submissions SET state = 'KILLED'").execute(&world.pool).await.unwrap();
     world.watch();
-    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("alive") } }).await;
+    world.until_no_driver().await;
 }
 
 #[sqlx::test]
@@ -122,7 +122,7 @@ async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool
     world.gateway.work().await.unwrap();
     sqlx::query("UPDATE submissions SET pod_uid = 'the-first'").execute(&world.pool).await.unwrap();
     world.watch();
-    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("alive") } }).await;
+    world.until_no_driver().await;
     world.until(&id, DriverState::Error).await;
     assert_eq!(world.events(&id).await.last().unwrap(), "LOST", "its own pod is gone");
 }

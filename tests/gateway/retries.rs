@@ -99,7 +99,7 @@ async fn an_evicted_driver_is_followed_by_another_under_its_own_names(pool: PgPo
 
     let at_once = CleanUpSettings { finished_pod_ttl: Some(Duration::ZERO), retention: None };
     assert_eq!(world.gateway.clean_up(&at_once).await.unwrap().pods, 2);
-    eventually(|| async { if world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
+    world.until_no_driver().await;
     assert_eq!(world.gateway.clean_up(&at_once).await.unwrap().pods, 0);
 }
 

@@ -17,10 +17,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{
-    fault_proxy::FaultProxy,
-    world::{World, eventually},
-};
+use crate::{fault_proxy::FaultProxy, world::World};
 
 /// A Spark whose drivers are their last argument, a shell command.
 const SUBMIT: &str = "#!/bin/bash\neval \"${@: -1}\"\n";
@@ -86,7 +83,7 @@ impl Site {
     pub(crate) async fn delete_pod(&self) {
         let name = self.world.driver().await.metadata.name.unwrap();
         self.world.pods().delete(&name, &DeleteParams::default()).await.unwrap();
-        eventually(|| async { if self.world.driver_count().await == 0 { Ok(()) } else { Err("still there") } }).await;
+        self.world.until_no_driver().await;
     }
 
     pub(crate) async fn open(&self, id: &SubmissionId, request: &LogRequest) -> LogStream {
