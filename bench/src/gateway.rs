@@ -1,0 +1,94 @@
+//! The program that is measured: one `sparkgate serve`.
+
+use std::{
+    fs::File,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use tokio::time::{Instant, sleep};
+
+use crate::{bench::Bench, load::http::Connection, process::Process};
+
+/// How long it may take to be ready, with whatever there is to read at start.
+const READY: Duration = Duration::from_secs(300);
+
+/// It ends when this is dropped.
+pub(crate) struct Gateway {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// From its start until it was ready.
+    pub(crate) started_in: Duration,
+}
+
+impl Gateway {
+    /// Starts one and waits until it listens; what it logs goes to `sparkgate.log` in `directory`.
+    pub(crate) async fn start(
+        bench: &Bench,
+        directory: &Path,
+        database_url: &str,
+        kubeconfig: &Path,
+        options: &[&str],
+    ) -> anyhow::Result<Self> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        let log = File::create(directory.join("sparkgate.log")).context("making the gateway's log")?;
+        let mut command = Command::new(bench.program()?);
+        command.arg("serve").arg("--kubeconfig").arg(kubeconfig).arg("--listen").arg(address.to_string()).args(options);
+        command.env("SPARKGATE_DATABASE_URL", database_url).env_remove("KUBECONFIG").stdin(Stdio::null());
+        command.stdout(log.try_clone()?).stderr(log);
+        let begun = Instant::now();
+        let child = command.spawn().with_context(|| format!("starting {}", bench.program.display()))?;
+        let mut gateway = Self { child, address, started_in: Duration::ZERO };
+        gateway.until_it_listens(begun).await?;
+        gateway.started_in = begun.elapsed();
+        Ok(gateway)
+    }
+
+    async fn until_it_listens(&mut self, begun: Instant) -> anyhow::Result<()> {
+        while begun.elapsed() < READY {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the gateway ended at its start: {status}");
+            }
+            if let Ok(mut connection) = Connection::open(self.address).await
+                && connection.get("/livez").await.is_ok_and(|answer| answer.status == 200)
+            {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(2)).await;
+        }
+        bail!("the gateway doesn't listen after {READY:?}")
+    }
+
+    /// Waits until it says that it is ready: it has listed the pods.
+    pub(crate) async fn until_ready(&self) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        let mut connection = Connection::open(self.address).await?;
+        while connection.get("/readyz").await?.status != 200 {
+            if begun.elapsed() > READY {
+                bail!("the gateway isn't ready after {READY:?}");
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+        Ok(begun.elapsed())
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process(self.child.id())
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port")?;
+    Ok(listener.local_addr()?.port())
+}

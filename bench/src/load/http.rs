@@ -1,0 +1,59 @@
+//! One HTTP/1.1 connection to the gateway that is kept, as a dashboard's or a scheduler's is.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Request,
+    body::Bytes,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+pub(crate) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("reading an answer: {}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self { sender })
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
+        self.send("GET", path, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        self.send("POST", path, body).await
+    }
+
+    async fn send(&mut self, method: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let request = Request::builder().method(method).uri(path).header("host", "sparkgate");
+        let request = request.header("content-type", "application/json").body(Full::new(body))?;
+        self.sender.ready().await?;
+        let answer = self.sender.send_request(request).await.with_context(|| format!("{method} {path}"))?;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.with_context(|| format!("{method} {path}"))?.to_bytes();
+        Ok(Answer { status, body })
+    }
+}

@@ -1,0 +1,74 @@
+//! A bare client of the Kubernetes API: one HTTP/2 connection, bodies that are JSON already, answers that are read no
+//! further than needed. What it reaches is what an API server and a client can do on this machine.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request, body::Bytes};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use kube::{
+    Config,
+    client::ConfigExt,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+/// Flow control as the gateway has it: it should never wait.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    base: String,
+    /// The header that says who we are.
+    authorization: String,
+}
+
+impl Client {
+    /// A client with a connection of its own.
+    pub(crate) async fn new(kubeconfig: &Path, token: &str) -> anyhow::Result<Self> {
+        let file = Kubeconfig::read_from(kubeconfig).context("reading a kubeconfig")?;
+        let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let tls = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_only();
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .build(tls.enable_http2().wrap_connector(tcp));
+        let base = config.cluster_url.to_string();
+        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), authorization: format!("Bearer {token}") })
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Bytes> {
+        self.send(Method::GET, path, "application/json", Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> anyhow::Result<Bytes> {
+        self.send(Method::POST, path, "application/json", body.into()).await
+    }
+
+    /// A JSON merge patch.
+    pub(crate) async fn merge(&self, path: &str, body: impl Into<Bytes>) -> anyhow::Result<Bytes> {
+        self.send(Method::PATCH, path, "application/merge-patch+json", body.into()).await
+    }
+
+    async fn send(&self, method: Method, path: &str, kind: &str, body: Bytes) -> anyhow::Result<Bytes> {
+        let request = Request::builder().method(&method).uri(format!("{}{path}", self.base));
+        let request = request.header("authorization", &self.authorization).header("content-type", kind);
+        let answer = self.http.request(request.body(Full::new(body))?).await;
+        let answer = answer.with_context(|| format!("{method} {path}"))?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await.with_context(|| format!("{method} {path}"))?.to_bytes();
+        if !status.is_success() {
+            bail!("{method} {path}: {status}: {}", String::from_utf8_lossy(&body));
+        }
+        Ok(body)
+    }
+}

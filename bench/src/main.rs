@@ -1,0 +1,26 @@
+//! Sparkgate's figures, one command each, against baselines that are measured in the same run. `make bench` runs them all;
+//! `docs/performance.md` says what they mean.
+//!
+//! `scripts/bench` starts it beside a private Postgres and with a release build of the gateway.
+
+mod bench;
+mod figures;
+mod gateway;
+mod load;
+mod process;
+mod report;
+mod samples;
+mod servers;
+
+use bench::Bench;
+use clap::Parser;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let bench = Bench::parse();
+    tokio::select! {
+        done = figures::run(&bench) => done,
+        // What was started is ended by being dropped.
+        _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
+    }
+}

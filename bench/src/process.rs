@@ -1,0 +1,59 @@
+//! What the kernel tells of a process, and of the machine (Linux: proc(5)).
+
+use std::{fs, time::Duration};
+
+use anyhow::Context;
+
+/// The kernel's unit of CPU time, `USER_HZ`, is a hundredth of a second on every Linux.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A process that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process(pub(crate) u32);
+
+impl Process {
+    /// The CPU time of all its threads so far, in user mode and in the kernel.
+    pub(crate) fn cpu(self) -> anyhow::Result<Duration> {
+        let stat = self.read("stat")?;
+        // The name before it may have spaces and parentheses.
+        let after_name = stat.rsplit_once(')').context("a stat without a name")?.1;
+        let ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>();
+        Ok(TICK * ticks.with_context(|| format!("reading the CPU time of process {}", self.0))?)
+    }
+
+    /// MB (10⁶ bytes) of memory that it has now.
+    pub(crate) fn memory(self) -> anyhow::Result<f64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most that it ever had.
+    pub(crate) fn peak_memory(self) -> anyhow::Result<f64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(self, field: &str) -> anyhow::Result<f64> {
+        let status = self.read("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let kib: f64 = line.and_then(|rest| rest.trim().strip_suffix(" kB")).context("no such field")?.parse()?;
+        Ok(kib * 1024.0 / 1e6)
+    }
+
+    fn read(self, file: &str) -> anyhow::Result<String> {
+        let path = format!("/proc/{}/{file}", self.0);
+        fs::read_to_string(&path).with_context(|| format!("reading {path}"))
+    }
+}
+
+/// The processor, how many there are, and the memory.
+pub(crate) fn machine() -> String {
+    let field = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        line.split_once(':').map_or("unknown", |(_, value)| value.trim()).to_owned()
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory: f64 = field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let processor = field("/proc/cpuinfo", "model name");
+    format!("{cores} × {processor}, {:.0} GiB, Linux {}", memory / 1048576.0, kernel.trim())
+}

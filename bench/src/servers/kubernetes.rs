@@ -1,0 +1,105 @@
+//! etcd, which waits for the disk, and a kube-apiserver, with nothing in them. They end when this is dropped.
+
+use std::{
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::{bench::Bench, gateway::free_port, load::kubernetes::Client, process::Process};
+
+/// Which requests the audit log keeps: all writes, without their objects.
+const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n\
+    rules: [{level: Metadata, verbs: [create, update, patch, delete]}, {level: None}]\n";
+const READY: Duration = Duration::from_secs(120);
+
+pub(crate) struct Kubernetes {
+    token: String,
+    /// Closing its standard input ends the servers, which are its children.
+    script: Child,
+    directory: TempDir,
+}
+
+impl Kubernetes {
+    pub(crate) async fn start(bench: &Bench) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("sparkgate-bench-").tempdir().context("making a directory")?;
+        let [port, etcd, peer] = [free_port()?, free_port()?, free_port()?];
+        let token = uuid::Uuid::new_v4().to_string();
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).with_context(|| format!("writing {name}"))
+        };
+        write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?;
+        write("audit-policy.yaml", POLICY)?;
+        let authority = directory.path().join("certs/apiserver.crt");
+        let cluster = format!("{{server: 'https://127.0.0.1:{port}', certificate-authority: '{}'}}", authority.display());
+        write(
+            "kubeconfig",
+            &format!(
+                "{{apiVersion: v1, kind: Config, current-context: bench, clusters: [{{name: bench, cluster: {cluster}}}], \
+                 users: [{{name: bench, user: {{token: '{token}'}}}}], \
+                 contexts: [{{name: bench, context: {{cluster: bench, user: bench, namespace: default}}}}]}}"
+            ),
+        )?;
+        let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
+            .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)
+            .arg(directory.path())
+            .args([port, etcd, peer].map(|port| port.to_string()))
+            .env("KUBE_SERVERS_DURABLE", "1")
+            .env("KUBE_SERVERS_CONTROLLERS", "")
+            .stdin(Stdio::piped())
+            .spawn()
+            .context("starting etcd and kube-apiserver")?;
+        let servers = Self { token, script, directory };
+        servers.until_ready().await?;
+        Ok(servers)
+    }
+
+    async fn until_ready(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < READY {
+            sleep(Duration::from_millis(100)).await;
+            if let Ok(client) = self.client().await
+                && client.get("/readyz").await.is_ok_and(|body| body.as_ref() == b"ok")
+            {
+                return Ok(());
+            }
+        }
+        let log = std::fs::read_to_string(self.file("kube-apiserver.log")).unwrap_or_default();
+        bail!("kube-apiserver isn't ready after {READY:?}: {}", log.lines().last().unwrap_or_default())
+    }
+
+    /// A client with all rights and connections of its own.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        Client::new(&self.kubeconfig(), &self.token).await
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.file("kubeconfig")
+    }
+
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.file("audit.log")
+    }
+
+    /// etcd and kube-apiserver.
+    pub(crate) fn processes(&self) -> anyhow::Result<Vec<Process>> {
+        let pid = self.script.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        Ok(children.split_whitespace().map(|pid| pid.parse().map(Process)).collect::<Result<_, _>>()?)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+impl Drop for Kubernetes {
+    fn drop(&mut self) {
+        drop(self.script.stdin.take());
+        let _ = self.script.wait();
+    }
+}

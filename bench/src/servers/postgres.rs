@@ -1,0 +1,50 @@
+//! Databases on the Postgres of `DATABASE_URL`, one for each measurement.
+
+use std::str::FromStr;
+
+use anyhow::Context;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, PgConnection,
+    postgres::PgConnectOptions,
+};
+
+use crate::bench::Bench;
+
+/// An empty database; [`Database::drop_it`] ends it.
+pub(crate) struct Database {
+    server: PgConnectOptions,
+    name: String,
+    url: String,
+}
+
+impl Database {
+    pub(crate) async fn create(bench: &Bench) -> anyhow::Result<Self> {
+        let server = PgConnectOptions::from_str(&bench.database_url).context("reading DATABASE_URL")?;
+        let name = format!("bench_{}", uuid::Uuid::new_v4().simple());
+        let (before, _) = bench.database_url.rsplit_once('/').context("DATABASE_URL names no database")?;
+        let url = format!("{before}/{name}");
+        let database = Self { server, name, url };
+        database.on_server(&format!("CREATE DATABASE {}", database.name)).await?;
+        Ok(database)
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A connection of our own.
+    pub(crate) async fn connect(&self) -> anyhow::Result<PgConnection> {
+        self.server.clone().database(&self.name).connect().await.context("connecting to a database")
+    }
+
+    /// Nobody may be connected that matters.
+    pub(crate) async fn drop_it(self) -> anyhow::Result<()> {
+        self.on_server(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await
+    }
+
+    async fn on_server(&self, statement: &str) -> anyhow::Result<()> {
+        let mut server = self.server.connect().await.context("connecting to Postgres")?;
+        sqlx::query(AssertSqlSafe(statement)).execute(&mut server).await.with_context(|| statement.to_owned())?;
+        Ok(())
+    }
+}
