@@ -36,12 +36,20 @@ pub(crate) struct Bench {
 pub(crate) enum Name {
     /// Durable creates a second, beside Postgres' own rate.
     Accept,
-    /// Whole submissions a second, beside a client that only creates the objects; and what one costs.
+    /// Whole submissions a second, beside a client that only creates the objects.
     Launch,
+    /// CPU time and API writes of a submission's whole life, beside spark-submit's.
+    Cost,
 }
 
 impl Name {
-    pub(crate) const ALL: [Self; 2] = [Self::Accept, Self::Launch];
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Launch => "launch",
+            Self::Cost => "cost",
+        }
+    }
 }
 
 impl Bench {

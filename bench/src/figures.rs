@@ -1,17 +1,21 @@
 //! What can be measured, each in a room of its own.
 
 mod accept;
+mod cost;
 mod launch;
 mod request;
+
+use clap::ValueEnum;
 
 use crate::bench::{Bench, Name};
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
-    let all = if bench.figures.is_empty() { &Name::ALL } else { bench.figures.as_slice() };
+    let all = if bench.figures.is_empty() { Name::value_variants() } else { bench.figures.as_slice() };
     for name in all {
         match name {
             Name::Accept => accept::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
+            Name::Cost => cost::run(bench).await?,
         }
     }
     Ok(())

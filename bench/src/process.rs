@@ -7,6 +7,10 @@ use anyhow::Context;
 /// The kernel's unit of CPU time, `USER_HZ`, is a hundredth of a second on every Linux.
 const TICK: Duration = Duration::from_millis(10);
 
+/// Fields of `/proc/<pid>/stat`, counted from 1: of the process itself, and of its children that have ended.
+const UTIME: usize = 14;
+const CUTIME: usize = 16;
+
 /// A process that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process(pub(crate) u32);
@@ -14,11 +18,7 @@ pub(crate) struct Process(pub(crate) u32);
 impl Process {
     /// The CPU time of all its threads so far, in user mode and in the kernel.
     pub(crate) fn cpu(self) -> anyhow::Result<Duration> {
-        let stat = self.read("stat")?;
-        // The name before it may have spaces and parentheses.
-        let after_name = stat.rsplit_once(')').context("a stat without a name")?.1;
-        let ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>();
-        Ok(TICK * ticks.with_context(|| format!("reading the CPU time of process {}", self.0))?)
+        self.ticks(UTIME)
     }
 
     /// MB (10⁶ bytes) of memory that it has now.
@@ -29,6 +29,16 @@ impl Process {
     /// The most that it ever had.
     pub(crate) fn peak_memory(self) -> anyhow::Result<f64> {
         self.status("VmHWM:")
+    }
+
+    /// Two times of proc_pid_stat(5), user mode and kernel, of which `first` is the first.
+    fn ticks(self, first: usize) -> anyhow::Result<Duration> {
+        let stat = self.read("stat")?;
+        // The name, the second field, may have spaces and parentheses.
+        let after_name = stat.rsplit_once(')').context("a stat without a name")?.1;
+        let fields = after_name.split_whitespace().skip(first - 3).take(2);
+        let ticks = fields.map(str::parse::<u32>).sum::<Result<u32, _>>();
+        Ok(TICK * ticks.with_context(|| format!("reading the CPU time of process {}", self.0))?)
     }
 
     fn status(self, field: &str) -> anyhow::Result<f64> {
@@ -42,6 +52,11 @@ impl Process {
         let path = format!("/proc/{}/{file}", self.0);
         fs::read_to_string(&path).with_context(|| format!("reading {path}"))
     }
+}
+
+/// The CPU time of all our children that have ended, with theirs.
+pub(crate) fn cpu_of_ended_children() -> anyhow::Result<Duration> {
+    Process(std::process::id()).ticks(CUTIME)
 }
 
 /// The processor, how many there are, and the memory.

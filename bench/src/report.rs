@@ -5,7 +5,11 @@ use std::{fs, io::Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::{bench::Bench, process::machine, samples::Samples};
+use crate::{
+    bench::{Bench, Name},
+    process::machine,
+    samples::Samples,
+};
 
 /// The figures of one command.
 #[derive(Debug, Serialize)]
@@ -56,8 +60,8 @@ impl std::fmt::Display for Bar {
 }
 
 impl Report {
-    pub(crate) fn new(name: &'static str, bench: &Bench) -> Self {
-        Self { name, machine: machine(), quick: bench.quick, figures: Vec::new() }
+    pub(crate) fn new(name: Name, bench: &Bench) -> Self {
+        Self { name: name.as_str(), machine: machine(), quick: bench.quick, figures: Vec::new() }
     }
 
     /// Adds a figure: one value for each run.
@@ -88,7 +92,8 @@ impl Report {
     fn table(&self) -> String {
         let width = self.figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or_default();
         let quick = if self.quick { "  (quick: not for publishing)" } else { "" };
-        let mut table = format!("\n{}{quick}\n{:width$}  {:>10} {:>10} {:>10}\n", self.name, "", "min", "median", "max");
+        let mut table =
+            format!("\n{}{quick}\n{:width$}  {:>10} {:>10} {:>10}\n", self.name, "", "min", "median", "max");
         for figure in &self.figures {
             let [min, median, max] = [figure.min, figure.median, figure.max].map(number);
             let bar = figure.bar.map_or_else(String::new, |bar| {

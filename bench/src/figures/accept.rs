@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::request::request;
 use crate::{
-    bench::Bench,
+    bench::{Bench, Name},
     gateway::Gateway,
     load::http::Connection,
     report::{Bar, Report},
@@ -55,7 +55,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for _ in 0..bench.runs {
         once(bench, &mut figures).await?;
     }
-    let mut report = Report::new("accept", bench);
+    let mut report = Report::new(Name::Accept, bench);
     report.add("Postgres alone, 1 connection", "rows/s", &figures.own_alone);
     report.add(format!("Postgres alone, {CONNECTIONS} connections"), "rows/s", &figures.own);
     for (clients, of) in CLIENTS.into_iter().zip(&figures.of) {

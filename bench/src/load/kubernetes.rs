@@ -4,8 +4,15 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use http::{
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
+    request::Parts,
+};
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request, body::Bytes};
+use hyper::{
+    Method, Request, Response,
+    body::{Bytes, Incoming},
+};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
@@ -59,9 +66,22 @@ impl Client {
         self.send(Method::PATCH, path, "application/merge-patch+json", body.into()).await
     }
 
+    /// Sends on what somebody else asks, as ourselves.
+    pub(crate) async fn forward(&self, parts: Parts, body: Bytes) -> anyhow::Result<Response<Incoming>> {
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut request = Request::builder().method(parts.method).uri(format!("{}{path}", self.base));
+        for name in [CONTENT_TYPE, ACCEPT] {
+            if let Some(value) = parts.headers.get(&name) {
+                request = request.header(name, value);
+            }
+        }
+        let request = request.header(AUTHORIZATION, &self.authorization).body(Full::new(body))?;
+        Ok(self.http.request(request).await?)
+    }
+
     async fn send(&self, method: Method, path: &str, kind: &str, body: Bytes) -> anyhow::Result<Bytes> {
         let request = Request::builder().method(&method).uri(format!("{}{path}", self.base));
-        let request = request.header("authorization", &self.authorization).header("content-type", kind);
+        let request = request.header(AUTHORIZATION, &self.authorization).header(CONTENT_TYPE, kind);
         let answer = self.http.request(request.body(Full::new(body))?).await;
         let answer = answer.with_context(|| format!("{method} {path}"))?;
         let status = answer.status();

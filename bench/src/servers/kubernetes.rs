@@ -18,6 +18,7 @@ const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [Re
 const READY: Duration = Duration::from_secs(120);
 
 pub(crate) struct Kubernetes {
+    url: String,
     token: String,
     /// Closing its standard input ends the servers, which are its children.
     script: Child,
@@ -35,7 +36,8 @@ impl Kubernetes {
         write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?;
         write("audit-policy.yaml", POLICY)?;
         let authority = directory.path().join("certs/apiserver.crt");
-        let cluster = format!("{{server: 'https://127.0.0.1:{port}', certificate-authority: '{}'}}", authority.display());
+        let url = format!("https://127.0.0.1:{port}");
+        let cluster = format!("{{server: '{url}', certificate-authority: '{}'}}", authority.display());
         write(
             "kubeconfig",
             &format!(
@@ -53,7 +55,7 @@ impl Kubernetes {
             .stdin(Stdio::piped())
             .spawn()
             .context("starting etcd and kube-apiserver")?;
-        let servers = Self { token, script, directory };
+        let servers = Self { url, token, script, directory };
         servers.until_ready().await?;
         Ok(servers)
     }
@@ -75,6 +77,11 @@ impl Kubernetes {
     /// A client with all rights and connections of its own.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         Client::new(&self.kubeconfig(), &self.token).await
+    }
+
+    /// Its address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {

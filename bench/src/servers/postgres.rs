@@ -3,10 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::Context;
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, PgConnection,
-    postgres::PgConnectOptions,
-};
+use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions};
 
 use crate::bench::Bench;
 

@@ -1,0 +1,56 @@
+//! One submission through the real spark-submit: a JVM that creates the same objects and exits.
+
+use std::{
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, ensure};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    figures::launch::NAMESPACES,
+    process::{Process, cpu_of_ended_children},
+    servers::Kubernetes,
+};
+
+pub(super) struct Once {
+    pub(super) wall: Duration,
+    pub(super) cpu: Duration,
+    /// MB.
+    pub(super) memory: f64,
+}
+
+/// Runs it until it exits; it doesn't wait for the driver.
+pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
+    let home = PathBuf::from(env::var_os("SPARK_HOME").context("SPARK_HOME names no Spark: `make bench` fetches one")?);
+    let master = format!("k8s://{}", kubernetes.url());
+    let (before, begun) = (cpu_of_ended_children()?, Instant::now());
+    let mut child = Command::new(home.join("bin/spark-submit"))
+        .args(["--master", &master, "--deploy-mode", "cluster", "--name", "nightly-orders"])
+        .args(["--class", "org.apache.spark.examples.SparkPi"])
+        .args(["--conf", "spark.kubernetes.container.image=spark:4.3.0"])
+        .args(["--conf", &format!("spark.kubernetes.namespace={}", NAMESPACES[0])])
+        .args(["--conf", "spark.kubernetes.authenticate.driver.serviceAccountName=spark"])
+        .args(["--conf", "spark.kubernetes.submission.waitAppCompletion=false"])
+        .arg("local:///opt/spark/examples/jars/spark-examples.jar")
+        .env("KUBECONFIG", kubernetes.kubeconfig())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("starting spark-submit")?;
+    let mut memory = 0.0;
+    let status = loop {
+        // Its scripts become the JVM: the process stays the same one.
+        memory = Process(child.id()).peak_memory().unwrap_or_default().max(memory);
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        sleep(Duration::from_millis(10)).await;
+    };
+    ensure!(status.success(), "spark-submit: {status}");
+    Ok(Once { wall: begun.elapsed(), cpu: cpu_of_ended_children()? - before, memory })
+}

@@ -1,0 +1,163 @@
+//! Whole submissions a second, from the first POST until all objects of the last one are there, beside a client that does
+//! nothing but create the same objects.
+
+mod audit;
+mod bare;
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+
+use anyhow::{bail, ensure};
+use futures::future::try_join_all;
+use tokio::time::{Instant, sleep};
+
+pub(super) use self::audit::Writes;
+use super::request::request;
+use crate::{
+    bench::{Bench, Name},
+    gateway::Gateway,
+    load::http::Connection,
+    report::{Bar, Report},
+    samples::Samples,
+    servers::{Database, Kubernetes},
+};
+
+const JOBS: [usize; 2] = [1000, 6000];
+/// As in the benchmark of the Kubeflow Spark operator.
+pub(super) const NAMESPACES: [&str; 3] = ["team-a", "team-b", "team-c"];
+/// Jobs that are on their way at once, on either side.
+const AT_ONCE: usize = 16;
+/// Both the API server and the gateway have run a little before it counts.
+const WARM_UP: usize = 100;
+
+#[derive(Default)]
+struct OfJobs {
+    bare: Samples,
+    rate: Samples,
+    share: Samples,
+    accepted_in: Samples,
+    cpu: Samples,
+    memory: Samples,
+}
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Launch, bench);
+    let mut writes = Writes::default();
+    for jobs in JOBS {
+        let count = bench.size(jobs);
+        let mut of = OfJobs::default();
+        for _ in 0..bench.runs {
+            let bare = without_gateway(bench, count).await?;
+            let launched = with_gateway(bench, count).await?;
+            of.bare.push(bare);
+            of.rate.push(launched.rate);
+            of.share.push(launched.rate / bare);
+            of.accepted_in.push(launched.accepted_in.as_secs_f64());
+            of.cpu.push(launched.cpu.as_secs_f64() * 1e3 / count as f64);
+            of.memory.push(launched.memory);
+            writes = launched.writes;
+        }
+        report.add(format!("{jobs} jobs: a bare client"), "submissions/s", &of.bare);
+        report.add(format!("{jobs} jobs: Sparkgate"), "submissions/s", &of.rate);
+        report.judge(format!("{jobs} jobs: of the bare client's rate"), "", &of.share, Bar::AtLeast(0.9));
+        report.add(format!("{jobs} jobs: all accepted within"), "s", &of.accepted_in);
+        report.add(format!("{jobs} jobs: CPU of the gateway"), "ms/submission", &of.cpu);
+        report.add(format!("{jobs} jobs: its memory at most"), "MB", &of.memory);
+    }
+    for (what, each) in writes.each_job() {
+        report.add(format!("API writes: {what}"), "/job", &[each].into_iter().collect());
+    }
+    report.publish(bench)
+}
+
+async fn without_gateway(bench: &Bench, jobs: usize) -> anyhow::Result<f64> {
+    let kubernetes = prepared(bench).await?;
+    let client = kubernetes.client().await?;
+    bare::launch(&client, WARM_UP).await?;
+    let rendered = bare::rendered(jobs)?;
+    let begun = Instant::now();
+    bare::launch_all(&client, rendered).await?;
+    Ok(jobs as f64 / begun.elapsed().as_secs_f64())
+}
+
+struct Launched {
+    rate: f64,
+    accepted_in: Duration,
+    cpu: Duration,
+    memory: f64,
+    writes: Writes,
+}
+
+async fn with_gateway(bench: &Bench, jobs: usize) -> anyhow::Result<Launched> {
+    let kubernetes = prepared(bench).await?;
+    let database = Database::create(bench).await?;
+    let directory = tempfile::tempdir()?;
+    let kubeconfig = kubernetes.kubeconfig();
+    let gateway = Gateway::start(bench, directory.path(), database.url(), &kubeconfig, &[]).await?;
+    gateway.until_ready().await?;
+    submit(&gateway, WARM_UP).await?;
+    until_created(&database).await?;
+
+    let before = (gateway.process().cpu()?, Writes::read(&kubernetes.audit_log(), WARM_UP)?);
+    let begun = Instant::now();
+    submit(&gateway, jobs).await?;
+    let accepted_in = begun.elapsed();
+    until_created(&database).await?;
+    let rate = jobs as f64 / begun.elapsed().as_secs_f64();
+    let (cpu, memory) = (gateway.process().cpu()? - before.0, gateway.process().peak_memory()?);
+    let writes = Writes::read(&kubernetes.audit_log(), WARM_UP + jobs)?.since(&before.1);
+    drop(gateway);
+    database.drop_it().await?;
+    Ok(Launched { rate, accepted_in, cpu, memory, writes })
+}
+
+/// A cluster with the namespaces.
+pub(super) async fn prepared(bench: &Bench) -> anyhow::Result<Kubernetes> {
+    let kubernetes = Kubernetes::start(bench).await?;
+    let client = kubernetes.client().await?;
+    for name in NAMESPACES {
+        let namespace = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        client.post("/api/v1/namespaces", namespace.to_string()).await?;
+    }
+    Ok(kubernetes)
+}
+
+/// Posts jobs as fast as they are taken.
+pub(super) async fn submit(gateway: &Gateway, jobs: usize) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let client = async || -> anyhow::Result<()> {
+        let mut connection = Connection::open(gateway.address).await?;
+        loop {
+            let n = next.fetch_add(1, Relaxed);
+            if n >= jobs {
+                return Ok(());
+            }
+            let body = request(n, NAMESPACES[n % NAMESPACES.len()]);
+            let answer = connection.post("/v1/submissions/create", body).await?;
+            ensure!(answer.status == 200, "{}: {}", answer.status, String::from_utf8_lossy(&answer.body));
+        }
+    };
+    try_join_all((0..AT_ONCE).map(|_| client())).await.map(drop)
+}
+
+/// Waits until nothing is left to create; then all of it is there, or was refused.
+pub(super) async fn until_created(database: &Database) -> anyhow::Result<()> {
+    let mut connection = database.connect().await?;
+    loop {
+        let count = |states| format!("SELECT count(*) FROM submissions WHERE state IN ({states})");
+        let mut ask = async |states| -> anyhow::Result<i64> {
+            let question = sqlx::query_scalar(sqlx::AssertSqlSafe(count(states)));
+            Ok(question.fetch_one(&mut connection).await?)
+        };
+        if ask("'QUEUED', 'LAUNCHING'").await? == 0 {
+            let refused = ask("'ERROR', 'FAILED', 'LOST'").await?;
+            if refused > 0 {
+                bail!("{refused} submissions were not launched");
+            }
+            return Ok(());
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,79 @@
+//! What was written to the API server, as its own audit log has it.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+
+use anyhow::Context;
+use serde::Deserialize;
+
+/// Requests by verb and resource, of so many jobs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Writes {
+    jobs: usize,
+    counts: BTreeMap<String, usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    verb: String,
+    #[serde(default)]
+    object_ref: Object,
+    #[serde(default)]
+    user: User,
+}
+
+#[derive(Default, Deserialize)]
+struct Object {
+    #[serde(default)]
+    resource: String,
+    subresource: Option<String>,
+    /// None for what belongs to no namespace.
+    #[serde(default)]
+    namespace: String,
+}
+
+#[derive(Default, Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+impl Writes {
+    /// Everything that was written in the jobs' namespaces, but not by the server itself.
+    pub(crate) fn read(audit_log: &Path, jobs: usize) -> anyhow::Result<Self> {
+        let log = File::open(audit_log).with_context(|| format!("opening {}", audit_log.display()))?;
+        let mut counts = BTreeMap::new();
+        for line in BufReader::new(log).lines() {
+            // The last line may still be on its way.
+            let Ok(event) = serde_json::from_str::<Event>(&line?) else { continue };
+            let of_jobs = super::NAMESPACES.contains(&event.object_ref.namespace.as_str());
+            if of_jobs && !event.user.username.starts_with("system:") {
+                let part = event.object_ref.subresource.map_or_else(String::new, |part| format!("/{part}"));
+                *counts.entry(format!("{} {}{part}", event.verb, event.object_ref.resource)).or_default() += 1;
+            }
+        }
+        Ok(Self { jobs, counts })
+    }
+
+    /// What came after an earlier look.
+    pub(crate) fn since(mut self, before: &Self) -> Self {
+        self.jobs -= before.jobs;
+        for (what, count) in &mut self.counts {
+            *count -= before.counts.get(what).copied().unwrap_or_default();
+        }
+        self
+    }
+
+    /// Per job: each kind of request, and all of them.
+    pub(crate) fn each_job(&self) -> Vec<(String, f64)> {
+        let each = |count: usize| count as f64 / self.jobs.max(1) as f64;
+        let mut all: Vec<_> = self.counts.iter().map(|(what, count)| (what.clone(), each(*count))).collect();
+        all.push(("all".to_owned(), each(self.counts.values().sum())));
+        all
+    }
+}
