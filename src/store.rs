@@ -6,6 +6,7 @@ mod attempts;
 mod changes;
 mod claim;
 mod clean_up;
+mod combine;
 mod connect;
 mod deadlines;
 mod error;
@@ -23,7 +24,7 @@ mod retry;
 mod row;
 mod submissions;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use error::within;
 use sqlx::PgPool;
@@ -55,12 +56,19 @@ pub struct Store {
     patience: Duration,
     /// For leases, which wait for nobody.
     leases: PgPool,
+    groups: Arc<accept::Groups>,
 }
 
 impl Store {
     /// A store on a migrated database, whose requests are as patient as its workers.
     pub fn new(pool: PgPool) -> Self {
-        Self { patient: pool.clone(), leases: pool.clone(), pool, patience: Duration::from_secs(8) }
+        Self {
+            patient: pool.clone(),
+            leases: pool.clone(),
+            pool,
+            patience: Duration::from_secs(8),
+            groups: Arc::default(),
+        }
     }
 
     /// Whether the database answers.

@@ -24,7 +24,7 @@ async fn session(store: &Store) -> Uuid {
 async fn accept(store: &Store, pod: &str) -> SubmissionId {
     let drawn = store.draw().await.unwrap();
     let id = drawn.id.clone();
-    store.accept(&new(drawn, pod)).await.unwrap();
+    store.accept(new(drawn, pod)).await.unwrap();
     id
 }
 

@@ -47,7 +47,7 @@ async fn accept(store: &Store) -> SubmissionId {
         options: Options::default(),
         fingerprint: Vec::new(),
     };
-    store.accept(&new).await.unwrap();
+    store.accept(new).await.unwrap();
     id
 }
 

@@ -91,7 +91,7 @@ impl Gateway {
     /// Commits it in a task of its own: a client that hangs up meanwhile must not tear the statement off.
     async fn accept(&self, new: NewSubmission) -> Result<store::Accepted, Error> {
         let store = self.store.clone();
-        let accepted = tokio::spawn(async move { store.accept(&new).await });
+        let accepted = tokio::spawn(async move { store.accept(new).await });
         let accepted =
             accepted.await.map_err(|error| Error::Internal("accepting a submission".into(), error.into()))?;
         Ok(accepted?)

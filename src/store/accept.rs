@@ -1,14 +1,20 @@
 //! Accepting a submission.
 
-use std::{collections::BTreeMap, io};
+mod insert;
+
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use sqlx::types::Json;
 
-use super::{Error, Store, error::within, row::parse};
+use super::{
+    Error, Store,
+    combine::Combine,
+    error::{likewise, within},
+    row::parse,
+};
 use crate::{
     spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
-    submission::{State, SubmissionId},
+    submission::SubmissionId,
 };
 
 /// An id that no other submission gets, and the time of the database at which it was drawn.
@@ -53,6 +59,24 @@ pub struct Options {
     pub max_retries_application: i32,
 }
 
+const DRAWING: &str = "drawing a submission's id";
+/// The statements for new submissions that are under way at once, and how many submissions share one.
+const AT_ONCE: usize = 2;
+const TOGETHER: usize = 64;
+
+/// What many ask for at the same moment.
+#[derive(Debug)]
+pub(super) struct Groups {
+    drawing: Combine<(), Result<Drawn, Error>>,
+    accepting: Combine<Arc<NewSubmission>, Result<bool, Error>>,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self { drawing: Combine::new(AT_ONCE, TOGETHER), accepting: Combine::new(AT_ONCE, TOGETHER) }
+    }
+}
+
 /// How often what stands in the way of a submission may have gone when it is looked for.
 const TRIES: u32 = 5;
 
@@ -70,23 +94,44 @@ pub enum Accepted {
 impl Store {
     /// Draws an id. Nothing is kept of one that isn't used.
     pub async fn draw(&self) -> Result<Drawn, Error> {
-        let action = "drawing a submission's id";
-        let mut connection = self.connection(action).await?;
-        let statement =
-            sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp()").fetch_one(&mut *connection);
-        let (number, at): (i64, DateTime<Utc>) = within(action, statement).await?;
-        Ok(Drawn { id: SubmissionId::new(at, number), number, at })
+        let store = self.clone();
+        let together = move |group: Vec<()>| {
+            let store = store.clone();
+            async move { store.draw_all(group.len()).await }
+        };
+        self.groups.drawing.call((), together).await.unwrap_or_else(|ended| Err(Error::ended(DRAWING, ended)))
+    }
+
+    async fn draw_all(&self, count: usize) -> Vec<Result<Drawn, Error>> {
+        let drawn = async {
+            let mut connection = self.connection(DRAWING).await?;
+            let numbers =
+                sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp() FROM generate_series(1, $1)")
+                    .bind(i32::try_from(count).unwrap_or(i32::MAX))
+                    .fetch_all(&mut *connection);
+            let numbers: Vec<(i64, DateTime<Utc>)> = within(DRAWING, numbers).await?;
+            Ok(numbers)
+        };
+        match drawn.await {
+            Ok(numbers) => numbers
+                .into_iter()
+                .map(|(number, at)| Ok(Drawn { id: SubmissionId::new(at, number), number, at }))
+                .collect(),
+            Err(error) => (0..count).map(|_| Err(likewise(&error))).collect(),
+        }
     }
 
     /// Writes the submission, its objects and its first event in one statement, unless an earlier one is in its way. When
-    /// this returns, it is committed. Of two at once with the same key, the later waits for the earlier.
+    /// this returns, it is committed. Submissions that come at the same moment share the statement. Of two at once with the
+    /// same key, the later waits for the earlier.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent.
-    pub async fn accept(&self, new: &NewSubmission) -> Result<Accepted, Error> {
+    pub async fn accept(&self, new: NewSubmission) -> Result<Accepted, Error> {
+        let new = Arc::new(new);
         let key = new.options.idempotency_key.as_deref();
         for _ in 0..TRIES {
-            if self.insert(new).await? {
+            if self.insert_with_others(new.clone()).await? {
                 return Ok(Accepted::New(new.drawn.id.clone()));
             }
             if let Some(key) = key
@@ -106,51 +151,18 @@ impl Store {
     }
 
     /// `false` if a unique key of another submission is in the way.
-    async fn insert(&self, new: &NewSubmission) -> Result<bool, Error> {
-        // What goes wrong before there is a connection leaves no doubt.
-        let mut connection = self.connection("accepting a submission").await?;
-        let options = &new.options;
-        let statement = sqlx::query(
-            r#"
-            WITH accepted AS (
-                INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
-                    queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
-                    kill_grace, deadline, max_retries_infrastructure, max_retries_application)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $11, $12, $13, $14, $15, $16, $17::integer, $18,
-                    $19, $9 + make_interval(secs => $17::integer), $20, $21)
-                ON CONFLICT DO NOTHING
-                RETURNING id, attempt, state, created_at
-            ), rendered AS (
-                INSERT INTO manifests (submission_id, objects) SELECT id, $10 FROM accepted
-            )
-            INSERT INTO submission_events (submission_id, attempt, state, at)
-            SELECT id, attempt, state, created_at FROM accepted
-            "#,
-        )
-        .bind(new.drawn.id.as_str())
-        .bind(new.drawn.number)
-        .bind(State::Queued.as_str())
-        .bind(Json(&new.request))
-        .bind(new.spark_version.to_string())
-        .bind(&new.namespace)
-        .bind(Json(&new.names))
-        .bind(&new.spark_user)
-        .bind(new.drawn.at)
-        .bind(&new.manifest)
-        .bind(&new.name)
-        .bind(&new.owner)
-        .bind(Json(&options.labels))
-        .bind(options.unique_name)
-        .bind(&options.idempotency_key)
-        .bind(&new.fingerprint)
-        .bind(options.start_timeout)
-        .bind(options.run_timeout)
-        .bind(options.kill_grace)
-        .bind(options.max_retries_infrastructure)
-        .bind(options.max_retries_application)
-        .execute(&mut *connection);
-        let inserted = within("accepting a submission", statement).await.map_err(Error::after_sending)?;
-        Ok(inserted.rows_affected() == 1)
+    async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
+        let store = self.clone();
+        // One of these may wait for another for more than one reason: in a group, two such groups might wait for each other.
+        if new.options.unique_name {
+            return store.insert_all(&[new]).await.pop().unwrap_or(Ok(false));
+        }
+        let together = move |group: Vec<Arc<NewSubmission>>| {
+            let store = store.clone();
+            async move { store.insert_all(&group).await }
+        };
+        let inserted = self.groups.accepting.call(new, together).await;
+        inserted.unwrap_or_else(|ended| Err(Error::ended(insert::ACTION, ended).after_sending()))
     }
 
     /// The submission that an owner's idempotency key stands for, and the fingerprint of its request.

@@ -98,6 +98,7 @@ impl Store {
             patient: pool(for_workers, PATIENT),
             leases: pool(1, LEASES),
             patience: super::request::IMPATIENT,
+            groups: std::sync::Arc::default(),
         })
     }
 }

@@ -32,12 +32,28 @@ impl Error {
         if said_no { Self::Unavailable { action, source } } else { Self::InDoubt { action, source } }
     }
 
+    /// Of a statement that others shared, whose task was ended.
+    pub(super) fn ended(action: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable { action, source: io::Error::other(source).into() }
+    }
+
     fn of(action: &'static str, source: sqlx::Error) -> Self {
         if is_outage(&source) { Self::Unavailable { action, source } } else { Self::Statement { action, source } }
     }
 
     pub(super) fn row(id: &str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Row { id: id.to_owned(), source: Box::new(source) }
+    }
+}
+
+/// The same for somebody else who shared the statement.
+pub(super) fn likewise(error: &Error) -> Error {
+    let again = |source: &sqlx::Error| sqlx::Error::from(io::Error::other(source.to_string()));
+    match error {
+        Error::Unavailable { action, source } => Error::Unavailable { action, source: again(source) },
+        Error::InDoubt { action, source } => Error::InDoubt { action, source: again(source) },
+        Error::Statement { action, source } => Error::Statement { action, source: again(source) },
+        Error::Row { id, source } => Error::row(id, io::Error::other(source.to_string())),
     }
 }
 

@@ -90,7 +90,8 @@ impl Both {
 
     async fn accept(&mut self) -> String {
         let drawn = self.real.draw().await.unwrap();
-        self.ids.push(drawn.id.clone());
+        let id = drawn.id.clone();
+        self.ids.push(id.clone());
         let new = NewSubmission {
             drawn,
             request: CreateSubmissionRequest::default(),
@@ -104,7 +105,7 @@ impl Both {
             options: Options::default(),
             fingerprint: Vec::new(),
         };
-        self.real.accept(&new).await.unwrap();
+        self.real.accept(new).await.unwrap();
         // Over at once, or never.
         let limit = [None, None, Some(0), Some(LONG), Some(90_000)];
         let limits = Limits {
@@ -118,7 +119,7 @@ impl Both {
             "UPDATE submissions SET start_timeout = $2, run_timeout = $3, max_retries_infrastructure = $4,
                  max_retries_application = $5, deadline = created_at + make_interval(secs => $2) WHERE id = $1",
         )
-        .bind(new.drawn.id.as_str())
+        .bind(id.as_str())
         .bind(seconds(limits.start))
         .bind(seconds(limits.run))
         .bind(limits.infrastructure as i32)

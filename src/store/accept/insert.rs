@@ -1,0 +1,124 @@
+//! The statement that accepts: rows, objects and first events of a group of submissions, all of them or none.
+
+use std::{collections::HashSet, sync::Arc};
+
+use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
+
+use super::NewSubmission;
+use crate::{
+    store::{
+        Error, Store,
+        error::{likewise, within},
+    },
+    submission::State,
+};
+
+pub(super) const ACTION: &str = "accepting a submission";
+
+/// What one submission leaves in the tables.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    new: &'a NewSubmission,
+    request: String,
+    names: String,
+    labels: String,
+}
+
+impl<'a> Row<'a> {
+    fn new(new: &'a NewSubmission) -> Result<Self, Error> {
+        let json =
+            |value: Result<String, serde_json::Error>| value.map_err(|error| Error::row(new.drawn.id.as_str(), error));
+        Ok(Self {
+            request: json(serde_json::to_string(&new.request))?,
+            names: json(serde_json::to_string(&new.names))?,
+            labels: json(serde_json::to_string(&new.options.labels))?,
+            new,
+        })
+    }
+}
+
+impl Store {
+    /// Inserts each, unless a unique key of another submission is in its way, and tells for each whether it did. What the
+    /// database finds at fault with one of them is that one's alone.
+    pub(super) async fn insert_all(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
+        match self.insert(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()).await {
+            Ok(inserted) => all.iter().map(|new| Ok(inserted.contains(new.drawn.id.as_str()))).collect(),
+            Err(Error::Statement { .. } | Error::Row { .. }) if all.len() > 1 => {
+                let mut each = Vec::with_capacity(all.len());
+                for new in all {
+                    let inserted = self.insert(&[new]).await;
+                    each.push(inserted.map(|inserted| !inserted.is_empty()));
+                }
+                each
+            }
+            Err(error) => {
+                let mut each: Vec<_> = all.iter().skip(1).map(|_| Err(likewise(&error))).collect();
+                each.push(Err(error));
+                each
+            }
+        }
+    }
+
+    /// Answers the ids of those that were inserted.
+    async fn insert(&self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
+        let rows = all.iter().map(|new| Row::new(new)).collect::<Result<Vec<_>, _>>()?;
+        // What goes wrong before there is a connection leaves no doubt.
+        let mut connection = self.connection(ACTION).await?;
+        let ids = statement(&rows).fetch_all(&mut *connection);
+        let ids: Vec<(String,)> = within(ACTION, ids).await.map_err(Error::after_sending)?;
+        Ok(ids.into_iter().map(|(id,)| id).collect())
+    }
+}
+
+fn statement<'a>(rows: &'a [Row<'a>]) -> QueryAs<'a, Postgres, (String,), PgArguments> {
+    // Keys are inserted in one order everywhere, so that two groups never wait for each other.
+    sqlx::query_as(
+        r#"
+        WITH new AS MATERIALIZED (
+            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[])
+            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application)
+        ), accepted AS (
+            INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
+                queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
+                kill_grace, deadline, max_retries_infrastructure, max_retries_application)
+            SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
+                created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
+                run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
+                max_retries_application
+            FROM new ORDER BY owner, idempotency_key
+            ON CONFLICT DO NOTHING
+            RETURNING id, attempt, state, created_at
+        ), rendered AS (
+            INSERT INTO manifests (submission_id, objects) SELECT id, objects FROM new JOIN accepted USING (id)
+        )
+        INSERT INTO submission_events (submission_id, attempt, state, at)
+        SELECT id, attempt, state, created_at FROM accepted
+        RETURNING submission_id
+        "#,
+    )
+        .bind(column(rows, |row| row.new.drawn.id.as_str()))
+        .bind(column(rows, |row| row.new.drawn.number))
+        .bind(column(rows, |row| row.request.as_str()))
+        .bind(column(rows, |row| row.new.spark_version.to_string()))
+        .bind(column(rows, |row| row.new.namespace.as_str()))
+        .bind(column(rows, |row| row.names.as_str()))
+        .bind(column(rows, |row| row.new.spark_user.as_str()))
+        .bind(column(rows, |row| row.new.drawn.at))
+        .bind(column(rows, |row| row.new.manifest.as_str()))
+        .bind(column(rows, |row| row.new.name.as_str()))
+        .bind(column(rows, |row| row.new.owner.as_str()))
+        .bind(column(rows, |row| row.labels.as_str()))
+        .bind(column(rows, |row| row.new.options.unique_name))
+        .bind(column(rows, |row| row.new.options.idempotency_key.as_deref()))
+        .bind(column(rows, |row| row.new.fingerprint.as_slice()))
+        .bind(column(rows, |row| row.new.options.start_timeout))
+        .bind(column(rows, |row| row.new.options.run_timeout))
+        .bind(column(rows, |row| row.new.options.kill_grace))
+        .bind(column(rows, |row| row.new.options.max_retries_infrastructure))
+        .bind(column(rows, |row| row.new.options.max_retries_application))
+    .bind(State::Queued.as_str())
+}
+
+fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}

@@ -1,0 +1,104 @@
+//! Submissions that are accepted at the same moment share a statement, and nothing else.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::{BTreeMap, HashSet};
+
+use futures::future::join_all;
+use sparkgate::{
+    spark::{CreateSubmissionRequest, DriverNames},
+    store::{Accepted, Error, NewSubmission, Options, Store},
+};
+use sqlx::PgPool;
+
+async fn new(store: &Store, key: Option<String>) -> NewSubmission {
+    NewSubmission {
+        drawn: store.draw().await.unwrap(),
+        request: CreateSubmissionRequest { app_resource: "local:///app.jar".to_owned(), ..Default::default() },
+        spark_version: "4.3.0".parse().unwrap(),
+        spark_user: "tester".to_owned(),
+        namespace: "spark".to_owned(),
+        names: DriverNames {
+            app_id: "spark-1".to_owned(),
+            resource_prefix: "p".to_owned(),
+            driver_pod: "p-driver".to_owned(),
+            driver_service: "s".to_owned(),
+            config_map: "c".to_owned(),
+            local_dir: uuid::Uuid::nil(),
+        },
+        manifest: "{}".to_owned(),
+        name: "app".to_owned(),
+        owner: "etl".to_owned(),
+        options: Options { idempotency_key: key, ..Options::default() },
+        fingerprint: vec![1],
+    }
+}
+
+async fn count(pool: &PgPool, table: &str) -> i64 {
+    sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"))).fetch_one(pool).await.unwrap()
+}
+
+#[sqlx::test]
+async fn many_at_once_have_a_number_and_a_row_each(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let accept = async || store.accept(new(&store, None).await).await.unwrap();
+    let accepted: HashSet<_> = join_all((0..300).map(|_| accept())).await.into_iter().map(id).collect();
+    assert_eq!(accepted.len(), 300);
+    for table in ["submissions", "manifests", "submission_events WHERE state = 'QUEUED'"] {
+        assert_eq!(count(&pool, table).await, 300, "{table}");
+    }
+}
+
+/// Whoever has each key, and in whatever order they come: in two processes, so in two groups.
+#[sqlx::test]
+async fn of_many_with_few_keys_one_of_each_is_kept(pool: PgPool) {
+    let replicas = [Store::new(pool.clone()), Store::new(pool.clone())];
+    let accept = async |n: usize| {
+        let store = &replicas[n % 2];
+        let key = if n % 4 < 2 { n % 30 } else { 29 - n % 30 };
+        (key, store.accept(new(store, Some(format!("key {key}"))).await).await.unwrap())
+    };
+    let mut by_key = BTreeMap::<usize, (HashSet<String>, usize)>::new();
+    for (key, accepted) in join_all((0..600).map(accept)).await {
+        let (ids, new) = by_key.entry(key).or_default();
+        *new += usize::from(matches!(accepted, Accepted::New(_)));
+        ids.insert(id(accepted));
+    }
+    assert!(by_key.len() == 30 && by_key.values().all(|(ids, new)| ids.len() == 1 && *new == 1), "{by_key:?}");
+    assert_eq!(count(&pool, "submissions").await, 30);
+}
+
+#[sqlx::test]
+async fn what_the_database_cannot_keep_fails_alone(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let accept = async |n: usize| {
+        let mut new = new(&store, None).await;
+        if n == 7 {
+            new.request.app_resource = "local:///\0.jar".to_owned();
+        }
+        store.accept(new).await
+    };
+    let all = join_all((0..40).map(accept)).await;
+    let failed: Vec<usize> = (0..40).filter(|n| all[*n].is_err()).collect();
+    assert_eq!(failed, [7]);
+    assert!(matches!(all[7], Err(Error::Statement { .. })), "{:?}", all[7]);
+    assert_eq!(count(&pool, "submissions").await, 39);
+}
+
+#[sqlx::test]
+async fn without_a_database_each_is_told(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let mut all = Vec::new();
+    for _ in 0..20 {
+        all.push(new(&store, None).await);
+    }
+    pool.close().await;
+    let refused = join_all(all.into_iter().map(|new| store.accept(new))).await;
+    assert!(refused.iter().all(|one| matches!(one, Err(Error::Unavailable { .. }))), "{refused:?}");
+}
+
+fn id(accepted: Accepted) -> String {
+    match accepted {
+        Accepted::New(id) | Accepted::SameKey(id, _) | Accepted::SameName(id) => id.to_string(),
+    }
+}
