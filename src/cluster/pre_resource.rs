@@ -1,22 +1,18 @@
 //! Objects that have to exist before the driver pod, and so can't be owned by it from the start. Our label says whose
 //! they are until then.
 
-use std::time::Duration;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
 use super::{
     Cluster, Error,
-    create::{TIMEOUT, create, owner_reference, subject},
+    create::{TIMEOUT, owner_reference},
     error::call,
     labels,
+    part::Part,
 };
 use crate::submission::SubmissionId;
-
-/// Reading asks no webhook.
-const SHORT: Duration = Duration::from_secs(5);
 
 impl Cluster {
     /// Creates an object that the pod will need. One that carries this submission's id counts as created.
@@ -24,29 +20,26 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_before_pod(&self, namespace: &str, object: &Value, id: &SubmissionId) -> Result<(), Error> {
-        let (api, dynamic) = self.dynamic(namespace, object)?;
-        create(&api, namespace, &dynamic, |there| is_of(there, id)).await
+        self.create(namespace, object, |there| is_of(there, id)).await
     }
 
     /// Hands such an object to the pod that exists now: it goes when the pod goes.
     pub async fn give_to_pod(&self, namespace: &str, object: &Value, pod: &str, uid: &str) -> Result<(), Error> {
-        let (api, dynamic) = self.dynamic(namespace, object)?;
+        let part = Part::new(namespace, object)?;
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
-        let name = dynamic.metadata.name.clone().unwrap_or_default();
-        let action = format!("handing the {} to the driver pod {pod}", subject(namespace, &dynamic));
-        call(action, TIMEOUT, api.patch(&name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+        let action = format!("handing the {} to the driver pod {pod}", part.subject());
+        let api = part.api(self);
+        call(action, TIMEOUT, api.patch(part.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
     }
 
     /// Deletes such an object when there will be no pod. Only one that carries this submission's id is touched.
     pub async fn delete_before_pod(&self, namespace: &str, object: &Value, id: &SubmissionId) -> Result<(), Error> {
-        let (api, dynamic) = self.dynamic(namespace, object)?;
-        let subject = subject(namespace, &dynamic);
-        let name = dynamic.metadata.name.as_deref().unwrap_or_default();
-        let there = call(format!("reading the {subject}"), SHORT, api.get_opt(name)).await?;
-        let Some(there) = there.filter(|there| is_of(&there.metadata, id)) else { return Ok(()) };
-        let only = Preconditions { uid: there.metadata.uid, resource_version: None };
+        let part = Part::new(namespace, object)?;
+        let Some(there) = part.there(self).await?.filter(|there| is_of(there, id)) else { return Ok(()) };
+        let only = Preconditions { uid: there.uid, resource_version: None };
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
-        match call(format!("deleting the {subject}"), TIMEOUT, api.delete(name, &how)).await {
+        let action = format!("deleting the {}", part.subject());
+        match call(action, TIMEOUT, part.api(self).delete(part.name, &how)).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
         }
