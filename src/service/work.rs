@@ -119,6 +119,7 @@ impl Gateway {
     async fn settle(&self, claimed: &Claimed, settled: &Settled) -> Result<(), Error> {
         let (id, task) = (&claimed.id, claimed.task);
         match settled {
+            Settled::GivenBack => {}
             Settled::Done => self.store.release(claimed).await?,
             Settled::LookAgain => self.store.retry_later(claimed, RECHECK, None).await?,
             Settled::TryAgain(why) => {

@@ -1,12 +1,14 @@
 //! Moving a submission forwards.
 
-use super::{Error, Store, error::within, row::words};
+use super::{Error, Store, claim::NOBODY, error::within, row::words};
 use crate::submission::{Placement, Progress, State, SubmissionId, kept};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
     /// a late or repeated call changes nothing, nor does what was seen of another pod than the recorded one. Under a
     /// claim it must still be that claim. Tells whether it moved.
+    ///
+    /// A launch that is through needs its claim no more: it is given back in the same statement.
     ///
     /// An end after which another attempt is due ends the attempt and not the submission: the row then waits for the launch
     /// of the next one.
@@ -31,13 +33,16 @@ impl Store {
         let outcome = progress.outcome();
         let moved = within(
             "recording a submission's state",
-            sqlx::query(
+            sqlx::query(sqlx::AssertSqlSafe(format!(
                 r#"
             WITH moved AS (
                 UPDATE submissions SET
                     state = $3, exit_code = $5, reason = $6, message = $7,
                     pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
                     started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
+                    claimed_by = CASE WHEN $14 THEN {NOBODY} ELSE claimed_by END,
+                    not_before = CASE WHEN NOT $14 THEN not_before END,
+                    failed_tries = CASE WHEN $14 THEN 0 ELSE failed_tries END,
                     finished_at = CASE WHEN $12 THEN clock_timestamp() END,
                     deadline = CASE $3
                         WHEN 'PENDING' THEN deadline
@@ -49,8 +54,8 @@ impl Store {
             )
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
             SELECT id, attempt, $3, $6, $7 FROM moved
-            "#,
-            )
+            "#
+            )))
             .bind(id.as_str())
             .bind(attempt)
             .bind(to.as_str())
@@ -64,6 +69,7 @@ impl Store {
             .bind(placement.started_at)
             .bind(to.is_terminal())
             .bind(claim)
+            .bind(claim.is_some() && *progress == Progress::Launched)
             .execute(&self.patient),
         )
         .await?;

@@ -153,6 +153,9 @@ impl Store {
             row.retry(outcome.clone(), kind, now, pause);
             return true;
         }
+        if claim.is_some() && *progress == Progress::Launched {
+            (row.claimed_by, row.not_before, row.failed_tries) = (None, None, 0);
+        }
         row.state = to;
         row.outcome = progress.outcome().cloned();
         (row.reason, row.message) = (None, None);

@@ -61,6 +61,8 @@ impl Effect {
 pub enum Settled {
     /// Nothing is left to do.
     Done,
+    /// The same, and the last write gave the claim back.
+    GivenBack,
     /// To be looked at again in a while.
     LookAgain,
     /// An answer is missing: the same again, later, under the same names.

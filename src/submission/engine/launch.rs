@@ -62,6 +62,7 @@ impl Launch {
                 Some(uid) => Effect::Delete(uid.clone()),
                 None => Effect::done(),
             },
+            (Effect::Advance(Progress::Launched, _), Answer::Moved(true)) => Effect::Settle(Settled::GivenBack),
             (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
             (Effect::Delete(_) | Effect::LetGo(_), Answer::Refused { message, .. }) => {
                 Effect::Settle(Settled::GivenUp(message))

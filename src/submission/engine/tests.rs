@@ -70,7 +70,7 @@ fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {
             Effect::CreateBeside(0, u()),
             Effect::CreateBeside(1, u()),
             Effect::Advance(Progress::Launched, launched),
-            Effect::Settle(Settled::Done),
+            Effect::Settle(Settled::GivenBack),
         ]
     );
 }

@@ -217,6 +217,10 @@ impl World {
         let now = self.now;
         let task = &mut self.replicas[at].tasks[place];
         match &task.cause {
+            Cause::Claim { .. } if settled == Settled::GivenBack => {
+                self.replicas[at].tasks.swap_remove(place);
+                self.replicas[at].claim_at = 0;
+            }
             Cause::Claim { .. } => task.giving_back = task.give_back(settled),
             cause @ (Cause::Seen(_) | Cause::Missed(_)) => {
                 if let Settled::TryAgain(_) = settled {
@@ -238,7 +242,7 @@ impl Task {
         let submission = self.submission;
         let later = |delay, why| Ask::RetryLater { submission, claim, kill, delay, why };
         Some(match settled {
-            Settled::Done | Settled::GivenUp(_) => Ask::Release { submission, claim },
+            Settled::Done | Settled::GivenBack | Settled::GivenUp(_) => Ask::Release { submission, claim },
             Settled::LookAgain => later(RECHECK, None),
             Settled::TryAgain(_) => later((PAUSE << failed_tries.clamp(0, 5)).min(PAUSE_MAX), Some("why")),
         })
