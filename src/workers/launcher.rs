@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 use crate::service::{Gateway, chain};
 
 /// Submissions that are worked on at once.
-const SLOTS: usize = 16;
+const SLOTS: usize = 24;
+/// While there is plenty to do, claims wait until so many slots are free: one statement for all of them.
+const BATCH: usize = 8;
 /// How long a request of another replica, or a claim that ran out, may wait.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -17,7 +19,7 @@ pub async fn launcher(gateway: Gateway, stop: CancellationToken) {
     let mut under_way = JoinSet::new();
     while !stop.is_cancelled() {
         let free = SLOTS - under_way.len();
-        if free > 0 {
+        if free >= BATCH {
             match gateway.claim(free).await {
                 Ok(claimed) => {
                     for work in claimed {
