@@ -20,12 +20,12 @@ const READY: Duration = Duration::from_secs(300);
 pub(crate) struct Gateway {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// From its start until it was ready.
+    /// From its start until it answered.
     pub(crate) started_in: Duration,
 }
 
 impl Gateway {
-    /// Starts one and waits until it listens; what it logs goes to `sparkgate.log` in `directory`.
+    /// Starts one and waits until it answers; what it logs goes to `sparkgate.log` in `directory`.
     pub(crate) async fn start(
         bench: &Bench,
         directory: &Path,
@@ -42,24 +42,24 @@ impl Gateway {
         let begun = Instant::now();
         let child = command.spawn().with_context(|| format!("starting {}", bench.program.display()))?;
         let mut gateway = Self { child, address, started_in: Duration::ZERO };
-        gateway.until_it_listens(begun).await?;
+        gateway.until_it_answers(begun).await?;
         gateway.started_in = begun.elapsed();
         Ok(gateway)
     }
 
-    async fn until_it_listens(&mut self, begun: Instant) -> anyhow::Result<()> {
+    async fn until_it_answers(&mut self, begun: Instant) -> anyhow::Result<()> {
         while begun.elapsed() < READY {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the gateway ended at its start: {status}");
             }
             if let Ok(mut connection) = Connection::open(self.address).await
-                && connection.get("/livez").await.is_ok_and(|answer| answer.status == 200)
+                && connection.get("/v1/submissions?limit=1").await.is_ok_and(|answer| answer.status == 200)
             {
                 return Ok(());
             }
             sleep(Duration::from_millis(2)).await;
         }
-        bail!("the gateway doesn't listen after {READY:?}")
+        bail!("the gateway doesn't answer after {READY:?}")
     }
 
     /// Waits until it says that it is ready: it has listed the pods.
