@@ -1,6 +1,6 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test simulate crash parity check deny openapi properties fmt
+.PHONY: help demo dev test simulate crash parity bench check deny openapi properties fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,13 +20,16 @@ crash: ## kill everything again and again while 10,000 jobs run; ARGS="--jobs 10
 parity: ## ask the real spark-submits again (tests/parity/recorded); ARGS="--case memory", "--generate 100", … compare only
 	@scripts/parity $(ARGS)
 
+bench: ## measure everything on this machine beside its baselines; ARGS="accept --runs 5", "launch --quick"
+	@scripts/bench $(ARGS)
+
 simulate: ## a million histories of the engine under faults, from seeds; ARGS="--histories 5000000", "--seed S", "--replay S"
 	@scripts/simulate $(ARGS)
 
 check: ## formatting, clippy and rustdoc, warnings denied
-	cargo fmt --check
-	cargo clippy --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
 deny: ## duplicate crates, licences and sources of the dependencies
 	@scripts/deny
@@ -39,4 +42,4 @@ properties: ## write docs/properties.md from the table in src/spark/keys
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
 
 fmt: ## format the code
-	cargo fmt
+	cargo fmt --all

@@ -10,6 +10,7 @@ pub mod labels;
 mod logs;
 mod manifest;
 mod observe;
+mod part;
 mod pod_events;
 mod pods;
 mod pre_resource;
