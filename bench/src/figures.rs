@@ -2,6 +2,7 @@
 
 mod accept;
 mod cost;
+mod lag;
 mod launch;
 mod memory;
 pub(crate) mod request;
@@ -17,6 +18,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Accept => accept::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
+            Name::Lag => lag::run(bench).await?,
             Name::Memory => memory::run(bench).await?,
         }
     }
