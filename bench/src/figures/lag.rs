@@ -3,6 +3,7 @@
 
 mod changes;
 mod drivers;
+mod kubelet;
 mod seen;
 
 use std::time::Duration;
@@ -61,7 +62,7 @@ async fn once(
     let count = bench.size(CHANGES);
     let warm_up = count / 10;
     // Half of the changes end a driver: so it is that many in the middle.
-    drivers.top_up(live + (warm_up + count) / 4).await?;
+    drivers.top_up(live + (warm_up + count) / 4, warm_up + count).await?;
     let directory = tempfile::tempdir()?;
     let url = drivers.database.url();
     let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.kubeconfig(), &[]).await?;
