@@ -41,8 +41,10 @@ pub(super) async fn read(address: SocketAddr, id: &str, state: &str) -> anyhow::
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         let answer = connection.get(&format!("/v1/submissions/{id}")).await?;
-        ensure!(answer.status == 200, "reading {id}: {}", answer.status);
-        if [state, "FINISHED"].contains(&answer.json::<Submission>()?.state.as_str()) {
+        // A machine that is too busy says so: it isn't shown yet.
+        let shown = answer.status != 503;
+        ensure!(answer.status == 200 || !shown, "reading {id}: {}", answer.status);
+        if shown && [state, "FINISHED"].contains(&answer.json::<Submission>()?.state.as_str()) {
             return Ok(Instant::now());
         }
         sleep(EVERY).await;
