@@ -2,8 +2,10 @@
 
 mod accept;
 mod cost;
+mod lag;
 mod launch;
-mod request;
+mod memory;
+pub(crate) mod request;
 
 use clap::ValueEnum;
 
@@ -16,6 +18,8 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Accept => accept::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
+            Name::Lag => lag::run(bench).await?,
+            Name::Memory => memory::run(bench).await?,
         }
     }
     Ok(())
