@@ -40,6 +40,8 @@ pub(crate) enum Name {
     Launch,
     /// CPU time and API writes of a submission's whole life, beside spark-submit's.
     Cost,
+    /// What the process takes, with nothing to do and beside 100,000 drivers.
+    Memory,
 }
 
 impl Name {
@@ -48,6 +50,7 @@ impl Name {
             Self::Accept => "accept",
             Self::Launch => "launch",
             Self::Cost => "cost",
+            Self::Memory => "memory",
         }
     }
 }

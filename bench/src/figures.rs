@@ -3,7 +3,8 @@
 mod accept;
 mod cost;
 mod launch;
-mod request;
+mod memory;
+pub(crate) mod request;
 
 use clap::ValueEnum;
 
@@ -16,6 +17,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Accept => accept::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
+            Name::Memory => memory::run(bench).await?,
         }
     }
     Ok(())

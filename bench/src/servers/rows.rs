@@ -1,0 +1,121 @@
+//! Submissions as rows that nobody had to submit: live ones beside their pods, and ended ones as history.
+
+use anyhow::Context;
+use sqlx::{AssertSqlSafe, PgConnection, types::Json};
+
+use super::Database;
+use crate::figures::request::request;
+
+/// How many rows one statement writes.
+const BATCH: usize = 10_000;
+
+/// The id of the submission of that number.
+pub(crate) fn id(number: usize) -> String {
+    format!("driver-20261121000000-{number:04}")
+}
+
+/// The name of its application.
+pub(crate) fn name(number: usize) -> String {
+    format!("nightly-orders-{number}")
+}
+
+/// The name of its driver pod.
+pub(crate) fn pod(number: usize) -> String {
+    format!("nightly-orders-{number}-{number:016x}-driver")
+}
+
+/// The uid of its driver pod, where nobody gave it another.
+pub(crate) fn uid(number: usize) -> String {
+    format!("5b0c9a3e-0000-4000-8000-{number:012}")
+}
+
+/// Adds submissions in the namespace `default`, `PENDING` or `RUNNING`: those numbered from `first` on, whose driver pods
+/// have these uids.
+pub(crate) async fn live(database: &Database, state: &str, first: usize, uids: &[String]) -> anyhow::Result<()> {
+    let states: &[&str] = if state == "RUNNING" {
+        &["QUEUED", "LAUNCHING", "PENDING", "RUNNING"]
+    } else {
+        &["QUEUED", "LAUNCHING", "PENDING"]
+    };
+    let mut connection = database.connect().await?;
+    for (batch, uids) in uids.chunks(BATCH).enumerate() {
+        write(&mut connection, states, first + batch * BATCH, uids, "now()").await?;
+    }
+    settle(&mut connection).await
+}
+
+/// Adds submissions that have `FINISHED` in the last `days` days and whose pods are gone: those numbered from `first` on.
+pub(crate) async fn history(database: &Database, first: usize, count: usize, days: u32) -> anyhow::Result<()> {
+    let states = ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"];
+    let at = format!("now() - interval '{days} days' * (1 - (number - {first})::float8 / {count})");
+    let mut connection = database.connect().await?;
+    for begin in (0..count).step_by(BATCH) {
+        let numbers = first + begin..first + count.min(begin + BATCH);
+        let uids: Vec<_> = numbers.map(uid).collect();
+        write(&mut connection, &states, first + begin, &uids, &at).await?;
+    }
+    settle(&mut connection).await
+}
+
+/// One submission for each uid, with an event for each state it was in, and without its objects: nothing that is measured
+/// with such rows reads them. `at` is when it was accepted, by its
+/// `number`.
+async fn write(
+    connection: &mut PgConnection,
+    states: &[&str],
+    first: usize,
+    uids: &[String],
+    at: &str,
+) -> anyhow::Result<()> {
+    let of = |name: fn(usize) -> String| (first..first + uids.len()).map(name).collect::<Vec<_>>();
+    let statement = format!(
+        "WITH new AS (
+            SELECT *, {at} AS at
+            FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS u (id, name, pod, uid, place),
+                LATERAL (SELECT $1 + place - 1 AS number) AS n
+        ), accepted AS (
+            INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
+                queued_at, name, owner, labels, fingerprint, pod_uid, node, pod_ip, started_at, finished_at, exit_code,
+                pod_deleted_at)
+            SELECT id, number, $6, $7, '4.3.0', 'default', jsonb_build_object(
+                    'appId', 'spark-' || md5(id), 'resourcePrefix', name || '-' || left(md5(id), 16), 'driverPod', pod,
+                    'driverService', name || '-' || left(md5(id), 16) || '-driver-svc',
+                    'configMap', 'spark-drv-' || left(md5(id), 16) || '-conf-map', 'localDir', uid),
+                'etl', at, at, name, 'etl', '{{\"team\": \"orders\"}}', decode(md5(id) || md5(uid), 'hex'), uid,
+                CASE WHEN $6 <> 'PENDING' THEN 'ip-10-0-17-21.eu-central-1.compute.internal' END,
+                CASE WHEN $6 <> 'PENDING' THEN '10.0.29.143' END, CASE WHEN $6 <> 'PENDING' THEN at END,
+                CASE WHEN $6 = 'FINISHED' THEN at END, CASE WHEN $6 = 'FINISHED' THEN 0 END,
+                CASE WHEN $6 = 'FINISHED' THEN at END
+            FROM new ORDER BY number
+            RETURNING id, attempt, created_at, number
+        ), last AS (
+            UPDATE event_sequence SET last = last + $9 RETURNING last - $9 AS before
+        )
+        INSERT INTO submission_events (submission_id, attempt, at, state, sequence)
+        SELECT id, attempt, created_at, state, before + row_number() OVER (ORDER BY number, place)
+        FROM last, accepted, unnest($8::text[]) WITH ORDINALITY AS s (state, place) ORDER BY number, place"
+    );
+    let request: serde_json::Value = serde_json::from_slice(&request(first, "default"))?;
+    let statement = sqlx::query(AssertSqlSafe(statement))
+        .bind(i64::try_from(first)?)
+        .bind(of(id))
+        .bind(of(name))
+        .bind(of(pod))
+        .bind(uids)
+        .bind(states.last().copied().unwrap_or_default())
+        .bind(Json(request))
+        .bind(states)
+        .bind(i64::try_from(uids.len() * states.len())?);
+    statement.execute(connection).await.context("writing submissions")?;
+    Ok(())
+}
+
+/// The next submission has the next number, and Postgres knows how large the tables are, as it does after a while.
+async fn settle(connection: &mut PgConnection) -> anyhow::Result<()> {
+    let number = "SELECT setval('submission_number', (SELECT max(number) FROM submissions))";
+    sqlx::query(number).execute(&mut *connection).await?;
+    for table in ["submissions", "submission_events"] {
+        sqlx::query(AssertSqlSafe(format!("VACUUM ANALYZE {table}"))).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
