@@ -42,6 +42,12 @@ pub(crate) enum Name {
     Cost,
     /// What the process takes, with nothing to do and beside 100,000 drivers.
     Memory,
+    /// Drivers that are rendered a second, beside JSON alone.
+    Render,
+    /// Status and list replies a second, beside Postgres' own rate for the same statements.
+    Read,
+    /// What a submission costs, and a start, as the history and the number of pods grow.
+    Growth,
 }
 
 impl Name {
@@ -51,6 +57,9 @@ impl Name {
             Self::Launch => "launch",
             Self::Cost => "cost",
             Self::Memory => "memory",
+            Self::Render => "render",
+            Self::Read => "read",
+            Self::Growth => "growth",
         }
     }
 }

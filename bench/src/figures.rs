@@ -2,8 +2,11 @@
 
 mod accept;
 mod cost;
+mod growth;
 mod launch;
 mod memory;
+mod read;
+mod render;
 pub(crate) mod request;
 
 use clap::ValueEnum;
@@ -18,6 +21,9 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
             Name::Memory => memory::run(bench).await?,
+            Name::Render => render::run(bench).await?,
+            Name::Read => read::run(bench).await?,
+            Name::Growth => growth::run(bench).await?,
         }
     }
     Ok(())
