@@ -49,7 +49,7 @@ pub(super) async fn measure(
     report.add(format!("{beside}: CPU of the gateway"), "ms/submission", &figures.cpu);
     report.add(format!("{beside}: CPU of Postgres' connections"), "ms/submission", &figures.postgres);
     report.add(format!("{beside}: the newest 50 that finished, p99"), "ms", &figures.page);
-    report.add(format!("{beside}: from its start until the gateway listens"), "s", &figures.start);
+    report.add(format!("{beside}: from its start until the gateway answers"), "s", &figures.start);
     Ok(())
 }
 
