@@ -40,6 +40,8 @@ pub(crate) enum Name {
     Launch,
     /// CPU time and API writes of a submission's whole life, beside spark-submit's.
     Cost,
+    /// From a change of a pod until HTTP shows it.
+    Lag,
     /// What the process takes, with nothing to do and beside 100,000 drivers.
     Memory,
     /// Drivers that are rendered a second, beside JSON alone.
@@ -56,6 +58,7 @@ impl Name {
             Self::Accept => "accept",
             Self::Launch => "launch",
             Self::Cost => "cost",
+            Self::Lag => "lag",
             Self::Memory => "memory",
             Self::Render => "render",
             Self::Read => "read",

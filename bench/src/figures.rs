@@ -3,6 +3,7 @@
 mod accept;
 mod cost;
 mod growth;
+mod lag;
 mod launch;
 mod memory;
 mod read;
@@ -20,6 +21,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Accept => accept::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
+            Name::Lag => lag::run(bench).await?,
             Name::Memory => memory::run(bench).await?,
             Name::Render => render::run(bench).await?,
             Name::Read => read::run(bench).await?,

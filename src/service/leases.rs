@@ -62,6 +62,9 @@ impl Leases {
 
     /// Begins a session if there is none.
     pub(super) async fn begin(&self) -> Result<(), Error> {
+        if self.session().is_some() {
+            return Ok(());
+        }
         let _one = self.renewing.lock().await;
         if self.session().is_some() { Ok(()) } else { self.renew_now().await }
     }
@@ -103,8 +106,10 @@ impl Leases {
         self.no_longer(|now| now.id == session).await;
     }
 
-    /// Tries to get what only one replica has.
+    /// Tries to get what only one replica has. `false` says that another one has it, so a session is begun first if there
+    /// is none.
     pub(super) async fn acquire(&self, name: &str) -> Result<bool, Error> {
+        self.begin().await?;
         let Some(session) = self.session() else { return Ok(false) };
         let taken = self.store.acquire_lease(name, session, TTL).await?;
         if taken {

@@ -32,9 +32,7 @@ impl Gateway {
     /// Claims up to `slots` launches and kills that are due, oldest first. While the cluster doesn't answer, only one of
     /// all tries.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
-        if self.leases.session().is_none() {
-            self.leases.begin().await?;
-        }
+        self.leases.begin().await?;
         let slots = self.gate.admits(slots);
         let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
         // One claim at a time: what the database has given out and we don't know of yet looks like a lost answer.

@@ -50,6 +50,13 @@ async fn what_one_holds_the_other_leaves_alone(pool: PgPool) {
     assert!(other.gateway.become_the_one("watch/*").await.unwrap());
 }
 
+/// Otherwise it would take itself for one of several of which another watches, and be ready before it has seen anything.
+#[sqlx::test]
+async fn who_is_alone_is_the_one_at_the_first_try(pool: PgPool) {
+    let world = World::new(pool).await;
+    assert!(world.gateway.become_the_one("watch/*").await.unwrap());
+}
+
 /// In a rollout the newer release migrates first. What it adds is not for the older one, which goes on, and may start anew.
 #[sqlx::test]
 async fn an_older_release_works_beside_a_newer_one(pool: PgPool) {

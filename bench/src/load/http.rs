@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     Request,
-    body::Bytes,
+    body::{Bytes, Incoming},
     client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
@@ -45,6 +45,15 @@ impl Connection {
 
     pub(crate) async fn post(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
         self.send("POST", path, body).await
+    }
+
+    /// A stream of server-sent events.
+    pub(crate) async fn stream(&mut self, path: &str) -> anyhow::Result<Incoming> {
+        let request = Request::builder().uri(path).header("host", "sparkgate").header("accept", "text/event-stream");
+        self.sender.ready().await?;
+        let answer = self.sender.send_request(request.body(Full::default())?).await?;
+        ensure!(answer.status().is_success(), "GET {path}: {}", answer.status());
+        Ok(answer.into_body())
     }
 
     async fn send(&mut self, method: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {

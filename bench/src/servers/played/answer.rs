@@ -31,14 +31,15 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> htt
     }
     let known = number("resourceVersion").is_some_and(|known| known as u64 >= version);
     let lasting = Duration::from_secs(number("timeoutSeconds").unwrap_or(300) as u64);
-    let lines = stream::once(async move {
-        if known && timeout(lasting, state.forgotten(version)).await.is_err() {
-            let object =
-                json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()}});
-            return line("BOOKMARK", &object.to_string());
-        }
-        line("ERROR", &status(410, "Expired"))
+    let object = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()}});
+    let bookmark = line("BOOKMARK", &object.to_string());
+    // There is always something to tell on a busy cluster; here it is that nothing happened.
+    let first = stream::iter(known.then(|| bookmark.clone()));
+    let last = stream::once(async move {
+        let quiet = known && timeout(lasting, state.forgotten(version)).await.is_err();
+        if quiet { bookmark } else { line("ERROR", &status(410, "Expired")) }
     });
+    let lines = first.chain(last);
     let body = StreamBody::new(lines.map(|line| Ok::<_, Infallible>(Frame::data(Bytes::from(line)))));
     Response::builder().header("content-type", "application/json").body(BodyExt::boxed(body))
 }

@@ -1,0 +1,107 @@
+//! From a change of a pod until HTTP shows it, on a real kube-apiserver and a real Postgres. Pods change at a fixed rate,
+//! whatever becomes of the changes before: half of them begin to run, half of them end.
+
+mod changes;
+mod drivers;
+mod seen;
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use self::{changes::Lag, drivers::Drivers};
+use crate::{
+    bench::{Bench, Name},
+    gateway::Gateway,
+    report::{Bar, Report},
+    samples::Samples,
+    servers::{Database, Kubernetes},
+};
+
+const LIVE: [usize; 2] = [500, 10_000];
+/// Changes a second, and how many are measured.
+const RATE: u32 = 100;
+const CHANGES: usize = 1000;
+/// After its start a gateway has other things to do.
+const QUIET: Duration = Duration::from_secs(3);
+const BAR: f64 = 100.0;
+
+#[derive(Default)]
+struct Figures {
+    told: [Samples; 2],
+    told_since_sent: [Samples; 2],
+    read: [Samples; 2],
+    api_server: [Samples; 2],
+    cpu: Samples,
+}
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Lag, bench);
+    let kubernetes = Kubernetes::start(bench).await?;
+    let database = Database::create(bench).await?;
+    let mut drivers = Drivers::new(kubernetes.client().await?, &database).await?;
+    for live in LIVE.map(|live| bench.size(live)) {
+        let mut figures = Figures::default();
+        for _ in 0..bench.runs {
+            once(bench, live, &kubernetes, &mut drivers, &mut figures).await?;
+        }
+        figures.add_to(&mut report, live);
+    }
+    database.drop_it().await?;
+    report.publish(bench)
+}
+
+async fn once(
+    bench: &Bench,
+    live: usize,
+    kubernetes: &Kubernetes,
+    drivers: &mut Drivers<'_>,
+    figures: &mut Figures,
+) -> anyhow::Result<()> {
+    let count = bench.size(CHANGES);
+    let warm_up = count / 10;
+    // Half of the changes end a driver: so it is that many in the middle.
+    drivers.top_up(live + (warm_up + count) / 4).await?;
+    let directory = tempfile::tempdir()?;
+    let url = drivers.database.url();
+    let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.kubeconfig(), &[]).await?;
+    gateway.until_ready().await?;
+    sleep(QUIET).await;
+    let before = gateway.process().cpu()?;
+    let lag = Lag::measure(drivers, gateway.address, warm_up, count).await?;
+    let cpu = gateway.process().cpu()? - before;
+    figures.cpu.push(cpu.as_secs_f64() * 1e3 / (warm_up + count) as f64);
+    figures.take(&lag);
+    Ok(())
+}
+
+impl Figures {
+    fn take(&mut self, lag: &Lag) {
+        let pairs = [
+            (&mut self.told, &lag.told),
+            (&mut self.told_since_sent, &lag.told_since_sent),
+            (&mut self.read, &lag.read),
+            (&mut self.api_server, &lag.api_server),
+        ];
+        for ([p50, p99], lag) in pairs {
+            p50.push(lag.median());
+            p99.push(lag.quantile(0.99));
+        }
+    }
+
+    fn add_to(&self, report: &mut Report, live: usize) {
+        let at = format!("{live} live drivers, {RATE} changes/s");
+        let mut add = |what: &str, [p50, p99]: &[Samples; 2], bar: Option<Bar>| {
+            report.add(format!("{at}: {what}, p50"), "ms", p50);
+            match bar {
+                Some(bar) => report.judge(format!("{at}: {what}, p99"), "ms", p99, bar),
+                None => report.add(format!("{at}: {what}, p99"), "ms", p99),
+            }
+        };
+        add("told by the event stream", &self.told, Some(Bar::AtMost(BAR)));
+        add("the same since the change was sent", &self.told_since_sent, None);
+        add("shown by a GET every 5 ms", &self.read, Some(Bar::AtMost(BAR)));
+        add("the API server's own answer", &self.api_server, None);
+        report.add(format!("{at}: CPU of the gateway"), "ms/change", &self.cpu);
+    }
+}

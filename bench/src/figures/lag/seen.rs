@@ -1,0 +1,51 @@
+//! Who looks: a follower of the event stream, and a client that reads one submission again and again.
+
+use std::{collections::HashMap, net::SocketAddr, time::Duration};
+
+use anyhow::{bail, ensure};
+use serde::Deserialize;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::load::{events::Events, http::Connection};
+
+/// What isn't seen after that is lost.
+const PATIENCE: Duration = Duration::from_secs(30);
+const EVERY: Duration = Duration::from_millis(5);
+
+/// When each change was told: by submission and state.
+pub(super) type Times = HashMap<(String, String), Instant>;
+
+/// Follows until so many changes were told.
+pub(super) async fn told(mut events: Events, count: usize) -> anyhow::Result<Times> {
+    let mut times = Times::new();
+    let mut end = Instant::now() + PATIENCE;
+    while times.len() < count {
+        let Ok(next) = timeout_at(end, events.next()).await else {
+            bail!("only {} of {count} changes were told", times.len());
+        };
+        for told in next? {
+            times.entry((told.submission, told.state)).or_insert(told.at);
+            end = told.at + PATIENCE;
+        }
+    }
+    Ok(times)
+}
+
+/// Reads a submission until it shows this state or its end: when the answer was there.
+pub(super) async fn read(address: SocketAddr, id: &str, state: &str) -> anyhow::Result<Instant> {
+    #[derive(Deserialize)]
+    struct Submission {
+        state: String,
+    }
+    let mut connection = Connection::open(address).await?;
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let answer = connection.get(&format!("/v1/submissions/{id}")).await?;
+        ensure!(answer.status == 200, "reading {id}: {}", answer.status);
+        if [state, "FINISHED"].contains(&answer.json::<Submission>()?.state.as_str()) {
+            return Ok(Instant::now());
+        }
+        sleep(EVERY).await;
+    }
+    bail!("{id} isn't {state} after {PATIENCE:?}")
+}
