@@ -1,10 +1,15 @@
-//! From the text of a request to the objects of its driver as JSON, on one thread: what `sparkgate render` does, without a
-//! database and a cluster. Beside it the JSON alone: reading the same request and writing the same objects.
+//! From the text of a request to the text of its driver's objects as it is kept, on one thread: all of accepting but the
+//! database. Beside it the JSON alone: reading the same request and writing the same objects.
 
 use std::{hint::black_box, time::Duration};
 
 use anyhow::Context;
-use sparkgate::{app::render::render, service::SparkSettings, spark::SparkVersion};
+use sparkgate::{
+    app::render::{driver, render},
+    cluster::Manifest,
+    service::SparkSettings,
+    spark::{SparkVersion, rest::parse_create},
+};
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::request::request;
@@ -50,7 +55,10 @@ fn once(settings: &SparkSettings, time: Duration) -> anyhow::Result<(f64, f64, f
     let body = request(1, "default");
     let list = render(&body, settings)?;
     let objects = list["items"].as_array().context("a list without items")?.len();
-    let ours = rate(time, || Ok(render(black_box(&body), settings)?.to_string()))?;
+    let ours = rate(time, || {
+        let (request, _) = parse_create(black_box(&body), settings.version)?;
+        Ok(Manifest::text_of(&driver(request, settings)?)?)
+    })?;
     let alone = rate(time, || {
         let request: serde_json::Value = serde_json::from_slice(black_box(&body))?;
         black_box(request);

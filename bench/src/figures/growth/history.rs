@@ -33,9 +33,11 @@ pub(super) async fn measure(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut figures = Figures::default();
+    let mut connection = database.connect().await?;
     for _ in 0..bench.runs {
+        // What was written to get here is not to be written while it is measured.
+        sqlx::query("CHECKPOINT").execute(&mut connection).await?;
         once(bench, database, &mut figures).await?;
-        let mut connection = database.connect().await?;
         let new = sqlx::query("DELETE FROM submissions WHERE number >= $1").bind(i64::try_from(free)?);
         new.execute(&mut connection).await?;
         for table in ["submissions", "submission_events", "manifests"] {
