@@ -3,6 +3,7 @@
 
 mod changes;
 mod drivers;
+mod kubelet;
 mod seen;
 
 use std::time::Duration;
@@ -13,6 +14,7 @@ use self::{changes::Lag, drivers::Drivers};
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,
+    process::Process,
     report::{Bar, Report},
     samples::Samples,
     servers::{Database, Kubernetes},
@@ -23,7 +25,7 @@ const LIVE: [usize; 2] = [500, 10_000];
 const RATE: u32 = 100;
 const CHANGES: usize = 1000;
 /// After its start a gateway has other things to do.
-const QUIET: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_secs(5);
 const BAR: f64 = 100.0;
 
 #[derive(Default)]
@@ -32,7 +34,8 @@ struct Figures {
     told_since_sent: [Samples; 2],
     read: [Samples; 2],
     api_server: [Samples; 2],
-    cpu: Samples,
+    /// Of the gateway, and of kube-apiserver with etcd.
+    cpu: [Samples; 2],
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -61,16 +64,23 @@ async fn once(
     let count = bench.size(CHANGES);
     let warm_up = count / 10;
     // Half of the changes end a driver: so it is that many in the middle.
-    drivers.top_up(live + (warm_up + count) / 4).await?;
+    drivers.top_up(live + (warm_up + count) / 4, warm_up + count).await?;
     let directory = tempfile::tempdir()?;
     let url = drivers.database.url();
-    let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.kubeconfig(), &[]).await?;
+    // There is no kubelet that could be asked for logs.
+    let options = ["--kept-log", "off"];
+    let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.kubeconfig(), &options).await?;
     gateway.until_ready().await?;
     sleep(QUIET).await;
-    let before = gateway.process().cpu()?;
+    let cpu = || -> anyhow::Result<_> {
+        let servers = kubernetes.processes()?.into_iter().map(Process::cpu).sum::<anyhow::Result<Duration>>()?;
+        Ok([gateway.process().cpu()?, servers])
+    };
+    let before = cpu()?;
     let lag = Lag::measure(drivers, gateway.address, warm_up, count).await?;
-    let cpu = gateway.process().cpu()? - before;
-    figures.cpu.push(cpu.as_secs_f64() * 1e3 / (warm_up + count) as f64);
+    for ((figure, before), after) in figures.cpu.iter_mut().zip(before).zip(cpu()?) {
+        figure.push((after - before).as_secs_f64() * 1e3 / (warm_up + count) as f64);
+    }
     figures.take(&lag);
     Ok(())
 }
@@ -102,6 +112,8 @@ impl Figures {
         add("the same since the change was sent", &self.told_since_sent, None);
         add("shown by a GET every 5 ms", &self.read, Some(Bar::AtMost(BAR)));
         add("the API server's own answer", &self.api_server, None);
-        report.add(format!("{at}: CPU of the gateway"), "ms/change", &self.cpu);
+        let [gateway, servers] = &self.cpu;
+        report.add(format!("{at}: CPU of the gateway"), "ms/change", gateway);
+        report.add(format!("{at}: CPU of kube-apiserver and etcd"), "ms/change", servers);
     }
 }

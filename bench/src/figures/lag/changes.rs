@@ -6,15 +6,10 @@ use anyhow::Context;
 use futures::future::try_join_all;
 use tokio::time::{Instant, sleep_until};
 
-use super::{
-    RATE,
-    drivers::{Change, Drivers},
-    seen,
-};
+use super::{RATE, drivers::Drivers, kubelet::Change, seen};
 use crate::{
     load::{events::Events, kubernetes::Client},
     samples::Samples,
-    servers::rows,
 };
 
 /// One change of so many is also waited for by a client that reads the submission.
@@ -70,11 +65,10 @@ impl Lag {
 }
 
 async fn make(client: Client, change: Change, reader: Option<SocketAddr>) -> anyhow::Result<Made> {
-    let (id, state) = (rows::id(change.number), if change.ends { "FINISHED" } else { "RUNNING" });
-    let sent = Instant::now();
+    let (id, state) = change.to();
     let of = id.clone();
     let read = reader.map(|address| tokio::spawn(async move { seen::read(address, &of, state).await }));
-    change.make(&client).await?;
+    let sent = change.make(&client).await?;
     let answered = Instant::now();
     let read = match read {
         Some(read) => Some(read.await??),

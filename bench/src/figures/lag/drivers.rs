@@ -1,9 +1,8 @@
-//! Drivers that were never submitted: their rows come from SQL, their pods from a bare client, and their kubelet is us.
+//! Drivers that were never submitted: their rows come from SQL, their pods from a bare client, and their kubelet is [`super::kubelet`].
 
 use std::{collections::VecDeque, ops::Range};
 
 use anyhow::Context;
-use chrono::{SecondsFormat, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,6 +14,9 @@ use sparkgate::{
     store::{DatabaseSettings, Store},
 };
 
+use tokio::sync::oneshot;
+
+use super::kubelet::Change;
 use crate::{
     figures::request::request,
     load::kubernetes::Client,
@@ -23,9 +25,9 @@ use crate::{
 
 /// Pods that are created at once.
 const AT_ONCE: usize = 16;
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Drivers that run before the first one ends.
-const RUNNING: usize = 20;
+const RUNNING: usize = 50;
 
 pub(super) struct Drivers<'a> {
     pub(super) client: Client,
@@ -33,7 +35,8 @@ pub(super) struct Drivers<'a> {
     instance: String,
     /// The numbers of those that wait to run, the oldest first.
     waiting: VecDeque<usize>,
-    running: VecDeque<usize>,
+    /// Those that run, or are about to: whoever waits is told when the API server knows.
+    running: VecDeque<(usize, oneshot::Receiver<()>)>,
     next: usize,
 }
 
@@ -46,10 +49,11 @@ impl<'a> Drivers<'a> {
         Ok(Self { client, database, instance, waiting: VecDeque::new(), running: VecDeque::new(), next: 1 })
     }
 
-    /// Adds new ones until so many are live. No gateway may run meanwhile: it deletes drivers that no submission stands for.
-    pub(super) async fn top_up(&mut self, live: usize) -> anyhow::Result<()> {
+    /// Adds new ones until so many are live, enough for so many changes. No gateway may run meanwhile: it deletes drivers that no submission stands for.
+    pub(super) async fn top_up(&mut self, live: usize, changes: usize) -> anyhow::Result<()> {
         let first = self.next;
-        self.next += live.saturating_sub(self.waiting.len() + self.running.len());
+        let needed = (changes / 2 + RUNNING + 1).max(live.saturating_sub(self.running.len()));
+        self.next += needed.saturating_sub(self.waiting.len());
         let uids = self.create(first..self.next).await?;
         rows::live(self.database, "PENDING", first, &uids).await?;
         self.waiting.extend(first..self.next);
@@ -61,11 +65,13 @@ impl<'a> Drivers<'a> {
     /// One driver begins to run or, each other time, the one that has run for longest ends.
     pub(super) fn next_change(&mut self, at: usize) -> Option<Change> {
         if at % 2 == 1 && self.running.len() > RUNNING {
-            return Some(Change { number: self.running.pop_front()?, ends: true });
+            let (number, runs) = self.running.pop_front()?;
+            return Some(Change::Ends { number, runs });
         }
         let number = self.waiting.pop_front()?;
-        self.running.push_back(number);
-        Some(Change { number, ends: false })
+        let (tell, runs) = oneshot::channel();
+        self.running.push_back((number, runs));
+        Some(Change::Begins { number, tell })
     }
 
     /// Creates their pods; answers the uids.
@@ -104,32 +110,5 @@ impl<'a> Drivers<'a> {
             metadata["labels"][label] = value.into();
         }
         Ok(pod.to_string())
-    }
-}
-
-/// What a kubelet says.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Change {
-    pub(super) number: usize,
-    /// The driver has ended well; otherwise it begins to run.
-    pub(super) ends: bool,
-}
-
-impl Change {
-    pub(super) async fn make(self, client: &Client) -> anyhow::Result<()> {
-        let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        let container = "containerd://9f3b1c7e5a2d4f6b8c0e1a3d5f7b9c2e4a6d8f0b1c3e5a7d9f2b4c6e8a0d1f3b";
-        let (phase, state) = if self.ends {
-            let ended = json!({"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at});
-            ("Succeeded", json!({"running": null, "terminated": ended}))
-        } else {
-            ("Running", json!({"running": {"startedAt": at}}))
-        };
-        let status = json!({"status": {"phase": phase, "startTime": at, "hostIP": "10.0.17.21", "podIP": "10.0.29.143",
-            "podIPs": [{"ip": "10.0.29.143"}], "containerStatuses": [{"name": "spark-kubernetes-driver",
-                "image": "registry.example.com/data/spark:4.3.0", "imageID": "sha256:3c1b7f7f", "containerID": container,
-                "ready": !self.ends, "started": !self.ends, "restartCount": 0, "state": state}]}});
-        client.merge(&format!("{PODS}/{}/status", rows::pod(self.number)), status.to_string()).await?;
-        Ok(())
     }
 }

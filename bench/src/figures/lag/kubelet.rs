@@ -1,0 +1,64 @@
+//! Says what a kubelet would say.
+
+use serde_json::{Value, json};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::drivers::PODS;
+use crate::{load::kubernetes::Client, servers::rows};
+
+/// A kubelet's time; nothing here is reckoned by it.
+const NOON: &str = "2026-11-21T12:00:00Z";
+
+/// What a kubelet says of a driver.
+#[derive(Debug)]
+pub(super) enum Change {
+    Begins {
+        number: usize,
+        tell: oneshot::Sender<()>,
+    },
+    /// It ends well.
+    Ends {
+        number: usize,
+        runs: oneshot::Receiver<()>,
+    },
+}
+
+impl Change {
+    /// The id of the submission and its state after that.
+    pub(super) fn to(&self) -> (String, &'static str) {
+        match self {
+            Self::Begins { number, .. } => (rows::id(*number), "RUNNING"),
+            Self::Ends { number, .. } => (rows::id(*number), "FINISHED"),
+        }
+    }
+
+    /// Makes it, in its turn: answers when it was sent.
+    pub(super) async fn make(self, client: &Client) -> anyhow::Result<Instant> {
+        let sent;
+        match self {
+            Self::Begins { number, tell } => {
+                sent = Instant::now();
+                put(client, number, "Running", json!({"running": {"startedAt": NOON}})).await?;
+                let _ = tell.send(());
+            }
+            Self::Ends { number, runs } => {
+                let _ = runs.await;
+                sent = Instant::now();
+                let ended = json!({"exitCode": 0, "reason": "Completed", "startedAt": NOON, "finishedAt": NOON});
+                put(client, number, "Succeeded", json!({"running": null, "terminated": ended})).await?;
+            }
+        }
+        Ok(sent)
+    }
+}
+
+async fn put(client: &Client, number: usize, phase: &str, state: Value) -> anyhow::Result<()> {
+    let container = "containerd://9f3b1c7e5a2d4f6b8c0e1a3d5f7b9c2e4a6d8f0b1c3e5a7d9f2b4c6e8a0d1f3b";
+    let runs = phase == "Running";
+    let status = json!({"status": {"phase": phase, "startTime": NOON, "hostIP": "10.0.17.21", "podIP": "10.0.29.143",
+        "podIPs": [{"ip": "10.0.29.143"}], "containerStatuses": [{"name": "spark-kubernetes-driver", "ready": runs,
+            "image": "registry.example.com/data/spark:4.3.0", "imageID": "sha256:3c1b7f7f", "containerID": container,
+            "started": runs, "restartCount": 0, "state": state}]}});
+    client.merge(&format!("{PODS}/{}/status", rows::pod(number)), status.to_string()).await?;
+    Ok(())
+}
