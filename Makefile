@@ -1,9 +1,9 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test simulate crash parity bench check deny openapi properties fmt
+.PHONY: help demo dev test simulate crash parity bench check deny openapi properties allocations fmt
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, start everything on this machine, run a real Spark job, show its outcome
 	@scripts/demo
@@ -40,6 +40,9 @@ openapi: ## write the API description to openapi/
 
 properties: ## write docs/properties.md from the table in src/spark/keys
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
+
+allocations: ## write what a submission costs in allocations, statements and calls to tests/allocations/expected.json
+	SPARKGATE_WRITE_ALLOCATIONS=1 scripts/test --test allocations
 
 fmt: ## format the code
 	cargo fmt --all

@@ -44,6 +44,12 @@ pub(crate) enum Name {
     Lag,
     /// What the process takes, with nothing to do and beside 100,000 drivers.
     Memory,
+    /// Drivers that are rendered a second, beside JSON alone.
+    Render,
+    /// Status and list replies a second, beside Postgres' own rate for the same statements.
+    Read,
+    /// What a submission costs, and a start, as the history and the number of pods grow.
+    Growth,
 }
 
 impl Name {
@@ -54,6 +60,9 @@ impl Name {
             Self::Cost => "cost",
             Self::Lag => "lag",
             Self::Memory => "memory",
+            Self::Render => "render",
+            Self::Read => "read",
+            Self::Growth => "growth",
         }
     }
 }

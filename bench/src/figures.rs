@@ -2,9 +2,12 @@
 
 mod accept;
 mod cost;
+mod growth;
 mod lag;
 mod launch;
 mod memory;
+mod read;
+mod render;
 pub(crate) mod request;
 
 use clap::ValueEnum;
@@ -20,6 +23,9 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Cost => cost::run(bench).await?,
             Name::Lag => lag::run(bench).await?,
             Name::Memory => memory::run(bench).await?,
+            Name::Render => render::run(bench).await?,
+            Name::Read => read::run(bench).await?,
+            Name::Growth => growth::run(bench).await?,
         }
     }
     Ok(())

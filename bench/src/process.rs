@@ -31,7 +31,7 @@ impl Process {
         self.status("VmHWM:")
     }
 
-    /// Two times of proc_pid_stat(5), user mode and kernel, of which `first` is the first.
+    /// Two times of `proc_pid_stat(5)`, user mode and kernel, of which `first` is the first.
     fn ticks(self, first: usize) -> anyhow::Result<Duration> {
         let stat = self.read("stat")?;
         // The name, the second field, may have spaces and parentheses.

@@ -38,10 +38,14 @@ pub enum RenderError {
 /// [`RenderError::Input`] and [`RenderError::Refused`].
 pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderError> {
     let (request, _) = parse_partial(input, settings.version)?;
-    objects(&request, settings)
+    Ok(list(&driver(request, settings)?)?)
 }
 
-fn objects(request: &CreateSubmissionRequest, settings: &SparkSettings) -> Result<Value, RenderError> {
+/// The driver of a request, under names that are drawn anew.
+///
+/// # Errors
+/// [`Refusal`].
+pub fn driver(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<DriverObjects, Refusal> {
     let Resolved { request, files: submitter, .. } = settings.resolve(request)?;
     let submitted_at = Utc::now();
     let id = Uuid::new_v4;
@@ -49,7 +53,7 @@ fn objects(request: &CreateSubmissionRequest, settings: &SparkSettings) -> Resul
     let names = DriverNames::for_request(&request, settings.version, submitted_at.timestamp_millis(), &entropy)?;
     let context =
         SubmitContext { version: settings.version, names, submitted_at, user: settings.user.clone(), submitter };
-    Ok(list(&build_driver(&request, &context)?)?)
+    build_driver(&request, &context)
 }
 
 /// The command: a request from `input`, its `List` on `output`, and on `notes` what in it has no effect, and may be
@@ -76,7 +80,7 @@ pub fn run(
             writeln!(notes, "sparkgate: note: {key}: no Spark knows this property")?;
         }
     }
-    writeln!(output, "{:#}", objects(&request, settings)?)?;
+    writeln!(output, "{:#}", list(&driver(request, settings)?)?)?;
     Ok(())
 }
 

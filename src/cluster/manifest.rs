@@ -43,32 +43,39 @@ impl Marks {
             (labels::INSTANCE, self.instance.to_string()),
         ]
     }
+
+    /// Marks the pod, and what is there before it.
+    pub fn put_on(&self, driver: &mut DriverObjects) {
+        for object in &mut driver.pre_resources {
+            let labels = object.metadata_mut().labels.get_or_insert_default();
+            labels.insert(labels::SUBMISSION_ID.to_owned(), self.submission.to_string());
+        }
+        // Spark appends the driver's container after all others.
+        let container = driver.pod.spec.as_ref().and_then(|spec| spec.containers.last());
+        let container = container.map(|container| container.name.clone()).unwrap_or_default();
+        let metadata = &mut driver.pod.metadata;
+        let labels = metadata.labels.get_or_insert_default();
+        labels.extend(self.labels().map(|(label, value)| (label.to_owned(), value)));
+        metadata.annotations.get_or_insert_default().insert(labels::DRIVER_CONTAINER.to_owned(), container);
+        if self.finalizer {
+            metadata.finalizers.get_or_insert_default().push(labels::FINALIZER.to_owned());
+        }
+    }
 }
 
 impl Manifest {
+    /// The text of the manifest that a marked driver's objects make, to be kept.
+    ///
     /// # Errors
     /// An object that isn't JSON; there is none.
-    pub fn new(driver: &DriverObjects, marks: &Marks) -> serde_json::Result<Self> {
-        let values = |objects: &[Object]| objects.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
-        let mut before = values(&driver.pre_resources)?;
-        for object in &mut before {
-            object["metadata"]["labels"][labels::SUBMISSION_ID] = marks.submission.to_string().into();
+    pub fn text_of(driver: &DriverObjects) -> serde_json::Result<String> {
+        #[derive(Serialize)]
+        struct Borrowed<'a> {
+            before: &'a [Object],
+            pod: &'a Pod,
+            beside: &'a [Object],
         }
-        let pod = serde_json::to_value(marked(driver.pod.clone(), marks))?;
-        Ok(Self { before, pod, beside: values(&driver.resources)? })
+        let DriverObjects { pre_resources, pod, resources, .. } = driver;
+        serde_json::to_string(&Borrowed { before: pre_resources, pod, beside: resources })
     }
-}
-
-fn marked(mut pod: Pod, marks: &Marks) -> Pod {
-    // Spark appends the driver's container after all others.
-    let driver = pod.spec.as_ref().and_then(|spec| spec.containers.last()).map(|container| container.name.clone());
-    let metadata = &mut pod.metadata;
-    let labels = metadata.labels.get_or_insert_default();
-    labels.extend(marks.labels().map(|(label, value)| (label.to_owned(), value)));
-    let annotations = metadata.annotations.get_or_insert_default();
-    annotations.insert(labels::DRIVER_CONTAINER.to_owned(), driver.unwrap_or_default());
-    if marks.finalizer {
-        metadata.finalizers.get_or_insert_default().push(labels::FINALIZER.to_owned());
-    }
-    pod
 }

@@ -1,5 +1,7 @@
 //! Accepting a submission.
 
+use std::mem;
+
 use sha2::{Digest, Sha256};
 
 use super::{Error, Gateway, Plan, SubmissionOptions};
@@ -38,11 +40,11 @@ impl Gateway {
     /// during the write: it may be kept.
     pub async fn submit(
         &self,
-        request: CreateSubmissionRequest,
+        mut request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
-        let fingerprint = fingerprint(&request, &options)?;
-        let resolved = self.resolve(&request, options)?;
+        let fingerprint = fingerprint(&mut request, &options)?;
+        let resolved = self.resolve(request, options)?;
         let owner = self.owner(&resolved.request);
         if let Some(key) = &resolved.options.idempotency_key
             && let Some((id, before)) = self.store.of_key(&owner, key).await?
@@ -114,10 +116,12 @@ fn replay(id: SubmissionId, before: &[u8], now: &[u8], key: &str) -> Result<Acce
 
 /// What tells two requests under one key apart: all that they ask for, however it was written down. Not the version of
 /// the client, which may be upgraded between two tries, nor the time that spark-submit stamps on each of them.
-fn fingerprint(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
-    let mut request = CreateSubmissionRequest { client_spark_version: String::new(), ..request.clone() };
-    request.spark_properties.remove("spark.app.submitTime");
-    let json = serde_json::to_vec(&request);
+fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
+    let client = mem::take(&mut request.client_spark_version);
+    let time = request.spark_properties.remove_entry("spark.app.submitTime");
+    let json = serde_json::to_vec(request);
+    request.client_spark_version = client;
+    request.spark_properties.extend(time);
     let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
     let options = SubmissionOptions { idempotency_key: None, ..options.clone() };
     Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())

@@ -44,10 +44,10 @@ impl Gateway {
     /// The request with the operator's defaults, and what it asks of the gateway.
     pub(super) fn resolve(
         &self,
-        request: &CreateSubmissionRequest,
+        request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Resolved, Error> {
-        limits::arguments(request)?;
+        limits::arguments(&request)?;
         let mut resolved = self.spark.resolve(request)?;
         resolved.options = options.or(resolved.options);
         resolved.options.check(&self.caps)?;
@@ -69,21 +69,26 @@ impl Gateway {
         };
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = DriverNames::for_request(&request, version, drawn.at.timestamp_millis(), &entropy)?;
-        let context = SubmitContext {
-            version,
-            names: names.clone(),
-            submitted_at: drawn.at,
-            user: self.spark.user.clone(),
-            submitter: files,
-        };
-        let asked_for = request.spark_properties.clone();
-        for (label, value) in marks.labels() {
-            request.spark_properties.insert(format!("spark.kubernetes.executor.label.{label}"), value);
+        let context =
+            SubmitContext { version, names, submitted_at: drawn.at, user: self.spark.user.clone(), submitter: files };
+        let properties = &mut request.spark_properties;
+        // Executors get our labels; what the request itself says stays as it is.
+        let asked_for = marks.labels().map(|(label, value)| {
+            let key = format!("spark.kubernetes.executor.label.{label}");
+            let own = properties.insert(key.clone(), value);
+            (key, own)
+        });
+        let mut driver = build_driver(&request, &context)?;
+        for (key, own) in asked_for {
+            match own {
+                Some(own) => request.spark_properties.insert(key, own),
+                None => request.spark_properties.remove(&key),
+            };
         }
-        let driver = build_driver(&request, &context)?;
-        request.spark_properties = asked_for;
+        let names = context.names;
         limits::check(&request, &names, &driver, &self.cluster)?;
-        let manifest = Manifest::new(&driver, &marks).and_then(|manifest| serde_json::to_string(&manifest));
+        marks.put_on(&mut driver);
+        let manifest = Manifest::text_of(&driver);
         let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
         let name = app_name(&request)?;
         Ok(Plan {
@@ -104,7 +109,7 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::submit`], except for what only earlier submissions could object to.
     pub async fn dry_run(&self, request: &CreateSubmissionRequest, options: SubmissionOptions) -> Result<Plan, Error> {
-        let resolved = self.resolve(request, options)?;
+        let resolved = self.resolve(request.clone(), options)?;
         self.plan(resolved, self.store.draw().await?)
     }
 }

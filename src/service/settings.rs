@@ -1,6 +1,6 @@
 //! What the operator of the gateway decides for all submissions.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Caps, SubmissionOptions, Submitter};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
@@ -44,8 +44,12 @@ impl SparkSettings {
     ///
     /// # Errors
     /// A [`Refusal`] of a command line, of defaults that aren't there, or of options of ours.
-    pub fn resolve(&self, request: &CreateSubmissionRequest) -> Result<Resolved, Refusal> {
-        let mut request = expand_command_line(request, self.version)?.into_owned();
+    pub fn resolve(&self, request: CreateSubmissionRequest) -> Result<Resolved, Refusal> {
+        let expanded = match expand_command_line(&request, self.version)? {
+            Cow::Owned(expanded) => Some(expanded),
+            Cow::Borrowed(_) => None,
+        };
+        let mut request = expanded.unwrap_or(request);
         let completed = self.submitter.complete(request.spark_properties, &self.defaults)?;
         request.spark_properties = completed.properties;
         let options = SubmissionOptions::take(&mut request.spark_properties)?;

@@ -2,6 +2,8 @@
 
 mod config_map;
 
+use std::collections::BTreeMap;
+
 use super::{
     CreateSubmissionRequest, DriverObjects, Refusal, SubmitContext, driver::DriverConf, features, pod_template, submit,
     volumes,
@@ -25,17 +27,17 @@ fn build(conf: &DriverConf<'_>) -> Result<DriverObjects, Refusal> {
     volumes::check_executors(conf, conf.version)?;
     let mut pod = pod_template::load(conf)?;
     let steps = features::driver_steps(conf)?;
-    let mut properties = conf.app.conf.clone();
+    let mut added = Vec::new();
     let mut pre_resources = Vec::new();
     let mut resources = Vec::new();
     for step in &steps {
         step.configure_pod(&mut pod);
-        for (key, value) in step.additional_properties() {
-            properties.set(&key, value);
-        }
+        added.extend(step.additional_properties());
         pre_resources.extend(step.additional_pre_resources());
         resources.extend(step.additional_resources());
     }
+    let mut properties: BTreeMap<&str, &str> = conf.iter().collect();
+    properties.extend(added.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     let config_map = MainConfigMap::new(conf, &properties)?;
     config_map.mount(&mut pod);
     resources.push(config_map.into_object());

@@ -3,7 +3,7 @@
 mod fault;
 mod value;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use super::{Refusal, SparkVersion};
 use fault::Fault;
@@ -53,7 +53,9 @@ impl SparkConf {
 
     /// The family `<prefix>*`, by what follows the prefix.
     pub(crate) fn with_prefix(&self, prefix: &str) -> BTreeMap<String, String> {
-        self.iter().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.to_owned()))).collect()
+        // They stand together.
+        let from = self.properties.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        from.map_while(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()))).collect()
     }
 
     /// A comma list, as `ConfigBuilder.toSequence` splits it: entries trimmed, empty ones dropped.

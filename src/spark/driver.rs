@@ -5,9 +5,12 @@ mod pod_group;
 mod spark_pod;
 
 use chrono::{DateTime, Utc};
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
-    networking::v1::NetworkPolicy,
+use k8s_openapi::{
+    api::{
+        core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
+        networking::v1::NetworkPolicy,
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use serde::Serialize;
 
@@ -51,4 +54,17 @@ pub enum Object {
     ConfigMap(ConfigMap),
     PersistentVolumeClaim(PersistentVolumeClaim),
     PodGroup(PodGroup),
+}
+
+impl Object {
+    pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        match self {
+            Self::Service(object) => &mut object.metadata,
+            Self::NetworkPolicy(object) => &mut object.metadata,
+            Self::Secret(object) => &mut object.metadata,
+            Self::ConfigMap(object) => &mut object.metadata,
+            Self::PersistentVolumeClaim(object) => &mut object.metadata,
+            Self::PodGroup(object) => &mut object.metadata,
+        }
+    }
 }

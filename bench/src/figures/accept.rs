@@ -25,7 +25,7 @@ use crate::{
 
 const CLIENTS: [usize; 4] = [1, 16, 64, 256];
 /// The gateway's default: 16, of which this many are for requests.
-const CONNECTIONS: usize = 7;
+pub(super) const CONNECTIONS: usize = 7;
 const WARM_UP: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -121,7 +121,7 @@ async fn load(gateway: &Gateway, clients: usize, time: Duration) -> anyhow::Resu
 }
 
 /// A cluster that doesn't answer: what is accepted waits for it, and nothing but accepting is measured.
-fn nowhere(directory: &TempDir) -> anyhow::Result<std::path::PathBuf> {
+pub(super) fn nowhere(directory: &TempDir) -> anyhow::Result<std::path::PathBuf> {
     let file = directory.path().join("kubeconfig");
     std::fs::write(
         &file,

@@ -1,11 +1,11 @@
 //! Databases on the Postgres of `DATABASE_URL`, one for each measurement.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 use anyhow::Context;
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions};
 
-use crate::bench::Bench;
+use crate::{bench::Bench, process::Process};
 
 /// An empty database; [`Database::drop_it`] ends it.
 pub(crate) struct Database {
@@ -32,6 +32,14 @@ impl Database {
     /// A connection of our own.
     pub(crate) async fn connect(&self) -> anyhow::Result<PgConnection> {
         self.server.clone().database(&self.name).connect().await.context("connecting to a database")
+    }
+
+    /// The CPU time of its connections so far, but for the one that asks. What they do in the background isn't in it.
+    pub(crate) async fn cpu(&self) -> anyhow::Result<Duration> {
+        let question = "SELECT pid FROM pg_stat_activity
+            WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        let pids: Vec<i32> = sqlx::query_scalar(question).fetch_all(&mut self.connect().await?).await?;
+        pids.into_iter().map(|pid| Process(pid.unsigned_abs()).cpu()).sum()
     }
 
     /// Nobody may be connected that matters.

@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, KeyToPath};
 
 use crate::spark::{
     Refusal,
-    conf::SparkConf,
     driver::{DriverConf, Object, SparkPod},
     features::{env, mounted, object_meta},
     properties,
@@ -31,9 +30,10 @@ impl MainConfigMap {
     ///
     /// # Errors
     /// A [`Refusal`] for a limit of its size that isn't one.
-    pub(super) fn new(conf: &DriverConf<'_>, properties: &SparkConf) -> Result<Self, Refusal> {
+    pub(super) fn new(conf: &DriverConf<'_>, properties: &BTreeMap<&str, &str>) -> Result<Self, Refusal> {
         let name = conf.names.config_map.clone();
-        let text = properties::file(&name, conf.context.submitted_at, properties.iter());
+        let text =
+            properties::file(&name, conf.context.submitted_at, properties.iter().map(|(key, value)| (*key, *value)));
         let mut data: BTreeMap<String, String> = conf_dir::files(conf)?;
         data.insert(PROPERTIES_FILE.to_owned(), text);
         let item = |key: &String| KeyToPath { mode: Some(0o644), ..mounted::item(key, key) };

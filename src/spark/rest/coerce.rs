@@ -1,6 +1,6 @@
 //! Jackson's coercions: where text is asked for, a number or a boolean gives its own letters (`1e3` stays `1e3`).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use serde::{
     Deserialize, Deserializer,
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Entries<'de> {
 pub(super) type Texts = BTreeMap<String, Option<String>>;
 
 /// `java.lang.String`.
-pub(super) fn text(value: &RawValue, path: &str) -> Result<Option<String>, RequestError> {
+pub(super) fn text(value: &RawValue, path: impl Display) -> Result<Option<String>, RequestError> {
     let json = value.get();
     match json.as_bytes().first() {
         Some(b'n') => Ok(None),
@@ -50,15 +50,15 @@ pub(super) fn text(value: &RawValue, path: &str) -> Result<Option<String>, Reque
 }
 
 /// `java.lang.String[]`.
-pub(super) fn array(value: &RawValue, path: &str) -> Result<Option<Vec<Option<String>>>, RequestError> {
+pub(super) fn array(value: &RawValue, path: impl Display) -> Result<Option<Vec<Option<String>>>, RequestError> {
     match value.get().as_bytes().first() {
         Some(b'n') => Ok(None),
         Some(b'[') => {
-            let items: Vec<&RawValue> = parse(value, path)?;
+            let items: Vec<&RawValue> = parse(value, &path)?;
             items
                 .into_iter()
                 .enumerate()
-                .map(|(i, item)| text(item, &format!("{path}[{i}]")))
+                .map(|(i, item)| text(item, format_args!("{path}[{i}]")))
                 .collect::<Result<_, _>>()
                 .map(Some)
         }
@@ -67,7 +67,7 @@ pub(super) fn array(value: &RawValue, path: &str) -> Result<Option<Vec<Option<St
 }
 
 /// `scala.collection.immutable.Map<String, String>`, and whether a key came twice (the last one counts).
-pub(super) fn map(value: &RawValue, path: &str) -> Result<Option<(Texts, bool)>, RequestError> {
+pub(super) fn map(value: &RawValue, path: impl Display) -> Result<Option<(Texts, bool)>, RequestError> {
     match value.get().as_bytes().first() {
         Some(b'n') => return Ok(None),
         Some(b'{') => {}
@@ -76,11 +76,11 @@ pub(super) fn map(value: &RawValue, path: &str) -> Result<Option<(Texts, bool)>,
             return Err(mismatch(class, value, path));
         }
     }
-    let Entries(entries) = parse(value, path)?;
+    let Entries(entries) = parse(value, &path)?;
     let (mut texts, sent) = (Texts::new(), entries.len());
     for (key, value) in entries {
-        let path = format!("{path}[\"{key}\"]");
-        texts.insert(key, text(value, &path)?);
+        let value = text(value, format_args!("{path}[\"{key}\"]"))?;
+        texts.insert(key, value);
     }
     let repeated = texts.len() < sent;
     Ok(Some((texts, repeated)))
@@ -88,12 +88,12 @@ pub(super) fn map(value: &RawValue, path: &str) -> Result<Option<(Texts, bool)>,
 
 /// Parses a value whose syntax is known to be good; what can still fail is an escape that is no character, or a
 /// nesting too deep for `T`.
-pub(super) fn parse<'a, T: Deserialize<'a>>(value: &'a RawValue, path: &str) -> Result<T, RequestError> {
+pub(super) fn parse<'a, T: Deserialize<'a>>(value: &'a RawValue, path: impl Display) -> Result<T, RequestError> {
     serde_json::from_str(value.get())
-        .map_err(|error| RequestError::Mismatch { problem: error.to_string(), path: path.to_owned() })
+        .map_err(|error| RequestError::Mismatch { problem: error.to_string(), path: path.to_string() })
 }
 
-fn mismatch(class: &str, value: &RawValue, path: &str) -> RequestError {
+fn mismatch(class: &str, value: &RawValue, path: impl Display) -> RequestError {
     let (kind, token) = match value.get().as_bytes().first() {
         Some(b'{') => ("Object", "START_OBJECT"),
         Some(b'[') => ("Array", "START_ARRAY"),
@@ -105,6 +105,6 @@ fn mismatch(class: &str, value: &RawValue, path: &str) -> RequestError {
     };
     RequestError::Mismatch {
         problem: format!("Cannot deserialize value of type `{class}` from {kind} value (token `JsonToken.{token}`)"),
-        path: path.to_owned(),
+        path: path.to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! From the body of a create request to a [`CreateSubmissionRequest`].
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fmt::Display};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -95,18 +95,18 @@ fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Field
     let mut unknown: Vec<String> = Vec::new();
     let (mut seen, mut told): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     for (key, value) in entries {
-        let path = format!("[\"{key}\"]");
+        let path = format_args!("[\"{key}\"]");
         let kept = match key.as_str() {
             "action" => true,
-            "message" => coerce::text(value, &path)?.is_some(),
-            "clientSparkVersion" => set(&mut fields.client_spark_version, coerce::text(value, &path)?),
-            "appResource" => set(&mut fields.app_resource, coerce::text(value, &path)?),
-            "mainClass" => set(&mut fields.main_class, coerce::text(value, &path)?),
-            "appArgs" => set(&mut fields.app_args, coerce::array(value, &path)?),
-            "sparkProperties" => set_map(&mut fields.spark_properties, value, &path, version)?,
-            "environmentVariables" => set_map(&mut fields.environment_variables, value, &path, version)?,
+            "message" => coerce::text(value, path)?.is_some(),
+            "clientSparkVersion" => set(&mut fields.client_spark_version, coerce::text(value, path)?),
+            "appResource" => set(&mut fields.app_resource, coerce::text(value, path)?),
+            "mainClass" => set(&mut fields.main_class, coerce::text(value, path)?),
+            "appArgs" => set(&mut fields.app_args, coerce::array(value, path)?),
+            "sparkProperties" => set_map(&mut fields.spark_properties, value, path, version)?,
+            "environmentVariables" => set_map(&mut fields.environment_variables, value, path, version)?,
             "proxyUser" => {
-                fields.proxy_user = coerce::text(value, &path)?;
+                fields.proxy_user = coerce::text(value, path)?;
                 true
             }
             "driverPodTemplate" => set_template(&mut fields.driver_pod_template, value, key)?,
@@ -130,7 +130,7 @@ fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
 fn set_map(
     field: &mut Option<Texts>,
     value: &RawValue,
-    path: &str,
+    path: impl Display,
     version: SparkVersion,
 ) -> Result<bool, RequestError> {
     let (map, repeated) = coerce::map(value, path)?.map_or((None, false), |(map, repeated)| (Some(map), repeated));
@@ -145,7 +145,7 @@ fn set_template(field: &mut Option<serde_json::Value>, value: &RawValue, name: &
         let reason = format!("the template has {bytes} bytes; {MAX_TEMPLATE} are the most");
         return Err(Refusal::field(name, reason).into());
     }
-    *field = coerce::parse(value, &format!("[\"{name}\"]"))?;
+    *field = coerce::parse(value, format_args!("[\"{name}\"]"))?;
     Ok(true)
 }
 

@@ -1,5 +1,7 @@
 //! `CreateSubmissionRequest.doValidate` in Spark's order and words, then what would make Spark stumble later.
 
+use std::fmt::Display;
+
 use super::{RequestError, coerce::Texts, request::Fields};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
 
@@ -59,7 +61,7 @@ fn check(properties: &Texts, key: &str, kind: &str, is_good: impl Fn(&str) -> bo
 pub(super) fn finish(fields: Fields) -> Result<CreateSubmissionRequest, RequestError> {
     let mut app_args = Vec::new();
     for (i, value) in fields.app_args.unwrap_or_default().into_iter().enumerate() {
-        app_args.push(present(&format!("appArgs[{i}]"), value)?);
+        app_args.push(present(format_args!("appArgs[{i}]"), value)?);
     }
     let request = CreateSubmissionRequest {
         client_spark_version: without_nul("clientSparkVersion", fields.client_spark_version)?.unwrap_or_default(),
@@ -84,22 +86,26 @@ pub(super) fn finish(fields: Fields) -> Result<CreateSubmissionRequest, RequestE
 fn all_present(field: &str, texts: Option<Texts>) -> Result<std::collections::BTreeMap<String, String>, RequestError> {
     let mut all = std::collections::BTreeMap::new();
     for (key, value) in texts.unwrap_or_default() {
-        let name = format!("{field}[\"{}\"]", key.escape_debug());
+        let escaped = key.escape_debug();
+        let name = format_args!("{field}[\"{escaped}\"]");
         if key.contains('\0') {
-            return Err(Refusal::field(name, "the key holds a NUL character").into());
+            return Err(Refusal::field(name.to_string(), "the key holds a NUL character").into());
         }
-        all.insert(key, present(&name, value)?);
+        let value = present(name, value)?;
+        all.insert(key, value);
     }
     Ok(all)
 }
 
-fn present(name: &str, value: Option<String>) -> Result<String, RequestError> {
-    without_nul(name, value)?.ok_or_else(|| Refusal::field(name, "the value is null; give a text").into())
+fn present(name: impl Display, value: Option<String>) -> Result<String, RequestError> {
+    without_nul(&name, value)?.ok_or_else(|| Refusal::field(name.to_string(), "the value is null; give a text").into())
 }
 
-fn without_nul(name: &str, value: Option<String>) -> Result<Option<String>, RequestError> {
+fn without_nul(name: impl Display, value: Option<String>) -> Result<Option<String>, RequestError> {
     match value {
-        Some(text) if text.contains('\0') => Err(Refusal::field(name, "the text holds a NUL character").into()),
+        Some(text) if text.contains('\0') => {
+            Err(Refusal::field(name.to_string(), "the text holds a NUL character").into())
+        }
         value => Ok(value),
     }
 }

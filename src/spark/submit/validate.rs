@@ -1,5 +1,7 @@
 //! The checks of `SparkSubmitArguments` and `SparkSubmit`, with their texts.
 
+use std::fmt::Arguments;
+
 use super::command_line;
 use crate::spark::{
     CreateSubmissionRequest, Refusal, SparkVersion,
@@ -9,22 +11,25 @@ use crate::spark::{
 
 /// NUL ends a string for the kernel and is refused by Kubernetes and Postgres alike, each in words of its own.
 pub(super) fn no_nul(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
-    let check = |field: String, text: &str| match text.contains('\0') {
-        true => Err(Refusal::field(field.replace('\0', "\\0"), "A NUL character (\\u0000) is not possible here.")),
+    let check = |field: Arguments<'_>, text: &str| match text.contains('\0') {
+        true => {
+            let field = field.to_string().replace('\0', "\\0");
+            Err(Refusal::field(field, "A NUL character (\\u0000) is not possible here."))
+        }
         false => Ok(()),
     };
-    check("appResource".to_owned(), &request.app_resource)?;
-    check("mainClass".to_owned(), &request.main_class)?;
-    check("proxyUser".to_owned(), request.proxy_user.as_deref().unwrap_or_default())?;
+    check(format_args!("appResource"), &request.app_resource)?;
+    check(format_args!("mainClass"), &request.main_class)?;
+    check(format_args!("proxyUser"), request.proxy_user.as_deref().unwrap_or_default())?;
     for (index, arg) in request.app_args.iter().enumerate() {
-        check(format!("appArgs[{index}]"), arg)?;
+        check(format_args!("appArgs[{index}]"), arg)?;
     }
     for (name, map) in
         [("sparkProperties", &request.spark_properties), ("environmentVariables", &request.environment_variables)]
     {
         for (key, value) in map {
-            check(format!("{name}[\"{key}\"]"), key)?;
-            check(format!("{name}[\"{key}\"]"), value)?;
+            check(format_args!("{name}[\"{key}\"]"), key)?;
+            check(format_args!("{name}[\"{key}\"]"), value)?;
         }
     }
     Ok(())

@@ -54,7 +54,9 @@ fn built(names: &DriverNames, attempt: i32) -> Manifest {
         user: "tester".to_owned(),
         submitter: SubmitterFiles::default(),
     };
-    Manifest::new(&build_driver(&request, &context).unwrap(), &marks).unwrap()
+    let mut driver = build_driver(&request, &context).unwrap();
+    marks.put_on(&mut driver);
+    serde_json::from_str(&Manifest::text_of(&driver).unwrap()).unwrap()
 }
 
 fn names(seed: u8) -> DriverNames {

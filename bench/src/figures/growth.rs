@@ -1,0 +1,57 @@
+//! What stays the same as things grow, and what doesn't: the cost of a submission beside more and more that have ended, and
+//! the time until a gateway is ready beside more and more pods.
+
+mod cluster;
+mod history;
+
+use sparkgate::store::{DatabaseSettings, Store};
+
+use crate::{
+    bench::{Bench, Name},
+    report::Report,
+    servers::{Database, rows},
+};
+
+/// Submissions that have ended: the same database grows.
+const HISTORY: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+/// Driver pods that run.
+const PODS: [usize; 2] = [10_000, 100_000];
+/// Over how many days the history is spread.
+const DAYS: u32 = 7;
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let database = Database::create(bench).await?;
+    let settings = DatabaseSettings { url: database.url().to_owned(), max_connections: 3 };
+    Store::connect(&settings).await?.close().await;
+
+    let mut report = Report::new(Name::Growth, bench);
+    // Below them is room for those whose pods run.
+    let first = PODS[1] + 1;
+    let mut there = 0;
+    for size in HISTORY.map(|size| bench.size(size)) {
+        rows::history(&database, first + there, size - there, DAYS).await?;
+        there = size;
+        history::measure(bench, &database, first + there, size, &mut report).await?;
+    }
+    let mut running = 0;
+    for pods in PODS.map(|pods| bench.size(pods)) {
+        let uids: Vec<_> = (running + 1..=pods).map(rows::uid).collect();
+        rows::live(&database, "RUNNING", running + 1, &uids).await?;
+        running = pods;
+        cluster::measure(bench, &database, pods, there, &mut report).await?;
+    }
+    database.drop_it().await?;
+    report.publish(bench)
+}
+
+/// With commas, as people write it.
+fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+#[test]
+fn thousands_are_told_apart() {
+    assert_eq!([1_000_000, 12_345, 100].map(count), ["1,000,000", "12,345", "100"]);
+}

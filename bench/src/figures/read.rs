@@ -1,0 +1,134 @@
+//! Status and list replies a second, of a gateway that has some history, beside what Postgres alone answers to the same
+//! statements on as many connections as the gateway has for requests.
+
+mod postgres;
+
+use std::time::Duration;
+
+use sparkgate::store::{DatabaseSettings, Filter, Store};
+use sparkgate::submission::State;
+
+use super::accept::{CONNECTIONS, nowhere};
+use crate::{
+    bench::{Bench, Name},
+    gateway::Gateway,
+    load::clients::clients,
+    report::Report,
+    samples::Samples,
+    servers::{Database, rows},
+};
+
+const CLIENTS: [usize; 2] = [1, 16];
+/// Of which some run.
+const ROWS: usize = 10_000;
+const RUNNING: usize = 100;
+/// What a list shows at once.
+const PAGE: u32 = 50;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Question {
+    Status,
+    Submission,
+    List,
+    Running,
+}
+
+impl Question {
+    const ALL: [Self; 4] = [Self::Status, Self::Submission, Self::List, Self::Running];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Status => "Spark's status",
+            Self::Submission => "one submission",
+            Self::List => "the newest 50",
+            Self::Running => "the newest 50 that run, of one owner",
+        }
+    }
+
+    fn path(self, n: usize, rows: usize) -> String {
+        // Neighbours are on the same page of the table.
+        let id = rows::id(1 + n * 7919 % rows);
+        match self {
+            Self::Status => format!("/v1/submissions/status/{id}"),
+            Self::Submission => format!("/v1/submissions/{id}"),
+            Self::List => format!("/v1/submissions?limit={PAGE}"),
+            Self::Running => format!("/v1/submissions?limit={PAGE}&state=RUNNING&owner=etl"),
+        }
+    }
+
+    fn filter(self) -> Filter {
+        match self {
+            Self::Running => {
+                Filter { states: vec![State::Running], owner: Some("etl".to_owned()), ..Filter::default() }
+            }
+            _ => Filter::default(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Figures {
+    own: Samples,
+    of: [OfClients; CLIENTS.len()],
+}
+
+#[derive(Default)]
+struct OfClients {
+    rate: Samples,
+    p50: Samples,
+    p99: Samples,
+    cpu: Samples,
+}
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut figures: [Figures; Question::ALL.len()] = Default::default();
+    let rows = bench.size(ROWS);
+    let database = Database::create(bench).await?;
+    let settings = DatabaseSettings { url: database.url().to_owned(), max_connections: 3 };
+    Store::connect(&settings).await?.close().await;
+    let running = bench.size(RUNNING);
+    rows::history(&database, 1, rows - running, 7).await?;
+    let first = rows - running + 1;
+    rows::live(&database, "RUNNING", first, &(first..=rows).map(rows::uid).collect::<Vec<_>>()).await?;
+    for _ in 0..bench.runs {
+        once(bench, &database, rows, &mut figures).await?;
+    }
+    database.drop_it().await?;
+    let mut report = Report::new(Name::Read, bench);
+    for (question, figures) in Question::ALL.into_iter().zip(&figures) {
+        let name = question.name();
+        report.add(format!("{name}: Postgres alone, {CONNECTIONS} connections"), "/s", &figures.own);
+        for (clients, of) in CLIENTS.into_iter().zip(&figures.of) {
+            let clients = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+            report.add(format!("{name}, {clients}"), "/s", &of.rate);
+            report.add(format!("{name}, {clients}: p50"), "ms", &of.p50);
+            report.add(format!("{name}, {clients}: p99"), "ms", &of.p99);
+            report.add(format!("{name}, {clients}: CPU of the gateway"), "ms/call", &of.cpu);
+        }
+    }
+    report.publish(bench)
+}
+
+async fn once(bench: &Bench, database: &Database, rows: usize, figures: &mut [Figures]) -> anyhow::Result<()> {
+    let time = Duration::from_millis(bench.size(2500) as u64);
+    for (question, figures) in Question::ALL.into_iter().zip(&mut *figures) {
+        figures.own.push(postgres::rate(database, question, rows, time).await?);
+    }
+    let directory = tempfile::tempdir()?;
+    let gateway = Gateway::start(bench, directory.path(), database.url(), &nowhere(&directory)?, &[]).await?;
+    for (question, figures) in Question::ALL.into_iter().zip(figures) {
+        let ask = async |count: usize, time: Duration| {
+            clients(&gateway, count, time, async |connection, n| connection.get(&question.path(n, rows)).await).await
+        };
+        ask(CLIENTS[1], time / 5).await?;
+        for (count, of) in CLIENTS.into_iter().zip(&mut figures.of) {
+            let seen = ask(count, time).await?;
+            of.rate.push(seen.rate);
+            of.p50.push(seen.milliseconds.median());
+            of.p99.push(seen.milliseconds.quantile(0.99));
+            of.cpu.push(seen.cpu);
+        }
+    }
+    Ok(())
+}

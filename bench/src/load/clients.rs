@@ -1,0 +1,52 @@
+//! Clients that call one after the other, each on a connection of its own.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+
+use anyhow::ensure;
+use futures::future::try_join_all;
+use tokio::time::Instant;
+
+use super::http::{Answer, Connection};
+use crate::{gateway::Gateway, samples::Samples};
+
+/// What clients saw, and what it cost.
+pub(crate) struct Seen {
+    /// Calls a second.
+    pub(crate) rate: f64,
+    /// What each call took.
+    pub(crate) milliseconds: Samples,
+    /// Milliseconds of the gateway's CPU time for each call.
+    pub(crate) cpu: f64,
+}
+
+/// So many clients, for so long. `call` is told how many calls there were before. Each has to be answered with 200.
+pub(crate) async fn clients(
+    gateway: &Gateway,
+    count: usize,
+    time: Duration,
+    call: impl AsyncFn(&mut Connection, usize) -> anyhow::Result<Answer>,
+) -> anyhow::Result<Seen> {
+    let number = AtomicUsize::new(0);
+    let cpu = gateway.process().cpu()?;
+    let begun = Instant::now();
+    let client = async || -> anyhow::Result<Samples> {
+        let mut connection = Connection::open(gateway.address).await?;
+        let mut milliseconds = Samples::default();
+        while begun.elapsed() < time {
+            let sent = Instant::now();
+            let answer = call(&mut connection, number.fetch_add(1, Relaxed)).await?;
+            milliseconds.push(sent.elapsed().as_secs_f64() * 1e3);
+            ensure!(answer.status == 200, "{}: {}", answer.status, String::from_utf8_lossy(&answer.body));
+        }
+        Ok(milliseconds)
+    };
+    let all = try_join_all((0..count).map(|_| client())).await?;
+    let took = begun.elapsed().as_secs_f64();
+    let cpu = gateway.process().cpu()? - cpu;
+    let milliseconds: Samples = all.iter().flat_map(|one| one.values()).copied().collect();
+    let calls = milliseconds.len() as f64;
+    Ok(Seen { rate: calls / took, cpu: cpu.as_secs_f64() * 1e3 / calls, milliseconds })
+}

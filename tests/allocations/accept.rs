@@ -1,0 +1,53 @@
+//! From the text of a request to a committed submission.
+
+use allocation_counter::{AllocationInfo, measure};
+use kube::client::Body;
+use sparkgate::{cluster::Cluster, service::SubmissionOptions, spark::rest::parse_create};
+use sqlx::PgPool;
+use tokio::runtime::Builder;
+
+use crate::{
+    expected::{compare, median},
+    request::request,
+    statements::{Statements, list},
+    world,
+};
+
+const TIMES: usize = 15;
+
+#[sqlx::test]
+async fn accepting(pool: PgPool) {
+    let url = world::url(&pool);
+    // Allocations are counted by thread: everything has to be on one.
+    let counted = tokio::task::spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let gateway = runtime.block_on(async { world::gateway(&url, nowhere()).await });
+        let accept = |n: usize| -> AllocationInfo {
+            let body = request(n, "default");
+            measure(|| {
+                runtime.block_on(async {
+                    let (request, _) = parse_create(&body, gateway.spark_version()).unwrap();
+                    gateway.submit(request, SubmissionOptions::default()).await.unwrap();
+                });
+            })
+        };
+        // Connections are made, and their statements prepared.
+        accept(0);
+        let allocations = (1..=TIMES).map(accept).collect();
+        let statements = Statements::listen();
+        accept(TIMES + 1);
+        (allocations, statements.take())
+    });
+    let (allocations, statements) = counted.await.unwrap();
+    let mut costs = median(allocations);
+    costs.insert("statements".to_owned(), statements.len() as u64);
+    compare("accept", costs, &format!("  its statements:\n{}", list(&statements)));
+}
+
+/// Nothing is asked of it.
+fn nowhere() -> Cluster {
+    let refuse = tower::service_fn(async |_: http::Request<Body>| -> Result<http::Response<Body>, std::io::Error> {
+        Err(std::io::ErrorKind::ConnectionRefused.into())
+    });
+    Cluster::new(kube::Client::new(refuse, "default"), &[])
+}

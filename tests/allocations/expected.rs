@@ -1,0 +1,87 @@
+//! The values that were accepted, and how far others may be from them.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    fs,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use allocation_counter::AllocationInfo;
+
+/// Set, it makes what is measured the expected.
+const ACCEPT: &str = "SPARKGATE_WRITE_ALLOCATIONS";
+/// Of allocations and bytes: other releases of the compiler and of the standard library make others.
+const TOLERANCE: f64 = 0.05;
+
+/// What each path costs, by name. What isn't named `allocations` or `bytes` is the same wherever it is counted.
+pub(crate) type Costs = BTreeMap<String, u64>;
+type Paths = BTreeMap<String, Costs>;
+
+/// One test at a time writes.
+static FILE: Mutex<()> = Mutex::new(());
+
+/// Fails if `measured` isn't what `path` should cost; `details` are told with that.
+///
+/// # Panics
+/// It costs more, or less.
+pub(crate) fn compare(path: &str, measured: Costs, details: &str) {
+    let _one = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/allocations/expected.json"));
+    let mut all: Paths = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let expected = all.get(path).cloned().unwrap_or_default();
+    if std::env::var_os(ACCEPT).is_some() {
+        // What hardly moved stays as it is, so that only what changed is changed.
+        if differences(&expected, &measured).is_some() {
+            all.insert(path.to_owned(), measured);
+            fs::write(&file, serde_json::to_string_pretty(&all).unwrap() + "\n").unwrap();
+        }
+        return;
+    }
+    if let Some(differences) = differences(&expected, &measured) {
+        panic!(
+            "the cost of one {path} changed:\n{differences}{details}\
+             If this is meant, `make allocations` writes it to tests/allocations/expected.json."
+        );
+    }
+}
+
+fn differences(expected: &Costs, measured: &Costs) -> Option<String> {
+    let mut text = String::new();
+    let names = expected.keys().chain(measured.keys().filter(|name| !expected.contains_key(*name)));
+    for name in names {
+        let cost = |costs: &Costs| costs.get(name).copied().unwrap_or_default();
+        let (was, is) = (cost(expected), cost(measured));
+        let tolerance = if matches!(name.as_str(), "allocations" | "bytes") { TOLERANCE } else { 0.0 };
+        if is.abs_diff(was) as f64 > was as f64 * tolerance {
+            let percent = (is as f64 / was as f64 - 1.0) * 100.0;
+            let percent = if was == 0 { String::new() } else { format!(" ({percent:+.1} %)") };
+            writeln!(text, "  {name}: {is} instead of {was}{percent}").unwrap();
+        }
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The median of what was measured several times: who else uses the machine decides how a socket's bytes are cut.
+pub(crate) fn median(mut measured: Vec<AllocationInfo>) -> Costs {
+    let mut of = |cost: fn(&AllocationInfo) -> u64| {
+        measured.sort_by_key(cost);
+        cost(&measured[measured.len() / 2])
+    };
+    let (allocations, bytes) = (of(|info| info.count_total), of(|info| info.bytes_total));
+    Costs::from([("allocations".to_owned(), allocations), ("bytes".to_owned(), bytes)])
+}
+
+#[test]
+fn more_and_less_are_told_with_their_size() {
+    let costs = |allocations: u64, statements: u64| {
+        Costs::from([("allocations".to_owned(), allocations), ("statements".to_owned(), statements)])
+    };
+    assert_eq!(differences(&costs(1000, 4), &costs(1050, 4)), None);
+    let told = differences(&costs(1000, 4), &costs(1051, 3)).unwrap();
+    assert_eq!(told, "  allocations: 1051 instead of 1000 (+5.1 %)\n  statements: 3 instead of 4 (-25.0 %)\n");
+    let told = differences(&costs(1000, 4), &costs(900, 4)).unwrap();
+    assert_eq!(told, "  allocations: 900 instead of 1000 (-10.0 %)\n");
+    assert_eq!(differences(&Costs::new(), &costs(7, 0)).unwrap(), "  allocations: 7 instead of 0\n");
+}

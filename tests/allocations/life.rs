@@ -1,0 +1,148 @@
+//! The whole life of one submission, step by step: the statements and the calls of the Kubernetes API that each step takes.
+//! What is done by time and not by submission is left out: leases, and giving events their places.
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api, Client,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use sparkgate::{
+    cluster::{Cluster, Seen, Shown},
+    service::{Gateway, SubmissionOptions},
+    spark::rest::parse_create,
+};
+use sqlx::PgPool;
+
+use crate::{
+    expected::{Costs, compare},
+    kube_apiserver::KubeApiserver,
+    request::request,
+    statements::{Statements, is_of_a_lease, list},
+    world,
+};
+
+/// A busy machine may take so long for a step that a lease has to be renewed in it.
+const TRIES: usize = 5;
+
+#[sqlx::test]
+async fn a_whole_life(pool: PgPool) {
+    let server = KubeApiserver::start().await;
+    let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
+    let client = server.client().await;
+    let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
+    let gateway = world::gateway(&world::url(&pool), cluster).await;
+    let mut told = gateway.watch_pods(Some(&namespace), None);
+    while !matches!(told.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
+    let statements = Statements::listen();
+
+    // The first one has connections made and statements prepared.
+    let mut life = Life { gateway: &gateway, client, namespace, statements: &statements, steps: Vec::new() };
+    life.live(0, &mut told).await;
+    for n in 1..=TRIES {
+        life.steps.clear();
+        let calls_before = calls(server, &life.namespace);
+        life.live(n, &mut told).await;
+        if life.steps.iter().flat_map(|(_, sent)| sent).any(|sent| is_of_a_lease(sent)) {
+            continue;
+        }
+        let mut costs = calls(server, &life.namespace);
+        for (call, before) in calls_before {
+            costs.entry(call).and_modify(|count| *count -= before);
+        }
+        costs.retain(|_, count| *count > 0);
+        let mut details = String::new();
+        for (step, sent) in &life.steps {
+            costs.insert(format!("statements: {step}"), sent.len() as u64);
+            details += &format!("  statements to {step}:\n{}", list(sent));
+        }
+        let all = life.steps.iter().map(|(_, sent)| sent.len() as u64).sum();
+        costs.insert("statements".to_owned(), all);
+        return compare("whole life", costs, &details);
+    }
+    panic!("each step takes seconds");
+}
+
+struct Life<'a> {
+    gateway: &'a Gateway,
+    client: Client,
+    namespace: String,
+    statements: &'a Statements,
+    /// What was sent in each step.
+    steps: Vec<(&'static str, Vec<String>)>,
+}
+
+impl Life<'_> {
+    async fn live(&mut self, n: usize, told: &mut (impl Stream<Item = Shown> + Unpin)) {
+        self.gateway.keep_leases().await.unwrap();
+        self.statements.take();
+        let (request, _) = parse_create(&request(n, &self.namespace), self.gateway.spark_version()).unwrap();
+        self.gateway.submit(request, SubmissionOptions::default()).await.unwrap();
+        self.step("accept");
+        assert_eq!(self.gateway.work().await.unwrap(), 1);
+        self.step("launch");
+        self.take_in(told).await;
+        self.step("see the pod");
+        self.play("Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
+        self.take_in(told).await;
+        self.step("see it run");
+        self.play("Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
+        self.take_in(told).await;
+        // Its finalizer goes after the outcome is committed.
+        let let_go = self.next(told).await;
+        self.step("see its end and let it go");
+        self.gateway.take_in(Some(&self.namespace), [let_go]).await;
+        self.step("see that it is let go");
+    }
+
+    fn step(&mut self, name: &'static str) {
+        self.steps.push((name, self.statements.take()));
+    }
+
+    async fn take_in(&self, told: &mut (impl Stream<Item = Shown> + Unpin)) {
+        let seen = self.next(told).await;
+        self.gateway.take_in(Some(&self.namespace), [seen]).await;
+    }
+
+    async fn next(&self, told: &mut (impl Stream<Item = Shown> + Unpin)) -> Seen {
+        loop {
+            match told.next().await.unwrap().seen {
+                Some(seen @ Seen::Driver(_)) => return seen,
+                Some(Seen::Broken { reason }) => panic!("{reason}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Says as a kubelet what the container of the newest driver does.
+    async fn play(&self, phase: &str, container: Value) {
+        let pods = Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
+        let all = pods.list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
+        let live = all.into_iter().find(|pod| pod.metadata.finalizers.is_some()).unwrap();
+        let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
+            "name": "spark-kubernetes-driver", "image": "spark", "imageID": "", "ready": true, "restartCount": 0,
+            "state": container}]}});
+        pods.patch_status(&live.metadata.name.unwrap(), &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+}
+
+/// The calls of the gateway in a namespace, by verb and resource. A test plays the kubelet under the same name: it lists pods
+/// and writes their status, which the gateway doesn't beside its watch.
+fn calls(server: &KubeApiserver, namespace: &str) -> Costs {
+    let mut calls = Costs::new();
+    for line in std::fs::read_to_string(server.file("audit.log")).unwrap().lines() {
+        let call: Value = serde_json::from_str(line).unwrap();
+        let (object, text) = (&call["objectRef"], |value: &Value| value.as_str().unwrap_or_default().to_owned());
+        let (resource, sub) = (text(&object["resource"]), text(&object["subresource"]));
+        let (verb, user) = (text(&call["verb"]), text(&call["user"]["username"]));
+        let followed = resource == "pods" && (sub == "status" || matches!(verb.as_str(), "list" | "watch"));
+        if object["namespace"] == namespace && user == "admin" && resource != "namespaces" && !followed {
+            let sub = if sub.is_empty() { sub } else { format!("/{sub}") };
+            *calls.entry(format!("calls: {verb} {resource}{sub}")).or_default() += 1;
+        }
+    }
+    calls
+}

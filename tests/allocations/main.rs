@@ -1,0 +1,20 @@
+//! What a submission costs that doesn't depend on the machine: allocations, statements, calls of the Kubernetes API. They are
+//! compared with `expected.json`; `make allocations` writes it anew.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/kube.rs"]
+mod kube_apiserver;
+/// The submission of the figures.
+#[path = "../../bench/src/figures/request.rs"]
+mod request;
+
+mod accept;
+mod expected;
+mod life;
+mod pod;
+mod render;
+mod statements;
+mod watch;
+mod world;

@@ -1,0 +1,24 @@
+//! From the text of a request to the text of its driver's objects, as both are kept: without a database or a cluster.
+
+use allocation_counter::measure;
+use sparkgate::{app::render::driver, cluster::Manifest, spark::rest::parse_create};
+
+use crate::{
+    expected::{compare, median},
+    request::request,
+    world,
+};
+
+#[test]
+fn rendering() {
+    let (settings, body) = (world::spark(), request(1, "default"));
+    let once = || {
+        measure(|| {
+            let (request, _) = parse_create(&body, settings.version).unwrap();
+            drop(std::hint::black_box(Manifest::text_of(&driver(request, &settings).unwrap()).unwrap()));
+        })
+    };
+    // The first one fills what is made once and kept.
+    once();
+    compare("render", median(vec![once(), once(), once()]), "");
+}

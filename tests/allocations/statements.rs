@@ -1,0 +1,75 @@
+//! Which statements this thread sends to Postgres, as sqlx logs them.
+
+use std::sync::{Arc, Mutex};
+
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+    subscriber::DefaultGuard,
+};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt},
+};
+
+/// Statements in their order, from when this was made until it is dropped.
+pub(crate) struct Statements {
+    seen: Arc<Mutex<Vec<String>>>,
+    _listening: DefaultGuard,
+}
+
+struct Listener(Arc<Mutex<Vec<String>>>);
+
+#[derive(Default)]
+struct Text {
+    summary: String,
+    statement: String,
+}
+
+impl Statements {
+    pub(crate) fn listen() -> Self {
+        let seen = Arc::<Mutex<Vec<String>>>::default();
+        let subscriber = tracing_subscriber::registry().with(Listener(seen.clone()));
+        Self { seen, _listening: tracing::subscriber::set_default(subscriber) }
+    }
+
+    /// What was sent since the last time that this was asked.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+/// Whether it is about leases, which are renewed by time and not by what is submitted.
+pub(crate) fn is_of_a_lease(statement: &str) -> bool {
+    statement.contains("INSERT INTO leases") || statement.starts_with("UPDATE leases")
+}
+
+/// The beginning of each, a line each.
+pub(crate) fn list(statements: &[String]) -> String {
+    let line = |statement: &String| format!("    {}\n", statement.chars().take(100).collect::<String>());
+    statements.iter().map(line).collect()
+}
+
+impl<S: Subscriber> Layer<S> for Listener {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "sqlx::query" {
+            let mut text = Text::default();
+            event.record(&mut text);
+            let statement = if text.statement.is_empty() { text.summary } else { text.statement };
+            let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+            self.0.lock().unwrap().push(statement);
+        }
+    }
+}
+
+impl Visit for Text {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "summary" => value.clone_into(&mut self.summary),
+            "db.statement" => value.clone_into(&mut self.statement),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
