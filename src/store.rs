@@ -13,6 +13,7 @@ mod error;
 mod executors;
 mod kept_logs;
 mod kill;
+mod launches;
 mod lease;
 mod logs;
 mod migrate;
@@ -45,6 +46,13 @@ pub use numbering::Numbered;
 pub use query::{Live, Record};
 pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 
+/// What many ask for at the same moment.
+#[derive(Debug, Default)]
+struct Groups {
+    accept: accept::Groups,
+    launches: launches::Groups,
+}
+
 /// The submissions, in Postgres. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -56,7 +64,7 @@ pub struct Store {
     patience: Duration,
     /// For leases, which wait for nobody.
     leases: PgPool,
-    groups: Arc<accept::Groups>,
+    groups: Arc<Groups>,
 }
 
 impl Store {

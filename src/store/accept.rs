@@ -99,7 +99,7 @@ impl Store {
             let store = store.clone();
             async move { store.draw_all(group.len()).await }
         };
-        self.groups.drawing.call((), together).await.unwrap_or_else(|ended| Err(Error::ended(DRAWING, ended)))
+        self.groups.accept.drawing.call((), together).await.unwrap_or_else(|ended| Err(Error::ended(DRAWING, ended)))
     }
 
     async fn draw_all(&self, count: usize) -> Vec<Result<Drawn, Error>> {
@@ -161,7 +161,7 @@ impl Store {
             let store = store.clone();
             async move { store.insert_all(&group).await }
         };
-        let inserted = self.groups.accepting.call(new, together).await;
+        let inserted = self.groups.accept.accepting.call(new, together).await;
         inserted.unwrap_or_else(|ended| Err(Error::ended(insert::ACTION, ended).after_sending()))
     }
 

@@ -1,14 +1,12 @@
 //! Moving a submission forwards.
 
-use super::{Error, Store, claim::NOBODY, error::within, row::words};
+use super::{Error, Store, error::within, row::words};
 use crate::submission::{Placement, Progress, State, SubmissionId, kept};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
     /// a late or repeated call changes nothing, nor does what was seen of another pod than the recorded one. Under a
     /// claim it must still be that claim. Tells whether it moved.
-    ///
-    /// A launch that is through needs its claim no more: it is given back in the same statement.
     ///
     /// An end after which another attempt is due ends the attempt and not the submission: the row then waits for the launch
     /// of the next one.
@@ -20,6 +18,9 @@ impl Store {
         progress: &Progress,
         placement: &Placement,
     ) -> Result<bool, Error> {
+        if let (Progress::Launched, Some(claim), Some(uid)) = (progress, claim, &placement.pod_uid) {
+            return self.launched(id, attempt, claim, uid).await;
+        }
         let to = progress.state();
         // What forbids another attempt (the budget is used up, a kill was accepted) doesn't go away before the second statement.
         if let Some(outcome) = progress.outcome()
@@ -33,16 +34,13 @@ impl Store {
         let outcome = progress.outcome();
         let moved = within(
             "recording a submission's state",
-            sqlx::query(sqlx::AssertSqlSafe(format!(
+            sqlx::query(
                 r#"
             WITH moved AS (
                 UPDATE submissions SET
                     state = $3, exit_code = $5, reason = $6, message = $7,
                     pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
                     started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
-                    claimed_by = CASE WHEN $14 THEN {NOBODY} ELSE claimed_by END,
-                    not_before = CASE WHEN NOT $14 THEN not_before END,
-                    failed_tries = CASE WHEN $14 THEN 0 ELSE failed_tries END,
                     finished_at = CASE WHEN $12 THEN clock_timestamp() END,
                     deadline = CASE $3
                         WHEN 'PENDING' THEN deadline
@@ -54,8 +52,8 @@ impl Store {
             )
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
             SELECT id, attempt, $3, $6, $7 FROM moved
-            "#
-            )))
+            "#,
+            )
             .bind(id.as_str())
             .bind(attempt)
             .bind(to.as_str())
@@ -69,26 +67,10 @@ impl Store {
             .bind(placement.started_at)
             .bind(to.is_terminal())
             .bind(claim)
-            .bind(claim.is_some() && *progress == Progress::Launched)
             .execute(&self.patient),
         )
         .await?;
         Ok(moved.rows_affected() == 1)
-    }
-
-    /// Keeps the uid of the pod that was made for an attempt under a claim. `false` if the claim is lost, or if another
-    /// pod is known already.
-    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
-        let statement = sqlx::query(
-            "UPDATE submissions SET pod_uid = $4
-             WHERE id = $1 AND attempt = $2 AND claim_epoch = $3 AND (pod_uid IS NULL OR pod_uid = $4)",
-        )
-        .bind(id.as_str())
-        .bind(attempt)
-        .bind(claim)
-        .bind(uid)
-        .execute(&self.patient);
-        Ok(within("recording a driver pod", statement).await?.rows_affected() == 1)
     }
 
     /// Notes why a driver that has not started still waits. Schedulers and kubelets try again after pauses that grow, so

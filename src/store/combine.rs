@@ -1,12 +1,16 @@
 //! Group commit: what many ask for at the same moment is done together, because a statement and the disk take almost as long
-//! for one row as for fifty. Nobody waits for company: whoever comes while nothing is under way goes alone.
+//! for one row as for fifty. Whoever comes while nothing is under way goes at once.
 
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::{Instant, sleep_until},
+};
 
 /// Calls that wait to be carried out, a number of them at a time.
 pub(super) struct Combine<I, O> {
@@ -15,6 +19,8 @@ pub(super) struct Combine<I, O> {
     turns: Arc<Semaphore>,
     /// The most calls of a group.
     most: usize,
+    /// From the beginning of a group to that of the next, at least: who can wait so long is spared company too small.
+    gap: Duration,
 }
 
 /// Whoever carried the call out was ended half-way.
@@ -24,7 +30,12 @@ pub(super) struct Ended;
 
 impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
     pub(super) fn new(turns: usize, most: usize) -> Self {
-        Self { waiting: Mutex::default(), turns: Arc::new(Semaphore::new(turns)), most }
+        Self { waiting: Mutex::default(), turns: Arc::new(Semaphore::new(turns)), most, gap: Duration::ZERO }
+    }
+
+    /// The same one after the other and no more often than once in `gap`.
+    pub(super) fn paced(gap: Duration, most: usize) -> Self {
+        Self { gap, ..Self::new(1, most) }
     }
 
     /// Hands `item` in and waits for its answer. `together` carries a group out and answers one for each, in their order;
@@ -66,11 +77,13 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
             return left;
         }
         let answers = together(items);
+        let next = Instant::now() + self.gap;
         tokio::spawn(async move {
             for (sender, answer) in senders.into_iter().zip(answers.await) {
                 // Who went away needs none.
                 let _ = sender.send(answer);
             }
+            sleep_until(next).await;
             drop(turn);
         });
         left

@@ -153,7 +153,7 @@ impl Store {
             row.retry(outcome.clone(), kind, now, pause);
             return true;
         }
-        if claim.is_some() && *progress == Progress::Launched {
+        if claim.is_some() && placement.pod_uid.is_some() && *progress == Progress::Launched {
             (row.claimed_by, row.not_before, row.failed_tries) = (None, None, 0);
         }
         row.state = to;

@@ -28,7 +28,7 @@ const JOBS: [usize; 2] = [1000, 6000];
 /// As in the benchmark of the Kubeflow Spark operator.
 pub(super) const NAMESPACES: [&str; 3] = ["team-a", "team-b", "team-c"];
 /// Jobs that are on their way at once, on either side.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 48;
 /// Both the API server and the gateway have run a little before it counts.
 const WARM_UP: usize = 100;
 
@@ -158,6 +158,6 @@ pub(super) async fn until_created(database: &Database) -> anyhow::Result<()> {
             }
             return Ok(());
         }
-        sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(100)).await;
     }
 }

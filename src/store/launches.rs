@@ -1,0 +1,114 @@
+//! What a launch writes under its claim: that its pod is there, and that all of it is. Launches that are under way together
+//! share the statements.
+
+use std::{collections::HashSet, time::Duration};
+
+use super::{
+    Error, Store,
+    claim::NOBODY,
+    combine::Combine,
+    error::{likewise, within},
+    row::words,
+};
+use crate::submission::{State, SubmissionId};
+
+/// A launch takes some ten milliseconds for each object: this much more isn't seen, and spares most of the statements.
+const GAP: Duration = Duration::from_millis(25);
+const TOGETHER: usize = 64;
+
+/// The two writes.
+#[derive(Debug)]
+pub(super) struct Groups {
+    recording: Combine<Launch, Result<bool, Error>>,
+    ending: Combine<Launch, Result<bool, Error>>,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self { recording: Combine::paced(GAP, TOGETHER), ending: Combine::paced(GAP, TOGETHER) }
+    }
+}
+
+/// A launch under its claim, and the pod that it made.
+#[derive(Debug)]
+struct Launch {
+    id: String,
+    attempt: i32,
+    claim: i64,
+    uid: String,
+}
+
+/// The launches as rows, with their places.
+const LAUNCHES: &str = "unnest($1::text[], $2::integer[], $3::bigint[], $4::text[]) WITH ORDINALITY
+    AS launch (of_id, of_attempt, claim, uid, place)";
+/// Which rows they may write.
+const GUARD: &str = "s.id = of_id AND s.attempt = of_attempt AND s.claim_epoch = claim
+    AND (s.pod_uid IS NULL OR s.pod_uid = uid)";
+
+impl Store {
+    /// Keeps the uid of the pod that was made for an attempt under a claim. `false` if the claim is lost, or if another
+    /// pod is known already.
+    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
+        let action = "recording a driver pod";
+        let store = self.clone();
+        let together = move |group: Vec<Launch>| {
+            let store = store.clone();
+            async move {
+                let statement =
+                    format!("UPDATE submissions s SET pod_uid = uid FROM {LAUNCHES} WHERE {GUARD} RETURNING place");
+                store.write_all(action, statement, &group).await
+            }
+        };
+        let recorded = self.groups.launches.recording.call(launch(id, attempt, claim, uid), together).await;
+        recorded.unwrap_or_else(|ended| Err(Error::ended(action, ended)))
+    }
+
+    /// Moves the attempt to `PENDING`: all its objects are there. The claim is given back with that.
+    pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
+        let action = "recording a submission's state";
+        let store = self.clone();
+        let together = move |group: Vec<Launch>| {
+            let store = store.clone();
+            async move {
+                // A launch that ends while the kill is under way must not undo it; `may_become` knows.
+                let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
+                let statement = format!(
+                    "WITH moved AS (
+                         UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
+                             pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
+                         FROM {LAUNCHES} WHERE {GUARD} AND s.state IN ('{from}')
+                         RETURNING s.id, s.attempt, place
+                     ), logged AS (
+                         INSERT INTO submission_events (submission_id, attempt, state)
+                         SELECT id, attempt, 'PENDING' FROM moved
+                     )
+                     SELECT place FROM moved"
+                );
+                store.write_all(action, statement, &group).await
+            }
+        };
+        let moved = self.groups.launches.ending.call(launch(id, attempt, claim, uid), together).await;
+        moved.unwrap_or_else(|ended| Err(Error::ended(action, ended)))
+    }
+
+    /// Runs a statement that answers the places of those that it wrote.
+    async fn write_all(&self, action: &'static str, statement: String, all: &[Launch]) -> Vec<Result<bool, Error>> {
+        let places = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
+            .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
+            .bind(all.iter().map(|one| one.claim).collect::<Vec<_>>())
+            .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
+            .fetch_all(&self.patient);
+        match within(action, places).await {
+            Ok(places) => {
+                let places: HashSet<i64> = places.into_iter().collect();
+                (1..).zip(all).map(|(place, _)| Ok(places.contains(&place))).collect()
+            }
+            Err(error) => all.iter().map(|_| Err(likewise(&error))).collect(),
+        }
+    }
+}
+
+fn launch(id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Launch {
+    Launch { id: id.to_string(), attempt, claim, uid: uid.to_owned() }
+}
