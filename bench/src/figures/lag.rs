@@ -73,7 +73,7 @@ async fn once(
     gateway.until_ready().await?;
     sleep(QUIET).await;
     let cpu = || -> anyhow::Result<_> {
-        let servers = kubernetes.processes()?.into_iter().map(Process::cpu).sum::<anyhow::Result<Duration>>()?;
+        let servers = kubernetes.cpu()?;
         Ok([gateway.process().cpu()?, servers])
     };
     let before = cpu()?;

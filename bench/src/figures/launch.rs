@@ -38,7 +38,10 @@ struct OfJobs {
     rate: Samples,
     share: Samples,
     accepted_in: Samples,
+    bare_api_cpu: Samples,
+    api_cpu: Samples,
     cpu: Samples,
+    postgres_cpu: Samples,
     memory: Samples,
 }
 
@@ -51,11 +54,15 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         for _ in 0..bench.runs {
             let bare = without_gateway(bench, count).await?;
             let launched = with_gateway(bench, count).await?;
-            of.bare.push(bare);
+            let each = |time: Duration| time.as_secs_f64() * 1e3 / count as f64;
+            of.bare.push(bare.rate);
+            of.bare_api_cpu.push(each(bare.api_cpu));
             of.rate.push(launched.rate);
-            of.share.push(launched.rate / bare);
+            of.share.push(launched.rate / bare.rate);
+            of.api_cpu.push(each(launched.api_cpu));
+            of.postgres_cpu.push(each(launched.postgres_cpu));
             of.accepted_in.push(launched.accepted_in.as_secs_f64());
-            of.cpu.push(launched.cpu.as_secs_f64() * 1e3 / count as f64);
+            of.cpu.push(each(launched.cpu));
             of.memory.push(launched.memory);
             writes = launched.writes;
         }
@@ -63,7 +70,15 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         report.add(format!("{jobs} jobs: Sparkgate"), "submissions/s", &of.rate);
         report.judge(format!("{jobs} jobs: of the bare client's rate"), "", &of.share, Bar::AtLeast(0.9));
         report.add(format!("{jobs} jobs: all accepted within"), "s", &of.accepted_in);
-        report.add(format!("{jobs} jobs: CPU of the gateway"), "ms/submission", &of.cpu);
+        let unit = "ms/submission";
+        report.add(
+            format!("{jobs} jobs: CPU of kube-apiserver and etcd, under the bare client"),
+            unit,
+            &of.bare_api_cpu,
+        );
+        report.add(format!("{jobs} jobs: the same, under Sparkgate"), unit, &of.api_cpu);
+        report.add(format!("{jobs} jobs: CPU of Postgres"), unit, &of.postgres_cpu);
+        report.add(format!("{jobs} jobs: CPU of the gateway"), unit, &of.cpu);
         report.add(format!("{jobs} jobs: its memory at most"), "MB", &of.memory);
     }
     for (what, each) in writes.each_job() {
@@ -72,19 +87,26 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     report.publish(bench)
 }
 
-async fn without_gateway(bench: &Bench, jobs: usize) -> anyhow::Result<f64> {
+struct Bare {
+    rate: f64,
+    api_cpu: Duration,
+}
+
+async fn without_gateway(bench: &Bench, jobs: usize) -> anyhow::Result<Bare> {
     let kubernetes = prepared(bench).await?;
     let client = kubernetes.client().await?;
     bare::launch(&client, WARM_UP).await?;
     let rendered = bare::rendered(jobs)?;
-    let begun = Instant::now();
+    let (begun, before) = (Instant::now(), kubernetes.cpu()?);
     bare::launch_all(&client, rendered).await?;
-    Ok(jobs as f64 / begun.elapsed().as_secs_f64())
+    Ok(Bare { rate: jobs as f64 / begun.elapsed().as_secs_f64(), api_cpu: kubernetes.cpu()? - before })
 }
 
 struct Launched {
     rate: f64,
     accepted_in: Duration,
+    api_cpu: Duration,
+    postgres_cpu: Duration,
     cpu: Duration,
     memory: f64,
     writes: Writes,
@@ -100,17 +122,20 @@ async fn with_gateway(bench: &Bench, jobs: usize) -> anyhow::Result<Launched> {
     submit(&gateway, WARM_UP).await?;
     until_created(&database).await?;
 
-    let before = (gateway.process().cpu()?, Writes::read(&kubernetes.audit_log(), WARM_UP)?);
+    let writes = Writes::read(&kubernetes.audit_log(), WARM_UP)?;
+    let before = [gateway.process().cpu()?, kubernetes.cpu()?, database.cpu().await?];
     let begun = Instant::now();
     submit(&gateway, jobs).await?;
     let accepted_in = begun.elapsed();
     until_created(&database).await?;
     let rate = jobs as f64 / begun.elapsed().as_secs_f64();
-    let (cpu, memory) = (gateway.process().cpu()? - before.0, gateway.process().peak_memory()?);
-    let writes = Writes::read(&kubernetes.audit_log(), WARM_UP + jobs)?.since(&before.1);
+    let now = [gateway.process().cpu()?, kubernetes.cpu()?, database.cpu().await?];
+    let [cpu, api_cpu, postgres_cpu] = std::array::from_fn(|n| now[n].saturating_sub(before[n]));
+    let memory = gateway.process().peak_memory()?;
+    let writes = Writes::read(&kubernetes.audit_log(), WARM_UP + jobs)?.since(&writes);
     drop(gateway);
     database.drop_it().await?;
-    Ok(Launched { rate, accepted_in, cpu, memory, writes })
+    Ok(Launched { rate, accepted_in, api_cpu, postgres_cpu, cpu, memory, writes })
 }
 
 /// A cluster with the namespaces.
