@@ -5,7 +5,8 @@ WORKDIR /build
 
 # The dependencies first, with an empty crate around them: this layer is built again only when they change.
 COPY Cargo.toml Cargo.lock build.rs ./
-RUN mkdir src migrations && echo 'fn main() {}' > src/main.rs && touch src/lib.rs \
+COPY bench/Cargo.toml bench/
+RUN mkdir -p src migrations bench/src && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs && touch src/lib.rs \
     && cargo build --release --locked \
     && rm -r src
 

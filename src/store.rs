@@ -58,6 +58,8 @@ struct Groups {
 pub struct Store {
     /// For requests: they would rather be told soon.
     pool: PgPool,
+    /// For those requests that accept a submission.
+    accepting: PgPool,
     /// For workers: they would rather wait than drop what they hold.
     patient: PgPool,
     /// How long a request waits for a connection.
@@ -71,6 +73,7 @@ impl Store {
     /// A store on a migrated database, whose requests are as patient as its workers.
     pub fn new(pool: PgPool) -> Self {
         Self {
+            accepting: pool.clone(),
             patient: pool.clone(),
             leases: pool.clone(),
             pool,
@@ -89,6 +92,7 @@ impl Store {
 
     pub async fn close(&self) {
         self.pool.close().await;
+        self.accepting.close().await;
         self.patient.close().await;
         self.leases.close().await;
     }

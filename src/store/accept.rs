@@ -62,6 +62,8 @@ pub struct Options {
 const DRAWING: &str = "drawing a submission's id";
 /// The statements for new submissions that are under way at once, and how many submissions share one.
 const AT_ONCE: usize = 2;
+/// The connections that drawing and writing share.
+pub(super) const CONNECTIONS: u32 = 3;
 const TOGETHER: usize = 64;
 
 /// What many ask for at the same moment.
@@ -99,12 +101,13 @@ impl Store {
             let store = store.clone();
             async move { store.draw_all(group.len()).await }
         };
-        self.groups.accept.drawing.call((), together).await.unwrap_or_else(|ended| Err(Error::ended(DRAWING, ended)))
+        let drawn = self.groups.accept.drawing.call((), Some(self.patience / 2), together).await;
+        drawn.unwrap_or_else(|why| Err(Error::unanswered(DRAWING, why)))
     }
 
     async fn draw_all(&self, count: usize) -> Vec<Result<Drawn, Error>> {
         let drawn = async {
-            let mut connection = self.connection(DRAWING).await?;
+            let mut connection = self.accepting_connection(DRAWING).await?;
             let numbers =
                 sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp() FROM generate_series(1, $1)")
                     .bind(i32::try_from(count).unwrap_or(i32::MAX))
@@ -161,8 +164,8 @@ impl Store {
             let store = store.clone();
             async move { store.insert_all(&group).await }
         };
-        let inserted = self.groups.accept.accepting.call(new, together).await;
-        inserted.unwrap_or_else(|ended| Err(Error::ended(insert::ACTION, ended).after_sending()))
+        let inserted = self.groups.accept.accepting.call(new, Some(self.patience / 2), together).await;
+        inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
     }
 
     /// The submission that an owner's idempotency key stands for, and the fingerprint of its request.

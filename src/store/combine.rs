@@ -2,19 +2,22 @@
 //! for one row as for fifty. Whoever comes while nothing is under way goes at once.
 
 use std::{
+    collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    future::pending,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 /// Calls that wait to be carried out, a number of them at a time.
 pub(super) struct Combine<I, O> {
-    waiting: Mutex<Vec<(I, oneshot::Sender<O>)>>,
+    waiting: Mutex<Waiting<I, O>>,
     /// How many groups may be under way.
     turns: Arc<Semaphore>,
     /// The most calls of a group.
@@ -23,14 +26,33 @@ pub(super) struct Combine<I, O> {
     gap: Duration,
 }
 
-/// Whoever carried the call out was ended half-way.
+struct Waiting<I, O> {
+    calls: VecDeque<Call<I, O>>,
+    /// Tells calls apart.
+    next: u64,
+}
+
+struct Call<I, O> {
+    number: u64,
+    item: I,
+    answer: oneshot::Sender<O>,
+}
+
+/// A call that has no answer.
 #[derive(Debug, thiserror::Error)]
-#[error("the statement's task was ended")]
-pub(super) struct Ended;
+pub(super) enum Unanswered {
+    /// It was not begun.
+    #[error("others were waited for too long")]
+    Late,
+    /// It is unknown what became of it.
+    #[error("the statement's task was ended")]
+    Ended,
+}
 
 impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
     pub(super) fn new(turns: usize, most: usize) -> Self {
-        Self { waiting: Mutex::default(), turns: Arc::new(Semaphore::new(turns)), most, gap: Duration::ZERO }
+        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0 });
+        Self { waiting, turns: Arc::new(Semaphore::new(turns)), most, gap: Duration::ZERO }
     }
 
     /// The same one after the other and no more often than once in `gap`.
@@ -38,28 +60,62 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
         Self { gap, ..Self::new(1, most) }
     }
 
-    /// Hands `item` in and waits for its answer. `together` carries a group out and answers one for each, in their order;
-    /// it runs in a task of its own, so that nobody's group ends with a caller that goes away.
+    /// Hands `item` in and waits for its answer: for `patience` until it is begun, and then as long as it takes. `together`
+    /// carries a group out and answers one for each, in their order; it runs in a task of its own, so that nobody's group
+    /// ends with a caller that goes away.
     ///
     /// # Errors
-    /// [`Ended`]: it is unknown what became of it.
-    pub(super) async fn call<F>(&self, item: I, together: impl Fn(Vec<I>) -> F) -> Result<O, Ended>
+    /// [`Unanswered`].
+    pub(super) async fn call<F>(
+        &self,
+        item: I,
+        patience: Option<Duration>,
+        together: impl Fn(Vec<I>) -> F,
+    ) -> Result<O, Unanswered>
     where
         F: Future<Output = Vec<O>> + Send + 'static,
     {
         let (sender, mut answer) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((item, sender));
+        let number = self.hand_in(item, sender);
+        let late = async {
+            match patience {
+                Some(patience) => sleep(patience).await,
+                None => pending().await,
+            }
+        };
+        let mut late = pin!(late);
         loop {
             let turn = tokio::select! {
                 biased;
-                answer = &mut answer => return answer.map_err(|_| Ended),
-                turn = self.turns.clone().acquire_owned() => turn.map_err(|_| Ended)?,
+                answer = &mut answer => return answer.map_err(|_| Unanswered::Ended),
+                turn = self.turns.clone().acquire_owned() => turn.map_err(|_| Unanswered::Ended)?,
+                () = &mut late => {
+                    if self.take_back(number) {
+                        return Err(Unanswered::Late);
+                    }
+                    return answer.await.map_err(|_| Unanswered::Ended);
+                }
             };
             // With this turn we go, or those who came before us; with an earlier one somebody may have taken us along.
             if self.go(turn, &together) == 0 {
-                return answer.await.map_err(|_| Ended);
+                return answer.await.map_err(|_| Unanswered::Ended);
             }
         }
+    }
+
+    fn hand_in(&self, item: I, answer: oneshot::Sender<O>) -> u64 {
+        let mut waiting = self.waiting();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.calls.push_back(Call { number, item, answer });
+        number
+    }
+
+    /// `false` if it is under way already.
+    fn take_back(&self, number: u64) -> bool {
+        let mut waiting = self.waiting();
+        let place = waiting.calls.iter().position(|call| call.number == number);
+        place.and_then(|place| waiting.calls.remove(place)).is_some()
     }
 
     /// Sets a group off, and tells how many are left.
@@ -68,10 +124,10 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
         F: Future<Output = Vec<O>> + Send + 'static,
     {
         let (items, senders, left): (Vec<I>, Vec<_>, _) = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let group = waiting.len().min(self.most);
-            let (items, senders) = waiting.drain(..group).unzip();
-            (items, senders, waiting.len())
+            let calls = &mut self.waiting().calls;
+            let group = calls.len().min(self.most);
+            let (items, senders) = calls.drain(..group).map(|call| (call.item, call.answer)).unzip();
+            (items, senders, calls.len())
         };
         if items.is_empty() {
             return left;
@@ -88,6 +144,10 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
         });
         left
     }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting<I, O>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<I, O> fmt::Debug for Combine<I, O> {
@@ -97,74 +157,4 @@ impl<I, O> fmt::Debug for Combine<I, O> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-
-    use futures::future::join_all;
-    use tokio::sync::Notify;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn whoever_comes_meanwhile_goes_together_and_each_has_its_own_answer() {
-        let combine: Combine<usize, usize> = Combine::new(1, 64);
-        let (groups, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-        let together = |items: Vec<usize>| {
-            let (groups, open) = (groups.clone(), open.clone());
-            async move {
-                if groups.fetch_add(1, SeqCst) == 0 {
-                    open.notified().await;
-                }
-                items.into_iter().map(|item| item * 10).collect()
-            }
-        };
-        let calls = join_all((0..50).map(|n| combine.call(n, together)));
-        let (answers, ()) = tokio::join!(calls, async { open.notify_one() });
-        let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
-        assert_eq!(answers, (0..50).map(|n| n * 10).collect::<Vec<_>>());
-        assert_eq!(groups.load(SeqCst), 2, "the first alone, all others together");
-    }
-
-    #[tokio::test]
-    async fn no_group_is_larger_than_the_most_and_nobody_is_left() {
-        let combine: Combine<usize, usize> = Combine::new(2, 8);
-        let together = |items: Vec<usize>| async move {
-            assert!(items.len() <= 8);
-            tokio::task::yield_now().await;
-            items
-        };
-        let answers = join_all((0..100).map(|n| combine.call(n, together))).await;
-        assert!(answers.into_iter().map(Result::unwrap).eq(0..100));
-    }
-
-    #[tokio::test]
-    async fn who_goes_away_takes_nobody_along() {
-        let combine: Combine<usize, usize> = Combine::new(1, 64);
-        let open = Arc::new(Notify::new());
-        let together = |items: Vec<usize>| {
-            let open = open.clone();
-            async move {
-                open.notified().await;
-                open.notify_one();
-                items
-            }
-        };
-        let mut gone = Box::pin(combine.call(1, together));
-        let mut stays = Box::pin(combine.call(2, together));
-        assert!(futures::poll!(&mut gone).is_pending() && futures::poll!(&mut stays).is_pending());
-        drop(gone);
-        open.notify_one();
-        assert_eq!(stays.await.unwrap(), 2);
-    }
-
-    #[tokio::test]
-    async fn a_group_that_breaks_leaves_its_callers_in_doubt_and_not_the_next_ones() {
-        let combine: Combine<bool, ()> = Combine::new(1, 64);
-        let together = |items: Vec<bool>| async move {
-            assert!(items.iter().all(|well| *well), "breaks on purpose");
-            vec![(); items.len()]
-        };
-        assert!(combine.call(false, together).await.is_err());
-        assert!(combine.call(true, together).await.is_ok());
-    }
-}
+mod tests;

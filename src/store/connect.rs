@@ -9,7 +9,7 @@ use sqlx::{
 };
 
 use super::{
-    Store,
+    Store, accept,
     error::is_outage,
     migrate::migrate,
     primary::{is_primary, primary_only},
@@ -20,7 +20,7 @@ use super::{
 pub struct DatabaseSettings {
     /// `postgres://user:password@host:port/name`
     pub url: String,
-    /// At least 3: one for leases, half for the workers, the rest for requests.
+    /// At least 3: one for leases, half for the workers, the rest for requests; from 8 on, three of these accept submissions.
     pub max_connections: u32,
 }
 
@@ -28,6 +28,13 @@ pub struct DatabaseSettings {
 const FIRST: Duration = Duration::from_secs(10);
 /// How long a connection may take: to become free, and to be made.
 const PATIENT: Duration = Duration::from_secs(8);
+/// Below so many connections in all, accepting has none of its own.
+const PLENTY: u32 = 8;
+/// What workers look for is in an index in the order in which they want it. Where many rows come at once, the planner knows of
+/// few, and would read and sort all of them for the first sixteen.
+const IN_ORDER: &str = "SET enable_sort = off";
+/// Accepting is one statement of one shape, which needn't be planned each time.
+const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan";
 /// A lease that is renewed late is lost.
 const LEASES: Duration = Duration::from_secs(2);
 
@@ -82,8 +89,8 @@ impl Store {
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         // Whether it hears the goodbye or not: this one isn't needed any more.
         let _ = tokio::time::timeout(FIRST, first.close()).await;
-        let pool = |connections, patience| {
-            primary_only(PgPoolOptions::new())
+        let pool = |connections, patience, settings| {
+            primary_only(PgPoolOptions::new(), settings)
                 .max_connections(connections)
                 // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
                 .min_connections(1)
@@ -93,10 +100,13 @@ impl Store {
         };
         let all = settings.max_connections.max(3);
         let for_workers = all / 2;
+        let for_accepting = if all >= PLENTY { accept::CONNECTIONS } else { 0 };
+        let requests = pool(all - for_workers - for_accepting - 1, PATIENT, "");
         Ok(Self {
-            pool: pool(all - for_workers - 1, PATIENT),
-            patient: pool(for_workers, PATIENT),
-            leases: pool(1, LEASES),
+            accepting: if for_accepting > 0 { pool(for_accepting, PATIENT, PLANNED_ONCE) } else { requests.clone() },
+            pool: requests,
+            patient: pool(for_workers, PATIENT, IN_ORDER),
+            leases: pool(1, LEASES, ""),
             patience: super::request::IMPATIENT,
             groups: std::sync::Arc::default(),
         })

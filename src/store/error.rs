@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use super::combine::Unanswered;
+
 /// A statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -32,9 +34,11 @@ impl Error {
         if said_no { Self::Unavailable { action, source } } else { Self::InDoubt { action, source } }
     }
 
-    /// Of a statement that others shared, whose task was ended.
-    pub(super) fn ended(action: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Unavailable { action, source: io::Error::other(source).into() }
+    /// Of a statement that is shared with others.
+    pub(super) fn unanswered(action: &'static str, why: Unanswered) -> Self {
+        let in_doubt = matches!(why, Unanswered::Ended);
+        let source = io::Error::other(why).into();
+        if in_doubt { Self::InDoubt { action, source } } else { Self::Unavailable { action, source } }
     }
 
     fn of(action: &'static str, source: sqlx::Error) -> Self {

@@ -59,8 +59,8 @@ impl Store {
                 store.write_all(action, statement, &group).await
             }
         };
-        let recorded = self.groups.launches.recording.call(launch(id, attempt, claim, uid), together).await;
-        recorded.unwrap_or_else(|ended| Err(Error::ended(action, ended)))
+        let recorded = self.groups.launches.recording.call(launch(id, attempt, claim, uid), None, together).await;
+        recorded.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
     }
 
     /// Moves the attempt to `PENDING`: all its objects are there. The claim is given back with that.
@@ -87,8 +87,8 @@ impl Store {
                 store.write_all(action, statement, &group).await
             }
         };
-        let moved = self.groups.launches.ending.call(launch(id, attempt, claim, uid), together).await;
-        moved.unwrap_or_else(|ended| Err(Error::ended(action, ended)))
+        let moved = self.groups.launches.ending.call(launch(id, attempt, claim, uid), None, together).await;
+        moved.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
     }
 
     /// Runs a statement that answers the places of those that it wrote.

@@ -71,10 +71,13 @@ impl Belief {
 
 /// Connections of this pool lead to a primary when they are made, and are asked again and again whether they still do: others
 /// are closed. This takes the place of the ping that sqlx does itself.
-pub(super) fn primary_only(options: PgPoolOptions) -> PgPoolOptions {
+/// `settings` is a statement that each of them begins with, or nothing.
+pub(super) fn primary_only(options: PgPoolOptions, settings: &'static str) -> PgPoolOptions {
     let belief = Arc::new(Belief::new());
-    options.test_before_acquire(false).after_connect(|connection, _| made(connection).boxed()).before_acquire(
-        move |connection, known| {
+    options
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| made(connection, settings).boxed())
+        .before_acquire(move |connection, known| {
             let belief = belief.clone();
             async move {
                 if !belief.is_to_be_asked(known.idle_for, belief.now()) {
@@ -85,13 +88,12 @@ pub(super) fn primary_only(options: PgPoolOptions) -> PgPoolOptions {
                 primary
             }
             .boxed()
-        },
-    )
+        })
 }
 
-async fn made(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+async fn made(connection: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
     if is_primary(connection).await? {
-        return Ok(());
+        return sqlx::raw_sql(settings).execute(connection).await.map(drop);
     }
     Err(sqlx::Error::Configuration("the server is a standby, or takes no writes".into()))
 }

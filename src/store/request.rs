@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::{Postgres, pool::PoolConnection};
+use sqlx::{PgPool, Postgres, pool::PoolConnection};
 use tokio::time::timeout;
 
 use super::{Error, Store, error::within};
@@ -16,15 +16,24 @@ impl Store {
     /// Who doesn't get one in time goes, and what was begun for it doesn't: after an outage, while many wait, a connection
     /// that is just being made would otherwise be given up with the one who waited longest, again and again.
     pub(super) async fn connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
-        let pool = self.pool.clone();
-        let acquiring = tokio::spawn(async move { pool.acquire().await });
-        let acquired = async {
-            match timeout(self.patience, acquiring).await {
-                Ok(Ok(connection)) => connection,
-                Ok(Err(_)) => Err(sqlx::Error::WorkerCrashed),
-                Err(_) => Err(sqlx::Error::PoolTimedOut),
-            }
-        };
-        within(action, acquired).await
+        acquire(&self.pool, action, self.patience).await
     }
+
+    /// One to accept submissions with, for those who may have waited half of their time for others before.
+    pub(super) async fn accepting_connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
+        acquire(&self.accepting, action, self.patience / 2).await
+    }
+}
+
+async fn acquire(pool: &PgPool, action: &'static str, patience: Duration) -> Result<PoolConnection<Postgres>, Error> {
+    let pool = pool.clone();
+    let acquiring = tokio::spawn(async move { pool.acquire().await });
+    let acquired = async {
+        match timeout(patience, acquiring).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(_)) => Err(sqlx::Error::WorkerCrashed),
+            Err(_) => Err(sqlx::Error::PoolTimedOut),
+        }
+    };
+    within(action, acquired).await
 }

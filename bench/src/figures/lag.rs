@@ -14,7 +14,6 @@ use self::{changes::Lag, drivers::Drivers};
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,
-    process::Process,
     report::{Bar, Report},
     samples::Samples,
     servers::{Database, Kubernetes},

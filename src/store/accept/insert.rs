@@ -63,7 +63,7 @@ impl Store {
     async fn insert(&self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
         let rows = all.iter().map(|new| Row::new(new)).collect::<Result<Vec<_>, _>>()?;
         // What goes wrong before there is a connection leaves no doubt.
-        let mut connection = self.connection(ACTION).await?;
+        let mut connection = self.accepting_connection(ACTION).await?;
         let ids = statement(&rows).fetch_all(&mut *connection);
         let ids: Vec<(String,)> = within(ACTION, ids).await.map_err(Error::after_sending)?;
         Ok(ids.into_iter().map(|(id,)| id).collect())

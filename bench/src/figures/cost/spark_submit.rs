@@ -2,12 +2,13 @@
 
 use std::{
     env,
+    io::{Read, Seek},
     path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -27,6 +28,7 @@ pub(super) struct Once {
 pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
     let home = PathBuf::from(env::var_os("SPARK_HOME").context("SPARK_HOME names no Spark: `make bench` fetches one")?);
     let master = format!("k8s://{}", kubernetes.url());
+    let mut said = tempfile::tempfile()?;
     let (before, begun) = (cpu_of_ended_children()?, Instant::now());
     let mut child = Command::new(home.join("bin/spark-submit"))
         .args(["--master", &master, "--deploy-mode", "cluster", "--name", "nightly-orders"])
@@ -39,7 +41,7 @@ pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
         .env("KUBECONFIG", kubernetes.kubeconfig())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(said.try_clone()?)
         .spawn()
         .context("starting spark-submit")?;
     let mut memory = 0.0;
@@ -51,6 +53,11 @@ pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
         }
         sleep(Duration::from_millis(10)).await;
     };
-    ensure!(status.success(), "spark-submit: {status}");
+    if !status.success() {
+        let mut words = String::new();
+        said.rewind()?;
+        said.read_to_string(&mut words)?;
+        bail!("spark-submit: {status}: {words}");
+    }
     Ok(Once { wall: begun.elapsed(), cpu: cpu_of_ended_children()? - before, memory })
 }
