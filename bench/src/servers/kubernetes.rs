@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -37,15 +38,13 @@ impl Kubernetes {
         write("audit-policy.yaml", POLICY)?;
         let authority = directory.path().join("certs/apiserver.crt");
         let url = format!("https://127.0.0.1:{port}");
-        let cluster = format!("{{server: '{url}', certificate-authority: '{}'}}", authority.display());
-        write(
-            "kubeconfig",
-            &format!(
-                "{{apiVersion: v1, kind: Config, current-context: bench, clusters: [{{name: bench, cluster: {cluster}}}], \
-                 users: [{{name: bench, user: {{token: '{token}'}}}}], \
-                 contexts: [{{name: bench, context: {{cluster: bench, user: bench, namespace: default}}}}]}}"
-            ),
-        )?;
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
+            "clusters": [{"name": "bench", "cluster": {"server": url, "certificate-authority": authority}}],
+            "users": [{"name": "bench", "user": {"token": token}}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench", "namespace": "default"}}],
+        });
+        write("kubeconfig", &kubeconfig.to_string())?;
         let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
             .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)
             .arg(directory.path())
