@@ -18,6 +18,9 @@ pub(crate) struct Statements {
     _listening: DefaultGuard,
 }
 
+/// Connections are asked by time where they lead, and not by what is submitted.
+const IS_PRIMARY: &str = "pg_is_in_recovery()";
+
 struct Listener(Arc<Mutex<Vec<String>>>);
 
 #[derive(Default)]
@@ -57,7 +60,9 @@ impl<S: Subscriber> Layer<S> for Listener {
             event.record(&mut text);
             let statement = if text.statement.is_empty() { text.summary } else { text.statement };
             let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-            self.0.lock().unwrap().push(statement);
+            if !statement.contains(IS_PRIMARY) {
+                self.0.lock().unwrap().push(statement);
+            }
         }
     }
 }
