@@ -44,7 +44,7 @@ struct User {
 }
 
 impl Writes {
-    /// Everything that was written in the jobs' namespaces, but not by the server itself.
+    /// Everything that was written in the jobs' namespaces, but not by the server itself or the kubelet.
     pub(crate) fn read(audit_log: &Path, jobs: usize) -> anyhow::Result<Self> {
         let log = File::open(audit_log).with_context(|| format!("opening {}", audit_log.display()))?;
         let mut counts = BTreeMap::new();
@@ -52,9 +52,10 @@ impl Writes {
             // The last line may still be on its way.
             let Ok(event) = serde_json::from_str::<Event>(&line?) else { continue };
             let of_jobs = super::NAMESPACES.contains(&event.object_ref.namespace.as_str());
-            if of_jobs && !event.user.username.starts_with("system:") {
-                let part = event.object_ref.subresource.map_or_else(String::new, |part| format!("/{part}"));
-                *counts.entry(format!("{} {}{part}", event.verb, event.object_ref.resource)).or_default() += 1;
+            // Subresources are the kubelet's, which is played.
+            let of_kubelet = event.object_ref.subresource.is_some();
+            if of_jobs && !of_kubelet && !event.user.username.starts_with("system:") {
+                *counts.entry(format!("{} {}", event.verb, event.object_ref.resource)).or_default() += 1;
             }
         }
         Ok(Self { jobs, counts })
