@@ -1,5 +1,6 @@
 //! The servers beside the gateway: Postgres, etcd, kube-apiserver, or one that is played.
 
+pub(crate) mod kubeconfig;
 mod kubernetes;
 mod played;
 mod postgres;

@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
+use super::kubeconfig;
 use crate::{bench::Bench, gateway::free_port, load::kubernetes::Client, process::Process};
 
 /// Which requests the audit log keeps: all writes, without their objects.
@@ -38,13 +38,7 @@ impl Kubernetes {
         write("audit-policy.yaml", POLICY)?;
         let authority = directory.path().join("certs/apiserver.crt");
         let url = format!("https://127.0.0.1:{port}");
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
-            "clusters": [{"name": "bench", "cluster": {"server": url, "certificate-authority": authority}}],
-            "users": [{"name": "bench", "user": {"token": token}}],
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench", "namespace": "default"}}],
-        });
-        write("kubeconfig", &kubeconfig.to_string())?;
+        kubeconfig::write(directory.path(), &url, Some(&authority), &token)?;
         let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
             .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)
             .arg(directory.path())
@@ -84,7 +78,7 @@ impl Kubernetes {
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.file("kubeconfig")
+        self.file(kubeconfig::FILE)
     }
 
     pub(crate) fn audit_log(&self) -> PathBuf {

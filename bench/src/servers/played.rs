@@ -4,12 +4,7 @@
 mod answer;
 mod pods;
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use hyper::{server::conn::http1, service::service_fn};
@@ -23,7 +18,7 @@ use tokio::{
 };
 
 use self::{answer::answer, pods::Pods};
-use super::Database;
+use super::{Database, kubeconfig};
 
 /// How long it may take until all pods are listed and taken in.
 const RELIST: Duration = Duration::from_secs(120);
@@ -45,15 +40,15 @@ impl Played {
     pub(crate) async fn start(pods: usize) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("making a directory")?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listening")?;
-        let address = listener.local_addr()?;
-        std::fs::write(directory.path().join("kubeconfig"), kubeconfig(address))?;
+        let server = format!("http://{}", listener.local_addr()?);
+        kubeconfig::write(directory.path(), &server, None, "none")?;
         let state = Arc::new(State { pods: Pods::new(pods)?, version: watch::Sender::new(1_000_000) });
         let server = tokio::spawn(serve(listener, state.clone()));
         Ok(Self { directory, state, server })
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.directory.path().join("kubeconfig")
+        self.directory.path().join(kubeconfig::FILE)
     }
 
     /// Ends the watch: what it knew is forgotten (410), so that only a list leads on. Answers how long it took until that
@@ -90,11 +85,4 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
                 http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
         });
     }
-}
-
-fn kubeconfig(address: SocketAddr) -> String {
-    format!(
-        "{{apiVersion: v1, kind: Config, current-context: it, clusters: [{{name: it, cluster: {{server: 'http://{address}'}}}}], \
-         users: [{{name: it, user: {{token: none}}}}], contexts: [{{name: it, context: {{cluster: it, user: it}}}}]}}"
-    )
 }

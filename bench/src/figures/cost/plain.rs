@@ -14,7 +14,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::load::kubernetes::Client;
+use crate::{load::kubernetes::Client, servers::kubeconfig};
 
 /// It ends when this is dropped.
 pub(super) struct PlainProxy {
@@ -28,14 +28,7 @@ impl PlainProxy {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let directory = tempfile::tempdir()?;
         let server = format!("http://{}", listener.local_addr()?);
-        std::fs::write(
-            directory.path().join("kubeconfig"),
-            format!(
-                "{{apiVersion: v1, kind: Config, current-context: plain, \
-                 clusters: [{{name: plain, cluster: {{server: '{server}'}}}}], users: [{{name: plain, user: {{}}}}], \
-                 contexts: [{{name: plain, context: {{cluster: plain, user: plain}}}}]}}"
-            ),
-        )?;
+        kubeconfig::write(directory.path(), &server, None, "none")?;
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, client.clone()));
@@ -45,7 +38,7 @@ impl PlainProxy {
     }
 
     pub(super) fn kubeconfig(&self) -> PathBuf {
-        self.directory.path().join("kubeconfig")
+        self.directory.path().join(kubeconfig::FILE)
     }
 }
 
