@@ -9,6 +9,7 @@ mod memory;
 mod read;
 mod render;
 pub(crate) mod request;
+mod spark;
 
 use clap::ValueEnum;
 

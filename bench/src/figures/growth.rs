@@ -4,8 +4,6 @@
 mod cluster;
 mod history;
 
-use sparkgate::store::{DatabaseSettings, Store};
-
 use crate::{
     bench::{Bench, Name},
     report::Report,
@@ -20,9 +18,7 @@ const PODS: [usize; 2] = [10_000, 100_000];
 const DAYS: u32 = 7;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
-    let database = Database::create(bench).await?;
-    let settings = DatabaseSettings { url: database.url().to_owned(), max_connections: 3 };
-    Store::connect(&settings).await?.close().await;
+    let database = Database::migrated(bench).await?;
 
     let mut report = Report::new(Name::Growth, bench);
     // Below them is room for those whose pods run.

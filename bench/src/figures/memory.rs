@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use sparkgate::store::{DatabaseSettings, Store};
 use tokio::time::sleep;
 
 use crate::{
@@ -52,9 +51,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
 }
 
 async fn once(bench: &Bench, drivers: usize, of: &mut Beside) -> anyhow::Result<()> {
-    let database = Database::create(bench).await?;
-    let settings = DatabaseSettings { url: database.url().to_owned(), max_connections: 3 };
-    Store::connect(&settings).await?.close().await;
+    let database = Database::migrated(bench).await?;
     let uids: Vec<_> = (1..=drivers).map(rows::uid).collect();
     rows::live(&database, "RUNNING", 1, &uids).await?;
     let played = Played::start(drivers).await?;

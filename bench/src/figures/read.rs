@@ -5,14 +5,14 @@ mod postgres;
 
 use std::time::Duration;
 
-use sparkgate::store::{DatabaseSettings, Filter, Store};
+use sparkgate::store::Filter;
 use sparkgate::submission::State;
 
 use super::accept::{CONNECTIONS, nowhere};
 use crate::{
     bench::{Bench, Name},
     gateway::Gateway,
-    load::clients::clients,
+    load::clients::{Calls, clients, in_words},
     report::Report,
     samples::Samples,
     servers::{Database, rows},
@@ -70,23 +70,13 @@ impl Question {
 #[derive(Default)]
 struct Figures {
     own: Samples,
-    of: [OfClients; CLIENTS.len()],
-}
-
-#[derive(Default)]
-struct OfClients {
-    rate: Samples,
-    p50: Samples,
-    p99: Samples,
-    cpu: Samples,
+    of: [Calls; CLIENTS.len()],
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let mut figures: [Figures; Question::ALL.len()] = Default::default();
     let rows = bench.size(ROWS);
-    let database = Database::create(bench).await?;
-    let settings = DatabaseSettings { url: database.url().to_owned(), max_connections: 3 };
-    Store::connect(&settings).await?.close().await;
+    let database = Database::migrated(bench).await?;
     let running = bench.size(RUNNING);
     rows::history(&database, 1, rows - running, 7).await?;
     let first = rows - running + 1;
@@ -100,7 +90,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         let name = question.name();
         report.add(format!("{name}: Postgres alone, {CONNECTIONS} connections"), "/s", &figures.own);
         for (clients, of) in CLIENTS.into_iter().zip(&figures.of) {
-            let clients = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+            let clients = in_words(clients);
             report.add(format!("{name}, {clients}"), "/s", &of.rate);
             report.add(format!("{name}, {clients}: p50"), "ms", &of.p50);
             report.add(format!("{name}, {clients}: p99"), "ms", &of.p99);
@@ -123,11 +113,7 @@ async fn once(bench: &Bench, database: &Database, rows: usize, figures: &mut [Fi
         };
         ask(CLIENTS[1], time / 5).await?;
         for (count, of) in CLIENTS.into_iter().zip(&mut figures.of) {
-            let seen = ask(count, time).await?;
-            of.rate.push(seen.rate);
-            of.p50.push(seen.milliseconds.median());
-            of.p99.push(seen.milliseconds.quantile(0.99));
-            of.cpu.push(seen.cpu);
+            of.take(&ask(count, time).await?);
         }
     }
     Ok(())

@@ -8,11 +8,11 @@ use sparkgate::{
     app::render::{driver, render},
     cluster::Manifest,
     service::SparkSettings,
-    spark::{SparkVersion, rest::parse_create},
+    spark::rest::parse_create,
 };
 use tokio::{task::spawn_blocking, time::Instant};
 
-use super::request::request;
+use super::{request::request, spark::settings};
 use crate::{
     bench::{Bench, Name},
     report::Report,
@@ -24,12 +24,7 @@ const BATCH: usize = 50;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let time = Duration::from_millis(bench.size(5000) as u64);
-    let settings = SparkSettings {
-        version: SparkVersion::V4_3,
-        defaults: Default::default(),
-        submitter: Default::default(),
-        user: "spark".to_owned(),
-    };
+    let settings = settings();
     let (mut drivers, mut objects, mut each) = (Samples::default(), Samples::default(), Samples::default());
     let (mut json, mut share) = (Samples::default(), Samples::default());
     for _ in 0..bench.runs {

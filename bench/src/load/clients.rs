@@ -22,6 +22,30 @@ pub(crate) struct Seen {
     pub(crate) cpu: f64,
 }
 
+/// The same of several runs.
+#[derive(Default)]
+pub(crate) struct Calls {
+    pub(crate) rate: Samples,
+    pub(crate) p50: Samples,
+    pub(crate) p99: Samples,
+    pub(crate) cpu: Samples,
+}
+
+impl Calls {
+    /// Adds a run.
+    pub(crate) fn take(&mut self, seen: &Seen) {
+        self.rate.push(seen.rate);
+        self.p50.push(seen.milliseconds.median());
+        self.p99.push(seen.milliseconds.quantile(0.99));
+        self.cpu.push(seen.cpu);
+    }
+}
+
+/// `1 client`, `16 clients`.
+pub(crate) fn in_words(clients: usize) -> String {
+    if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }
+}
+
 /// So many clients, for so long. `call` is told how many calls there were before. Each has to be answered with 200.
 pub(crate) async fn clients(
     gateway: &Gateway,

@@ -3,11 +3,12 @@
 use std::{str::FromStr, time::Duration};
 
 use anyhow::Context;
+use sparkgate::store::{DatabaseSettings, Store};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions};
 
 use crate::{bench::Bench, process::Process};
 
-/// An empty database; [`Database::drop_it`] ends it.
+/// A database of its own; [`Database::drop_it`] ends it.
 pub(crate) struct Database {
     server: PgConnectOptions,
     name: String,
@@ -15,6 +16,19 @@ pub(crate) struct Database {
 }
 
 impl Database {
+    /// One with the gateway's tables and nothing in them.
+    pub(crate) async fn migrated(bench: &Bench) -> anyhow::Result<Self> {
+        let database = Self::create(bench).await?;
+        database.store().await?.close().await;
+        Ok(database)
+    }
+
+    /// The gateway's store on it; the tables are made if there are none.
+    pub(crate) async fn store(&self) -> anyhow::Result<Store> {
+        Ok(Store::connect(&DatabaseSettings { url: self.url.clone(), max_connections: 3 }).await?)
+    }
+
+    /// An empty one.
     pub(crate) async fn create(bench: &Bench) -> anyhow::Result<Self> {
         let server = PgConnectOptions::from_str(&bench.database_url).context("reading DATABASE_URL")?;
         let name = format!("bench_{}", uuid::Uuid::new_v4().simple());

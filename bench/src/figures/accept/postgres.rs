@@ -4,11 +4,14 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use sparkgate::{app::render::render, service::SparkSettings, spark::SparkVersion};
+use sparkgate::app::render::render;
 use sqlx::{PgConnection, types::Json};
 use tokio::time::Instant;
 
-use crate::{figures::request::request, servers::Database};
+use crate::{
+    figures::{request::request, spark::settings},
+    servers::Database,
+};
 
 const ACCEPT: &str = "WITH drawn AS (SELECT nextval('submission_number') AS number), accepted AS (
         INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
@@ -23,12 +26,7 @@ const ACCEPT: &str = "WITH drawn AS (SELECT nextval('submission_number') AS numb
 pub(super) async fn rate(database: &Database, connections: usize, time: Duration) -> anyhow::Result<f64> {
     let all = try_join_all((0..connections).map(|_| database.connect())).await?;
     let body = request(1, "default");
-    let settings = SparkSettings {
-        version: SparkVersion::V4_3,
-        defaults: Default::default(),
-        submitter: Default::default(),
-        user: "spark".to_owned(),
-    };
+    let settings = settings();
     let manifest = render(&body, &settings)?.to_string();
     let request: serde_json::Value = serde_json::from_slice(&body)?;
     let begun = Instant::now();

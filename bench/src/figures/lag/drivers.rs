@@ -10,15 +10,13 @@ use sparkgate::{
     app::render::render,
     cluster::labels::{ATTEMPT, FINALIZER, INSTANCE, SUBMISSION_ID},
     service::SparkSettings,
-    spark::SparkVersion,
-    store::{DatabaseSettings, Store},
 };
 
 use tokio::sync::oneshot;
 
 use super::kubelet::Change;
 use crate::{
-    figures::request::request,
+    figures::{request::request, spark::settings},
     load::kubernetes::Client,
     servers::{Database, rows},
 };
@@ -42,8 +40,7 @@ pub(super) struct Drivers<'a> {
 
 impl<'a> Drivers<'a> {
     pub(super) async fn new(client: Client, database: &'a Database) -> anyhow::Result<Self> {
-        let settings = DatabaseSettings { url: database.url().to_owned(), max_connections: 3 };
-        let store = Store::connect(&settings).await?;
+        let store = database.store().await?;
         let instance = store.installation().await?.to_string();
         store.close().await;
         Ok(Self { client, database, instance, waiting: VecDeque::new(), running: VecDeque::new(), next: 1 })
@@ -84,12 +81,7 @@ impl<'a> Drivers<'a> {
         struct Metadata {
             uid: String,
         }
-        let settings = SparkSettings {
-            version: SparkVersion::V4_3,
-            defaults: Default::default(),
-            submitter: Default::default(),
-            user: "spark".to_owned(),
-        };
+        let settings = settings();
         let uid = async |number: usize| -> anyhow::Result<String> {
             let created = self.client.post(PODS, self.pod(number, &settings)?).await?;
             let created: Created = serde_json::from_slice(&created).context("reading a pod")?;

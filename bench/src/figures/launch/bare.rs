@@ -2,10 +2,13 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-use sparkgate::{app::render::render, service::SparkSettings, spark::SparkVersion};
+use sparkgate::app::render::render;
 
 use super::{AT_ONCE, NAMESPACES};
-use crate::{figures::request::request, load::kubernetes::Client};
+use crate::{
+    figures::{request::request, spark::settings},
+    load::kubernetes::Client,
+};
 
 /// The objects of one driver: the pod first.
 pub(super) struct Rendered {
@@ -16,12 +19,7 @@ pub(super) struct Rendered {
 
 /// Renders them before it counts.
 pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
-    let settings = SparkSettings {
-        version: SparkVersion::V4_3,
-        defaults: Default::default(),
-        submitter: Default::default(),
-        user: "spark".to_owned(),
-    };
+    let settings = settings();
     let one = |n: usize| -> anyhow::Result<Rendered> {
         let namespace = NAMESPACES[n % NAMESPACES.len()];
         let list = render(&request(n, namespace), &settings)?;
