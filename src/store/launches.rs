@@ -49,46 +49,30 @@ impl Store {
     /// Keeps the uid of the pod that was made for an attempt under a claim. `false` if the claim is lost, or if another
     /// pod is known already.
     pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
-        let action = "recording a driver pod";
-        let store = self.clone();
-        let together = move |group: Vec<Launch>| {
-            let store = store.clone();
-            async move {
-                let statement =
-                    format!("UPDATE submissions s SET pod_uid = uid FROM {LAUNCHES} WHERE {GUARD} RETURNING place");
-                store.write_all(action, statement, &group).await
-            }
-        };
-        let recorded = self.groups.launches.recording.call(launch(id, attempt, claim, uid), None, together).await;
-        recorded.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
+        let launch = launch(id, attempt, claim, uid);
+        self.write(&self.groups.launches.recording, "recording a driver pod", record, launch).await
     }
 
     /// Moves the attempt to `PENDING`: all its objects are there. The claim is given back with that.
     pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
-        let action = "recording a submission's state";
+        let launch = launch(id, attempt, claim, uid);
+        self.write(&self.groups.launches.ending, "recording a submission's state", end, launch).await
+    }
+
+    /// Has a launch written with those that wait beside it.
+    async fn write(
+        &self,
+        group: &Combine<Launch, Result<bool, Error>>,
+        action: &'static str,
+        statement: fn() -> String,
+        launch: Launch,
+    ) -> Result<bool, Error> {
         let store = self.clone();
-        let together = move |group: Vec<Launch>| {
+        let together = move |all: Vec<Launch>| {
             let store = store.clone();
-            async move {
-                // A launch that ends while the kill is under way must not undo it; `may_become` knows.
-                let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
-                let statement = format!(
-                    "WITH moved AS (
-                         UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
-                             pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
-                         FROM {LAUNCHES} WHERE {GUARD} AND s.state IN ('{from}')
-                         RETURNING s.id, s.attempt, place
-                     ), logged AS (
-                         INSERT INTO submission_events (submission_id, attempt, state)
-                         SELECT id, attempt, 'PENDING' FROM moved
-                     )
-                     SELECT place FROM moved"
-                );
-                store.write_all(action, statement, &group).await
-            }
+            async move { store.write_all(action, statement(), &all).await }
         };
-        let moved = self.groups.launches.ending.call(launch(id, attempt, claim, uid), None, together).await;
-        moved.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
+        group.call(launch, None, together).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
     }
 
     /// Runs a statement that answers the places of those that it wrote.
@@ -107,6 +91,26 @@ impl Store {
             Err(error) => all.iter().map(|_| Err(likewise(&error))).collect(),
         }
     }
+}
+
+fn record() -> String {
+    format!("UPDATE submissions s SET pod_uid = uid FROM {LAUNCHES} WHERE {GUARD} RETURNING place")
+}
+
+fn end() -> String {
+    // A launch that ends while the kill is under way must not undo it; `may_become` knows.
+    let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
+    format!(
+        "WITH moved AS (
+             UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
+                 pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
+             FROM {LAUNCHES} WHERE {GUARD} AND s.state IN ('{from}')
+             RETURNING s.id, s.attempt, place
+         ), logged AS (
+             INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
+         )
+         SELECT place FROM moved"
+    )
 }
 
 fn launch(id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Launch {
