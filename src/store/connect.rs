@@ -102,12 +102,16 @@ impl Store {
         let all = settings.max_connections.max(3);
         let for_workers = all / 2;
         let for_accepting = if all >= PLENTY { accept::CONNECTIONS } else { 0 };
-        let requests = pool(all - for_workers - for_accepting - 1, PATIENT, "");
+        let requests = pool(all - for_workers - for_accepting - 1, PATIENT, None);
         Ok(Self {
-            accepting: if for_accepting > 0 { pool(for_accepting, PATIENT, PLANNED_ONCE) } else { requests.clone() },
+            accepting: if for_accepting > 0 {
+                pool(for_accepting, PATIENT, Some(PLANNED_ONCE))
+            } else {
+                requests.clone()
+            },
             pool: requests,
-            patient: pool(for_workers, PATIENT, IN_ORDER),
-            leases: pool(1, LEASES, ""),
+            patient: pool(for_workers, PATIENT, Some(IN_ORDER)),
+            leases: pool(1, LEASES, None),
             patience: super::request::IMPATIENT,
             groups: std::sync::Arc::default(),
         })
