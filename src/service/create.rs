@@ -68,7 +68,7 @@ impl Gateway {
             manifest: plan.manifest,
         };
         let (name, namespace) = (new.name.clone(), new.namespace.clone());
-        match (self.accept(new).await?, key) {
+        match (self.store.accept(new).await?, key) {
             (store::Accepted::New(id), _) => {
                 tracing::info!(submission = %id, %pod, "accepted");
                 if !unknown.is_empty() {
@@ -88,15 +88,6 @@ impl Gateway {
     pub(super) fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
         short(own.unwrap_or(&self.spark.user))
-    }
-
-    /// Commits it in a task of its own: a client that hangs up meanwhile must not tear the statement off.
-    async fn accept(&self, new: NewSubmission) -> Result<store::Accepted, Error> {
-        let store = self.store.clone();
-        let accepted = tokio::spawn(async move { store.accept(new).await });
-        let accepted =
-            accepted.await.map_err(|error| Error::Internal("accepting a submission".into(), error.into()))?;
-        Ok(accepted?)
     }
 }
 

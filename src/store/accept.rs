@@ -1,15 +1,17 @@
 //! Accepting a submission.
 
+mod draw;
 mod insert;
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
-use chrono::{DateTime, Utc};
+use draw::Spares;
+use insert::Inserter;
 
 use super::{
     Error, Store,
-    combine::Combine,
-    error::{likewise, within},
+    combine::{Combine, Unanswered},
+    error::within,
     row::parse,
 };
 use crate::{
@@ -17,13 +19,7 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// An id that no other submission gets, and the time of the database at which it was drawn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drawn {
-    pub id: SubmissionId,
-    pub number: i64,
-    pub at: DateTime<Utc>,
-}
+pub use draw::Drawn;
 
 /// What is fixed when a request is accepted.
 #[derive(Debug, Clone)]
@@ -59,7 +55,6 @@ pub struct Options {
     pub max_retries_application: i32,
 }
 
-const DRAWING: &str = "drawing a submission's id";
 /// The statements for new submissions that are under way at once, and how many submissions share one.
 const AT_ONCE: usize = 2;
 /// The connections that drawing and writing share.
@@ -70,12 +65,14 @@ const TOGETHER: usize = 64;
 #[derive(Debug)]
 pub(super) struct Groups {
     drawing: Combine<(), Result<Drawn, Error>>,
+    spares: Spares,
     accepting: Combine<Arc<NewSubmission>, Result<bool, Error>>,
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { drawing: Combine::new(AT_ONCE, TOGETHER), accepting: Combine::new(AT_ONCE, TOGETHER) }
+        let spares = Spares::default();
+        Self { drawing: Combine::new(AT_ONCE, TOGETHER), spares, accepting: Combine::new(AT_ONCE, TOGETHER) }
     }
 }
 
@@ -94,39 +91,9 @@ pub enum Accepted {
 }
 
 impl Store {
-    /// Draws an id. Nothing is kept of one that isn't used.
-    pub async fn draw(&self) -> Result<Drawn, Error> {
-        let store = self.clone();
-        let together = move |group: Vec<()>| {
-            let store = store.clone();
-            async move { store.draw_all(group.len()).await }
-        };
-        let drawn = self.groups.accept.drawing.call((), Some(self.patience / 2), together).await;
-        drawn.unwrap_or_else(|why| Err(Error::unanswered(DRAWING, why)))
-    }
-
-    async fn draw_all(&self, count: usize) -> Vec<Result<Drawn, Error>> {
-        let drawn = async {
-            let mut connection = self.accepting_connection(DRAWING).await?;
-            let numbers =
-                sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp() FROM generate_series(1, $1)")
-                    .bind(i32::try_from(count).unwrap_or(i32::MAX))
-                    .fetch_all(&mut *connection);
-            let numbers: Vec<(i64, DateTime<Utc>)> = within(DRAWING, numbers).await?;
-            Ok(numbers)
-        };
-        match drawn.await {
-            Ok(numbers) => numbers
-                .into_iter()
-                .map(|(number, at)| Ok(Drawn { id: SubmissionId::new(at, number), number, at }))
-                .collect(),
-            Err(error) => (0..count).map(|_| Err(likewise(&error))).collect(),
-        }
-    }
-
     /// Writes the submission, its objects and its first event in one statement, unless an earlier one is in its way. When
     /// this returns, it is committed. Submissions that come at the same moment share the statement. Of two at once with the
-    /// same key, the later waits for the earlier.
+    /// same key, the later waits for the earlier. A caller that goes away meanwhile doesn't tear the statement off.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent.
@@ -155,16 +122,15 @@ impl Store {
 
     /// `false` if a unique key of another submission is in the way.
     async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
-        let store = self.clone();
         // One of these may wait for another for more than one reason: in a group, two such groups might wait for each other.
-        if new.options.unique_name {
-            return store.insert_all(&[new]).await.pop().unwrap_or(Ok(false));
-        }
-        let together = move |group: Vec<Arc<NewSubmission>>| {
-            let store = store.clone();
-            async move { store.insert_all(&group).await }
+        let inserted = if new.options.unique_name {
+            let store = self.clone();
+            let alone = tokio::spawn(async move { Inserter::new(store).insert_all(&[new]).await.pop() });
+            alone.await.ok().flatten().ok_or(Unanswered::Ended)
+        } else {
+            let carrier = || Inserter::new(self.clone());
+            self.groups.accept.accepting.call(new, Some(self.patience / 2), carrier).await
         };
-        let inserted = self.groups.accept.accepting.call(new, Some(self.patience / 2), together).await;
         inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
     }
 

@@ -4,22 +4,29 @@
 use std::{
     collections::VecDeque,
     fmt,
-    future::pending,
-    pin::pin,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures::FutureExt;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::{Instant, sleep, sleep_until},
+    sync::{Notify, oneshot},
+    time::{Instant, sleep_until, timeout},
 };
 
+/// How long one that has carried a group out stays for the next one.
+const STAYS: Duration = Duration::from_millis(5);
+
 /// Calls that wait to be carried out, a number of them at a time.
-pub(super) struct Combine<I, O> {
+pub(super) struct Combine<I, O>(Arc<Shared<I, O>>);
+
+struct Shared<I, O> {
     waiting: Mutex<Waiting<I, O>>,
+    /// Somebody comes while a carrier has nothing to do.
+    come: Notify,
     /// How many groups may be under way.
-    turns: Arc<Semaphore>,
+    turns: usize,
     /// The most calls of a group.
     most: usize,
     /// From the beginning of a group to that of the next, at least: who can wait so long is spared company too small.
@@ -30,6 +37,9 @@ struct Waiting<I, O> {
     calls: VecDeque<Call<I, O>>,
     /// Tells calls apart.
     next: u64,
+    /// Tasks that carry groups out, and those of them that have nothing to do.
+    carriers: usize,
+    idle: usize,
 }
 
 struct Call<I, O> {
@@ -49,65 +59,66 @@ pub(super) enum Unanswered {
     Ended,
 }
 
+/// Carries groups out, one after the other, and may keep what it needs from one to the next.
+pub(super) trait Carrier<I, O>: Send + 'static {
+    /// Answers one for each, in their order.
+    fn carry_out(&mut self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send;
+}
+
 impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
     pub(super) fn new(turns: usize, most: usize) -> Self {
-        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0 });
-        Self { waiting, turns: Arc::new(Semaphore::new(turns)), most, gap: Duration::ZERO }
+        Self::with_gap(turns, most, Duration::ZERO)
     }
 
     /// The same one after the other and no more often than once in `gap`.
     pub(super) fn paced(gap: Duration, most: usize) -> Self {
-        Self { gap, ..Self::new(1, most) }
+        Self::with_gap(1, most, gap)
     }
 
-    /// Hands `item` in and waits for its answer: for `patience` until it is begun, and then as long as it takes. `together`
-    /// carries a group out and answers one for each, in their order; it runs in a task of its own, so that nobody's group
-    /// ends with a caller that goes away.
+    fn with_gap(turns: usize, most: usize, gap: Duration) -> Self {
+        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0, carriers: 0, idle: 0 });
+        Self(Arc::new(Shared { waiting, come: Notify::new(), turns, most, gap }))
+    }
+
+    /// Hands `item` in and waits for its answer: for `patience` until it is begun, and then as long as it takes. Groups are
+    /// carried out in tasks of their own, so that nobody's ends with a caller that goes away; what that one handed in is
+    /// carried out, too.
     ///
     /// # Errors
     /// [`Unanswered`].
-    pub(super) async fn call<F>(
+    pub(super) async fn call<C: Carrier<I, O>>(
         &self,
         item: I,
         patience: Option<Duration>,
-        together: impl Fn(Vec<I>) -> F,
-    ) -> Result<O, Unanswered>
-    where
-        F: Future<Output = Vec<O>> + Send + 'static,
-    {
+        carrier: impl FnOnce() -> C,
+    ) -> Result<O, Unanswered> {
         let (sender, mut answer) = oneshot::channel();
-        let number = self.hand_in(item, sender);
-        let late = async {
-            match patience {
-                Some(patience) => sleep(patience).await,
-                None => pending().await,
-            }
+        let number = self.0.hand_in(item, sender, |shared| tokio::spawn(shared.carry(carrier())));
+        let answered = match patience {
+            Some(patience) => timeout(patience, &mut answer).await,
+            None => Ok((&mut answer).await),
         };
-        let mut late = pin!(late);
-        loop {
-            let turn = tokio::select! {
-                biased;
-                answer = &mut answer => return answer.map_err(|_| Unanswered::Ended),
-                turn = self.turns.clone().acquire_owned() => turn.map_err(|_| Unanswered::Ended)?,
-                () = &mut late => {
-                    if self.take_back(number) {
-                        return Err(Unanswered::Late);
-                    }
-                    return answer.await.map_err(|_| Unanswered::Ended);
-                }
-            };
-            // With this turn we go, or those who came before us; with an earlier one somebody may have taken us along.
-            if self.go(turn, &together) == 0 {
-                return answer.await.map_err(|_| Unanswered::Ended);
-            }
+        match answered {
+            Err(_) if self.0.take_back(number) => Err(Unanswered::Late),
+            Err(_) => answer.await.map_err(|_| Unanswered::Ended),
+            Ok(answered) => answered.map_err(|_| Unanswered::Ended),
         }
     }
+}
 
-    fn hand_in(&self, item: I, answer: oneshot::Sender<O>) -> u64 {
+impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
+    /// Answers the call's number. `start` makes one more carrier, if all are busy and there may be more.
+    fn hand_in<T>(self: &Arc<Self>, item: I, answer: oneshot::Sender<O>, start: impl FnOnce(Arc<Self>) -> T) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next;
         waiting.next += 1;
         waiting.calls.push_back(Call { number, item, answer });
+        if waiting.idle > 0 {
+            self.come.notify_one();
+        } else if waiting.carriers < self.turns {
+            waiting.carriers += 1;
+            start(self.clone());
+        }
         number
     }
 
@@ -118,31 +129,51 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
         place.and_then(|place| waiting.calls.remove(place)).is_some()
     }
 
-    /// Sets a group off, and tells how many are left.
-    fn go<F>(&self, turn: OwnedSemaphorePermit, together: &impl Fn(Vec<I>) -> F) -> usize
-    where
-        F: Future<Output = Vec<O>> + Send + 'static,
-    {
-        let (items, senders, left): (Vec<I>, Vec<_>, _) = {
-            let calls = &mut self.waiting().calls;
-            let group = calls.len().min(self.most);
-            let (items, senders) = calls.drain(..group).map(|call| (call.item, call.answer)).unzip();
-            (items, senders, calls.len())
-        };
-        if items.is_empty() {
-            return left;
-        }
-        let answers = together(items);
-        let next = Instant::now() + self.gap;
-        tokio::spawn(async move {
-            for (sender, answer) in senders.into_iter().zip(answers.await) {
-                // Who went away needs none.
-                let _ = sender.send(answer);
+    /// Carries out what there is, and goes when nobody comes any more.
+    async fn carry(self: Arc<Self>, mut carrier: impl Carrier<I, O>) {
+        loop {
+            let (items, senders): (Vec<I>, Vec<_>) = self.next_group();
+            if items.is_empty() {
+                if self.stay().await { continue } else { return }
             }
-            sleep_until(next).await;
-            drop(turn);
-        });
-        left
+            let next = Instant::now() + self.gap;
+            // What panics answers nobody, and is not to stop those who come after it.
+            if let Ok(answers) = AssertUnwindSafe(carrier.carry_out(items)).catch_unwind().await {
+                for (sender, answer) in senders.into_iter().zip(answers) {
+                    // Who went away needs none.
+                    let _ = sender.send(answer);
+                }
+            }
+            // Sleeping takes its millisecond even if it is for nothing.
+            if !self.gap.is_zero() {
+                sleep_until(next).await;
+            }
+        }
+    }
+
+    fn next_group(&self) -> (Vec<I>, Vec<oneshot::Sender<O>>) {
+        let calls = &mut self.waiting().calls;
+        let group = calls.len().min(self.most);
+        calls.drain(..group).map(|call| (call.item, call.answer)).unzip()
+    }
+
+    /// Waits for somebody to come. `false` if nobody did: this carrier is none any more.
+    async fn stay(&self) -> bool {
+        {
+            let mut waiting = self.waiting();
+            if !waiting.calls.is_empty() {
+                return true;
+            }
+            waiting.idle += 1;
+        }
+        let _ = timeout(STAYS, self.come.notified()).await;
+        let mut waiting = self.waiting();
+        waiting.idle -= 1;
+        let come = !waiting.calls.is_empty();
+        if !come {
+            waiting.carriers -= 1;
+        }
+        come
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting<I, O>> {
@@ -152,7 +183,7 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
 
 impl<I, O> fmt::Debug for Combine<I, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Combine").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("Combine").field("most", &self.0.most).finish_non_exhaustive()
     }
 }
 

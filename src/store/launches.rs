@@ -6,7 +6,7 @@ use std::{collections::HashSet, time::Duration};
 use super::{
     Error, Store,
     claim::NOBODY,
-    combine::Combine,
+    combine::{Carrier, Combine},
     error::{likewise, within},
     row::words,
 };
@@ -67,26 +67,30 @@ impl Store {
         statement: fn() -> String,
         launch: Launch,
     ) -> Result<bool, Error> {
-        let store = self.clone();
-        let together = move |all: Vec<Launch>| {
-            let store = store.clone();
-            async move { store.write_all(action, statement(), &all).await }
-        };
-        group.call(launch, None, together).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
+        let carrier = || Writer { store: self.clone(), action, statement };
+        group.call(launch, None, carrier).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
     }
+}
 
-    /// Runs a statement that answers the places of those that it wrote.
-    async fn write_all(&self, action: &'static str, statement: String, all: &[Launch]) -> Vec<Result<bool, Error>> {
-        let places = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+/// Runs a statement that answers the places of those that it wrote.
+struct Writer {
+    store: Store,
+    action: &'static str,
+    statement: fn() -> String,
+}
+
+impl Carrier<Launch, Result<bool, Error>> for Writer {
+    async fn carry_out(&mut self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
+        let places = sqlx::query_scalar(sqlx::AssertSqlSafe((self.statement)()))
             .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
             .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
             .bind(all.iter().map(|one| one.claim).collect::<Vec<_>>())
             .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
-            .fetch_all(&self.patient);
-        match within(action, places).await {
+            .fetch_all(&self.store.patient);
+        match within(self.action, places).await {
             Ok(places) => {
                 let places: HashSet<i64> = places.into_iter().collect();
-                (1..).zip(all).map(|(place, _)| Ok(places.contains(&place))).collect()
+                (1..).zip(&all).map(|(place, _)| Ok(places.contains(&place))).collect()
             }
             Err(error) => all.iter().map(|_| Err(likewise(&error))).collect(),
         }
@@ -100,11 +104,12 @@ fn record() -> String {
 fn end() -> String {
     // A launch that ends while the kill is under way must not undo it; `may_become` knows.
     let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
+    // The state as an expression: its index would be read for all that is queued.
     format!(
         "WITH moved AS (
              UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
                  pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
-             FROM {LAUNCHES} WHERE {GUARD} AND s.state IN ('{from}')
+             FROM {LAUNCHES} WHERE {GUARD} AND s.state || '' IN ('{from}')
              RETURNING s.id, s.attempt, place
          ), logged AS (
              INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved

@@ -26,6 +26,11 @@ impl Store {
 }
 
 async fn acquire(pool: &PgPool, action: &'static str, patience: Duration) -> Result<PoolConnection<Postgres>, Error> {
+    if pool.num_idle() > 0 {
+        // Nothing needs to be made for it.
+        let acquired = timeout(patience, pool.acquire()).await;
+        return within(action, async { acquired.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await;
+    }
     let pool = pool.clone();
     let acquiring = tokio::spawn(async move { pool.acquire().await });
     let acquired = async {

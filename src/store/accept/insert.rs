@@ -1,13 +1,16 @@
 //! The statement that accepts: rows, objects and first events of a group of submissions, all of them or none.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use sqlx::{Postgres, postgres::PgArguments, query::QueryAs};
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, pool::PoolConnection, postgres::PgArguments, query::QueryAs};
+use tokio::time::Instant;
 
-use super::NewSubmission;
+use super::{Drawn, NewSubmission};
 use crate::{
     store::{
         Error, Store,
+        combine::Carrier,
         error::{likewise, within},
     },
     submission::State,
@@ -37,10 +40,30 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Store {
+/// How long one connection is used before another is asked for: the pool looks after them.
+const HELD: Duration = Duration::from_millis(50);
+
+/// Inserts groups, one after the other on one connection.
+#[derive(Debug)]
+pub(super) struct Inserter {
+    store: Store,
+    connection: Option<(PoolConnection<Postgres>, Instant)>,
+}
+
+impl Carrier<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
+    async fn carry_out(&mut self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
+        self.insert_all(&group).await
+    }
+}
+
+impl Inserter {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, connection: None }
+    }
+
     /// Inserts each, unless a unique key of another submission is in its way, and tells for each whether it did. What the
     /// database finds at fault with one of them is that one's alone.
-    pub(super) async fn insert_all(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
+    pub(super) async fn insert_all(&mut self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
         match self.insert(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()).await {
             Ok(inserted) => all.iter().map(|new| Ok(inserted.contains(new.drawn.id.as_str()))).collect(),
             Err(Error::Statement { .. } | Error::Row { .. }) if all.len() > 1 => {
@@ -60,17 +83,32 @@ impl Store {
     }
 
     /// Answers the ids of those that were inserted.
-    async fn insert(&self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
+    async fn insert(&mut self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
         let rows = all.iter().map(|new| Row::new(new)).collect::<Result<Vec<_>, _>>()?;
         // What goes wrong before there is a connection leaves no doubt.
-        let mut connection = self.accepting_connection(ACTION).await?;
-        let ids = statement(&rows).fetch_all(&mut *connection);
-        let ids: Vec<(String,)> = within(ACTION, ids).await.map_err(Error::after_sending)?;
-        Ok(ids.into_iter().map(|(id,)| id).collect())
+        let (mut connection, since) = self.connection().await?;
+        let spares = &self.store.groups.accept.spares;
+        let inserted = statement(&rows, spares.are_wanted()).fetch_all(&mut *connection);
+        let inserted: Vec<Inserted> = within(ACTION, inserted).await.map_err(Error::after_sending)?;
+        self.connection = Some((connection, since));
+        spares.keep(inserted.iter().filter_map(|(_, spare, at)| Some(Drawn::new((*spare)?, *at))));
+        Ok(inserted.into_iter().map(|(id, ..)| id).collect())
+    }
+
+    /// The one of the last group that went well, or another.
+    async fn connection(&mut self) -> Result<(PoolConnection<Postgres>, Instant), Error> {
+        // The old one goes first: it may be the only one that there may be.
+        match self.connection.take().filter(|(_, since)| since.elapsed() < HELD) {
+            Some(kept) => Ok(kept),
+            None => Ok((self.store.accepting_connection(ACTION).await?, Instant::now())),
+        }
     }
 }
 
-fn statement<'a>(rows: &'a [Row<'a>]) -> QueryAs<'a, Postgres, (String,), PgArguments> {
+/// Its id, the number of a spare one, and the time at which that was drawn.
+type Inserted = (String, Option<i64>, DateTime<Utc>);
+
+fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
     // Keys are inserted in one order everywhere, so that two groups never wait for each other.
     sqlx::query_as(
         r#"
@@ -93,7 +131,7 @@ fn statement<'a>(rows: &'a [Row<'a>]) -> QueryAs<'a, Postgres, (String,), PgArgu
         )
         INSERT INTO submission_events (submission_id, attempt, state, at)
         SELECT id, attempt, state, created_at FROM accepted
-        RETURNING submission_id
+        RETURNING submission_id, CASE WHEN $22 THEN nextval('submission_number') END, clock_timestamp()
         "#,
     )
         .bind(column(rows, |row| row.new.drawn.id.as_str()))
@@ -117,6 +155,7 @@ fn statement<'a>(rows: &'a [Row<'a>]) -> QueryAs<'a, Postgres, (String,), PgArgu
         .bind(column(rows, |row| row.new.options.max_retries_infrastructure))
         .bind(column(rows, |row| row.new.options.max_retries_application))
     .bind(State::Queued.as_str())
+    .bind(with_spares)
 }
 
 fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {

@@ -1,28 +1,57 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use futures::future::join_all;
-use tokio::sync::Notify;
+use tokio::{task::yield_now, time::sleep};
 
 use super::*;
 
+/// One that keeps nothing.
+impl<I, O, C, F> Carrier<I, O> for C
+where
+    C: FnMut(Vec<I>) -> F + Send + 'static,
+    F: Future<Output = Vec<O>> + Send,
+{
+    fn carry_out(&mut self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send {
+        self(group)
+    }
+}
+
+/// Answers ten times what it is given, as soon as `open` says so, and counts its groups.
+#[derive(Clone, Default)]
+struct Tens {
+    open: Arc<Notify>,
+    groups: Arc<AtomicUsize>,
+}
+
+impl Carrier<usize, usize> for Tens {
+    async fn carry_out(&mut self, group: Vec<usize>) -> Vec<usize> {
+        self.groups.fetch_add(1, SeqCst);
+        self.open.notified().await;
+        self.open.notify_one();
+        group.into_iter().map(|item| item * 10).collect()
+    }
+}
+
+impl Tens {
+    async fn begun(&self) {
+        while self.groups.load(SeqCst) == 0 {
+            yield_now().await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn whoever_comes_meanwhile_goes_together_and_each_has_its_own_answer() {
-    let combine: Combine<usize, usize> = Combine::new(1, 64);
-    let (groups, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-    let together = |items: Vec<usize>| {
-        let (groups, open) = (groups.clone(), open.clone());
-        async move {
-            if groups.fetch_add(1, SeqCst) == 0 {
-                open.notified().await;
-            }
-            items.into_iter().map(|item| item * 10).collect()
-        }
-    };
-    let calls = join_all((0..50).map(|n| combine.call(n, None, together)));
-    let (answers, ()) = tokio::join!(calls, async { open.notify_one() });
-    let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
-    assert_eq!(answers, (0..50).map(|n| n * 10).collect::<Vec<_>>());
-    assert_eq!(groups.load(SeqCst), 2, "the first alone, all others together");
+    let (combine, tens) = (Combine::new(1, 64), Tens::default());
+    let mut first = Box::pin(combine.call(0, None, || tens.clone()));
+    assert!(futures::poll!(&mut first).is_pending());
+    tens.begun().await;
+    let others = join_all((1..50).map(|n| combine.call(n, None, || tens.clone())));
+    let (first, others, ()) = tokio::join!(first, others, async { tens.open.notify_one() });
+    assert_eq!(first.unwrap(), 0);
+    let others: Vec<_> = others.into_iter().map(Result::unwrap).collect();
+    assert_eq!(others, (1..50).map(|n| n * 10).collect::<Vec<_>>());
+    assert_eq!(tens.groups.load(SeqCst), 2, "the first alone, all others together");
 }
 
 #[tokio::test]
@@ -30,31 +59,25 @@ async fn no_group_is_larger_than_the_most_and_nobody_is_left() {
     let combine: Combine<usize, usize> = Combine::new(2, 8);
     let together = |items: Vec<usize>| async move {
         assert!(items.len() <= 8);
-        tokio::task::yield_now().await;
+        yield_now().await;
         items
     };
-    let answers = join_all((0..100).map(|n| combine.call(n, None, together))).await;
+    let answers = join_all((0..100).map(|n| combine.call(n, None, || together))).await;
     assert!(answers.into_iter().map(Result::unwrap).eq(0..100));
 }
 
 #[tokio::test]
 async fn who_goes_away_takes_nobody_along() {
-    let combine: Combine<usize, usize> = Combine::new(1, 64);
-    let open = Arc::new(Notify::new());
-    let together = |items: Vec<usize>| {
-        let open = open.clone();
-        async move {
-            open.notified().await;
-            open.notify_one();
-            items
-        }
-    };
-    let mut gone = Box::pin(combine.call(1, None, together));
-    let mut stays = Box::pin(combine.call(2, None, together));
-    assert!(futures::poll!(&mut gone).is_pending() && futures::poll!(&mut stays).is_pending());
+    let (combine, tens) = (Combine::new(1, 64), Tens::default());
+    let mut gone = Box::pin(combine.call(1, None, || tens.clone()));
+    assert!(futures::poll!(&mut gone).is_pending());
+    tens.begun().await;
+    let mut stays = Box::pin(combine.call(2, None, || tens.clone()));
+    assert!(futures::poll!(&mut stays).is_pending());
     drop(gone);
-    open.notify_one();
-    assert_eq!(stays.await.unwrap(), 2);
+    tens.open.notify_one();
+    assert_eq!(stays.await.unwrap(), 20);
+    assert_eq!(tens.groups.load(SeqCst), 2, "the first one's was carried out all the same");
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,10 +88,27 @@ async fn who_waits_too_long_for_others_goes_and_who_is_under_way_stays() {
         items
     };
     let patience = Some(Duration::from_secs(1));
-    let (first, second) = tokio::join!(combine.call(1, patience, slow), combine.call(2, patience, slow));
+    let (first, second) = tokio::join!(combine.call(1, patience, || slow), combine.call(2, patience, || slow));
     assert_eq!(first.unwrap(), 1);
     assert!(matches!(second, Err(Unanswered::Late)), "{second:?}");
-    assert_eq!(combine.call(3, patience, slow).await.unwrap(), 3);
+    assert_eq!(combine.call(3, patience, || slow).await.unwrap(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_carrier_stays_for_those_who_come_soon_and_then_goes() {
+    let (combine, made) = (Combine::new(2, 64), AtomicUsize::new(0));
+    let same = || {
+        made.fetch_add(1, SeqCst);
+        |items: Vec<usize>| async move { items }
+    };
+    for n in 0..3 {
+        assert_eq!(combine.call(n, None, same).await.unwrap(), n);
+        sleep(STAYS / 2).await;
+    }
+    assert_eq!(made.load(SeqCst), 1);
+    sleep(STAYS * 2).await;
+    assert_eq!(combine.call(3, None, same).await.unwrap(), 3);
+    assert_eq!(made.load(SeqCst), 2);
 }
 
 #[tokio::test]
@@ -78,6 +118,6 @@ async fn a_group_that_breaks_leaves_its_callers_in_doubt_and_not_the_next_ones()
         assert!(items.iter().all(|well| *well), "breaks on purpose");
         vec![(); items.len()]
     };
-    assert!(combine.call(false, None, together).await.is_err());
-    assert!(combine.call(true, None, together).await.is_ok());
+    assert!(combine.call(false, None, || together).await.is_err());
+    assert!(combine.call(true, None, || together).await.is_ok());
 }

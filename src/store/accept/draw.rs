@@ -1,0 +1,135 @@
+//! Drawing ids: a trip to the database of its own, or none for those who come right after others.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+
+use crate::{
+    store::{
+        Error, Store,
+        combine::Carrier,
+        error::{likewise, within},
+    },
+    submission::SubmissionId,
+};
+
+/// An id that no other submission gets, and the time of the database at which it was drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    pub id: SubmissionId,
+    pub number: i64,
+    pub at: DateTime<Utc>,
+}
+
+impl Drawn {
+    pub(super) fn new(number: i64, at: DateTime<Utc>) -> Self {
+        Self { id: SubmissionId::new(at, number), number, at }
+    }
+}
+
+/// Who comes so soon after another needs no trip. A spare id gets no older, so that ids keep the order in which submissions
+/// come, and the times in them are true.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Ids that the statements of earlier submissions drew for the next ones. One that nobody comes for in time is never used.
+#[derive(Debug, Default)]
+pub(super) struct Spares(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Oldest first.
+    drawn: VecDeque<(Drawn, Instant)>,
+    /// When one was last wanted, and the time between that and the one before.
+    wanted: Option<Instant>,
+    pause: Option<Duration>,
+}
+
+impl Spares {
+    /// One for somebody who comes now.
+    fn take(&self) -> Option<Drawn> {
+        self.with(|kept, now| {
+            kept.pause = kept.wanted.replace(now).map(|before| now - before);
+            while let Some((drawn, at)) = kept.drawn.pop_front() {
+                if now - at < SOON {
+                    return Some(drawn);
+                }
+            }
+            None
+        })
+    }
+
+    /// Whether more submissions are likely to come soon.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.with(|kept, _| kept.pause.is_some_and(|pause| pause < SOON))
+    }
+
+    pub(super) fn keep(&self, drawn: impl Iterator<Item = Drawn>) {
+        self.with(|kept, now| kept.drawn.extend(drawn.map(|drawn| (drawn, now))));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept, Instant) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now())
+    }
+}
+
+const ACTION: &str = "drawing a submission's id";
+
+impl Store {
+    /// Draws an id. Nothing is kept of one that isn't used.
+    pub async fn draw(&self) -> Result<Drawn, Error> {
+        let groups = &self.groups.accept;
+        if let Some(spare) = groups.spares.take() {
+            return Ok(spare);
+        }
+        let drawn = groups.drawing.call((), Some(self.patience / 2), || Drawer(self.clone())).await;
+        drawn.unwrap_or_else(|why| Err(Error::unanswered(ACTION, why)))
+    }
+}
+
+/// Draws as many ids as there are calls.
+struct Drawer(Store);
+
+impl Carrier<(), Result<Drawn, Error>> for Drawer {
+    async fn carry_out(&mut self, group: Vec<()>) -> Vec<Result<Drawn, Error>> {
+        match self.draw(group.len()).await {
+            Ok(numbers) => numbers.into_iter().map(|(number, at)| Ok(Drawn::new(number, at))).collect(),
+            Err(error) => group.iter().map(|()| Err(likewise(&error))).collect(),
+        }
+    }
+}
+
+impl Drawer {
+    async fn draw(&self, count: usize) -> Result<Vec<(i64, DateTime<Utc>)>, Error> {
+        let mut connection = self.0.accepting_connection(ACTION).await?;
+        let numbers =
+            sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp() FROM generate_series(1, $1)")
+                .bind(i32::try_from(count).unwrap_or(i32::MAX))
+                .fetch_all(&mut *connection);
+        within(ACTION, numbers).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn spares_are_for_those_who_come_soon_after_others() {
+        let spares = Spares::default();
+        let drawn = |number| Drawn::new(number, DateTime::UNIX_EPOCH);
+        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "the first has come after nobody");
+        tokio::time::advance(SOON).await;
+        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "that wasn't soon");
+        tokio::time::advance(SOON / 2).await;
+        assert_eq!((spares.take(), spares.are_wanted()), (None, true));
+        spares.keep([drawn(1), drawn(2)].into_iter());
+        assert_eq!(spares.take(), Some(drawn(1)));
+        tokio::time::advance(SOON).await;
+        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "it has grown too old");
+    }
+}
