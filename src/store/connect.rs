@@ -20,7 +20,7 @@ use super::{
 pub struct DatabaseSettings {
     /// `postgres://user:password@host:port/name`
     pub url: String,
-    /// At least 3: one for leases, half for the workers, the rest for requests; from 8 on, three of these accept submissions.
+    /// At least 3: one for leases, half for the workers, the rest for requests; from 12 on, three of these accept submissions.
     pub max_connections: u32,
 }
 
@@ -29,11 +29,15 @@ const FIRST: Duration = Duration::from_secs(10);
 /// How long a connection may take: to become free, and to be made.
 const PATIENT: Duration = Duration::from_secs(8);
 /// Below so many connections in all, accepting has none of its own.
-const PLENTY: u32 = 8;
-/// What workers look for is in an index in the order in which they want it. Where many rows come at once, the planner knows of
-/// few, and would read and sort all of them for the first sixteen. What has to be sorted still is, and looks so expensive then
-/// that it would be compiled first.
-const IN_ORDER: &str = "SET enable_sort = off; SET jit = off";
+const PLENTY: u32 = 12;
+/// What workers look for is in an index, in the order in which they want it, and what they write has a key. Postgres' planner
+/// knows of few rows where many come at once, or where there were none when it planned: it would read and sort all of them for
+/// the first sixteen, or read the table for one. What can't be done otherwise still is, and looks so expensive then that it
+/// would be compiled first.
+const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
+                        SET enable_mergejoin = off; SET jit = off";
+/// The same for requests, whose lists may have to be sorted.
+const NO_TABLE: &str = "SET enable_seqscan = off; SET jit = off";
 /// Accepting is one statement of one shape, which needn't be planned each time.
 const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off";
 /// A lease that is renewed late is lost.
@@ -102,16 +106,12 @@ impl Store {
         let all = settings.max_connections.max(3);
         let for_workers = all / 2;
         let for_accepting = if all >= PLENTY { accept::CONNECTIONS } else { 0 };
-        let requests = pool(all - for_workers - for_accepting - 1, PATIENT, None);
+        let requests = pool(all - for_workers - for_accepting - 1, PATIENT, NO_TABLE);
         Ok(Self {
-            accepting: if for_accepting > 0 {
-                pool(for_accepting, PATIENT, Some(PLANNED_ONCE))
-            } else {
-                requests.clone()
-            },
+            accepting: if for_accepting > 0 { pool(for_accepting, PATIENT, PLANNED_ONCE) } else { requests.clone() },
             pool: requests,
-            patient: pool(for_workers, PATIENT, Some(IN_ORDER)),
-            leases: pool(1, LEASES, None),
+            patient: pool(for_workers, PATIENT, BY_INDEX),
+            leases: pool(1, LEASES, BY_INDEX),
             patience: super::request::IMPATIENT,
             groups: std::sync::Arc::default(),
         })

@@ -72,7 +72,7 @@ impl Belief {
 /// Connections of this pool lead to a primary when they are made, and are asked again and again whether they still do: others
 /// are closed. This takes the place of the ping that sqlx does itself.
 /// `settings` are statements that each of them begins with.
-pub(super) fn primary_only(options: PgPoolOptions, settings: Option<&'static str>) -> PgPoolOptions {
+pub(super) fn primary_only(options: PgPoolOptions, settings: &'static str) -> PgPoolOptions {
     let belief = Arc::new(Belief::new());
     options
         .test_before_acquire(false)
@@ -91,12 +91,9 @@ pub(super) fn primary_only(options: PgPoolOptions, settings: Option<&'static str
         })
 }
 
-async fn made(connection: &mut PgConnection, settings: Option<&'static str>) -> Result<(), sqlx::Error> {
+async fn made(connection: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
     if is_primary(connection).await? {
-        return match settings {
-            Some(settings) => sqlx::raw_sql(settings).execute(connection).await.map(drop),
-            None => Ok(()),
-        };
+        return sqlx::raw_sql(settings).execute(connection).await.map(drop);
     }
     Err(sqlx::Error::Configuration("the server is a standby, or takes no writes".into()))
 }

@@ -1,0 +1,89 @@
+//! The store over its own connections, of which there may be few, and which plan by indexes.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use sparkgate::{
+    store::{DatabaseSettings, Store, replica},
+    submission::{Placement, Progress},
+};
+use sqlx::{ConnectOptions, PgPool};
+use uuid::Uuid;
+
+const QUEUED: i64 = 5000;
+const LAUNCHED: i64 = 20;
+
+/// Rows of the table that were read until now, by an index or without one, as told by connections that are closed.
+async fn rows_read(pool: &PgPool) -> i64 {
+    sqlx::query_scalar(
+        "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
+         FROM pg_stat_user_tables WHERE relname = 'submissions'",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap()
+}
+
+async fn connect(pool: &PgPool, max_connections: u32) -> Store {
+    let url = pool.connect_options().to_url_lossy().to_string();
+    Store::connect(&DatabaseSettings { url, max_connections }).await.unwrap()
+}
+
+#[sqlx::test]
+async fn however_few_connections_there_are_each_kind_has_one(pool: PgPool) {
+    for connections in 3..=16 {
+        let store = connect(&pool, connections).await;
+        let session = Uuid::new_v4();
+        assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(60)).await.unwrap());
+        store.draw().await.unwrap();
+        assert!(store.claim(session, 1, &[], &[]).await.unwrap().is_empty());
+        store.last_number().await.unwrap();
+        store.close().await;
+    }
+}
+
+/// Thousands are queued at once, and Postgres knows nothing of them yet.
+#[sqlx::test]
+async fn a_launch_reads_its_own_row_however_many_wait(pool: PgPool) {
+    // Nobody tells the planner of these before the launches are through.
+    sqlx::query("ALTER TABLE submissions SET (autovacuum_enabled = off)").execute(&pool).await.unwrap();
+    let store = connect(&pool, 16).await;
+    let session = Uuid::new_v4();
+    assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(60)).await.unwrap());
+    let before = rows_read(&pool).await;
+    // Statements are planned while there are few rows, and their plans are kept.
+    queue(&pool, 0, LAUNCHED).await;
+    launch(&store, session).await;
+    queue(&pool, LAUNCHED, QUEUED).await;
+    launch(&store, session).await;
+    store.close().await;
+    let read = rows_read(&pool).await - before;
+    assert!(read > 0 && read < 50 * LAUNCHED, "{read} rows were read for {} launches", 2 * LAUNCHED);
+}
+
+async fn queue(pool: &PgPool, from: i64, count: i64) {
+    sqlx::query(
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
+         SELECT 'driver-20260101000000-' || lpad(n::text, 4, '0'), n, 'QUEUED', '{}', '4.3.0', 'tester', 'spark', '{}', now()
+         FROM generate_series($1, $1 + $2 - 1) AS n",
+    )
+    .bind(from)
+    .bind(count)
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
+/// What a launcher and the watch ask for.
+async fn launch(store: &Store, session: Uuid) {
+    let claimed = store.claim(session, LAUNCHED, &[], &[]).await.unwrap();
+    for one in claimed {
+        let uid = Uuid::new_v4().to_string();
+        assert!(store.record_pod(&one.id, one.attempt, one.epoch, &uid).await.unwrap());
+        let placement = Placement { pod_uid: Some(uid), ..Placement::default() };
+        assert!(store.advance(&one.id, one.attempt, Some(one.epoch), &Progress::Launched, &placement).await.unwrap());
+        store.rows(&[one.id.as_str()]).await.unwrap();
+        assert!(store.advance(&one.id, one.attempt, None, &Progress::Running, &placement).await.unwrap());
+    }
+}
