@@ -42,7 +42,7 @@ pub use executors::LiveExecutor;
 pub use kept_logs::{KeptLog, LogEnd};
 pub use lease::replica;
 pub use logs::LogTarget;
-pub use numbering::Numbered;
+pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use query::{Live, Record};
 pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 

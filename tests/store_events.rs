@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use sparkgate::store::Store;
+use sparkgate::store::{Horizon, Store};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -94,12 +94,12 @@ async fn a_reader_sees_each_event_once_in_whatever_order_transactions_commit(poo
             }
         }
         if step % 3 == 0 {
-            store.number_events().await.unwrap();
+            store.number_events(&Horizon::default()).await.unwrap();
         }
         by_number.read(&pool, "sequence").await;
         by_id.read(&pool, "id").await;
     }
-    store.number_events().await.unwrap();
+    store.number_events(&Horizon::default()).await.unwrap();
     by_number.read(&pool, "sequence").await;
     by_id.read(&pool, "id").await;
 
@@ -135,8 +135,8 @@ async fn who_numbers_while_another_does_waits_for_nobody_and_gives_no_number_twi
     let writing = join_all(writers.into_iter().enumerate().map(|(n, writer)| write_all(writer, n)));
     let number = async |store: &Store| {
         let mut numbered = 0;
-        while store.numbered().await.unwrap().last < (WRITERS * EACH) as i64 {
-            numbered += store.number_events().await.unwrap();
+        while store.numbered(&mut Horizon::default()).await.unwrap().last < (WRITERS * EACH) as i64 {
+            numbered += store.number_events(&Horizon::default()).await.unwrap();
         }
         numbered
     };
@@ -183,11 +183,11 @@ async fn an_event_that_is_just_being_deleted_gets_no_number(pool: PgPool) {
     sqlx::query("DELETE FROM submissions WHERE number = 0").execute(&mut *deleting).await.unwrap();
     let first = tokio::spawn({
         let store = store.clone();
-        async move { store.number_events().await.unwrap() }
+        async move { store.number_events(&Horizon::default()).await.unwrap() }
     });
     somebody_numbers(&pool).await;
-    assert_eq!(store.number_events().await.unwrap(), 0, "the second waits for nobody");
-    assert!(store.numbered().await.unwrap().more);
+    assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 0, "the second waits for nobody");
+    assert!(store.numbered(&mut Horizon::default()).await.unwrap().more);
     deleting.commit().await.unwrap();
     assert_eq!(first.await.unwrap(), 2);
     let numbers: Vec<i64> =
@@ -203,12 +203,12 @@ async fn a_number_does_not_come_again_after_its_event_was_deleted(pool: PgPool) 
     for state in ["QUEUED", "KILLED"] {
         write(&mut connection, 0, state).await;
     }
-    assert_eq!(store.number_events().await.unwrap(), 2);
+    assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 2);
     let ended = "UPDATE submissions SET state = 'KILLED', finished_at = now() - interval '2 days' WHERE number = 0";
     sqlx::query(ended).execute(&pool).await.unwrap();
     assert_eq!(store.delete_ended(DAY, 10).await.unwrap(), 1);
     write(&mut connection, 1, "QUEUED").await;
-    store.number_events().await.unwrap();
+    store.number_events(&Horizon::default()).await.unwrap();
     let told = store.changes(0, 10).await.unwrap();
     assert_eq!(told.iter().map(|change| change.sequence).collect::<Vec<_>>(), [Some(3)]);
 }
@@ -221,7 +221,7 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
     for (submission, state) in [(0, "QUEUED"), (1, "QUEUED"), (0, "LAUNCHING"), (0, "PENDING")] {
         write(&mut connection, submission, state).await;
     }
-    store.number_events().await.unwrap();
+    store.number_events(&Horizon::default()).await.unwrap();
     write(&mut connection, 0, "RUNNING").await;
     let id = "driver-20260101000000-0000".parse().unwrap();
     let told = store.changes_of(&id, 1, 10).await.unwrap().unwrap();
@@ -237,18 +237,67 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
 }
 
 /// A table of any size: what is read doesn't grow with it.
+/// Else the next event of its submission could be told before it.
+#[sqlx::test]
+async fn what_a_slow_transaction_left_behind_gets_the_next_number(pool: PgPool) {
+    submissions(&pool, 10).await;
+    let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
+    let mut slow = connections(&pool, 1).await.remove(0);
+    sqlx::query("BEGIN").execute(&mut slow).await.unwrap();
+    let left = write(&mut slow, 0, "QUEUED").await;
+    for _ in 0..5 {
+        many_events(&pool, 100).await;
+        publish(&store, &mut horizon).await;
+    }
+    sqlx::query("COMMIT").execute(&mut slow).await.unwrap();
+    let next = write(&mut slow, 0, "LAUNCHING").await;
+    publish(&store, &mut horizon).await;
+    let number = "SELECT sequence FROM submission_events WHERE id = $1";
+    for (id, expected) in [(left, 501), (next, 502)] {
+        let number: i64 = sqlx::query_scalar(number).bind(id).fetch_one(&pool).await.unwrap();
+        assert_eq!(number, expected);
+    }
+}
+
+#[sqlx::test]
+async fn nobody_looks_twice_where_all_have_their_numbers(pool: PgPool) {
+    submissions(&pool, 10).await;
+    let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
+    many_events(&pool, 100).await;
+    for _ in 0..3 {
+        publish(&store, &mut horizon).await;
+    }
+    // Nothing but the horizon hides it.
+    sqlx::query("UPDATE submission_events SET sequence = NULL WHERE sequence = 50").execute(&pool).await.unwrap();
+    assert!(!store.numbered(&mut horizon).await.unwrap().more);
+    assert!(store.numbered(&mut Horizon::default()).await.unwrap().more);
+}
+
+/// A round of a publisher.
+async fn publish(store: &Store, horizon: &mut Horizon) {
+    if store.numbered(horizon).await.unwrap().more {
+        store.number_events(horizon).await.unwrap();
+        store.numbered(horizon).await.unwrap();
+    }
+}
+
+async fn many_events(pool: &PgPool, count: i32) {
+    sqlx::query(
+        "INSERT INTO submission_events (submission_id, attempt, state)
+         SELECT 'driver-20260101000000-000' || n % 10, 1, 'PENDING' FROM generate_series(1, $1) AS n",
+    )
+    .bind(count)
+    .execute(pool)
+    .await
+    .unwrap();
+}
+
 #[sqlx::test]
 async fn the_next_events_are_found_by_an_index(pool: PgPool) {
     submissions(&pool, 10).await;
-    sqlx::query(
-        "INSERT INTO submission_events (submission_id, attempt, state)
-         SELECT 'driver-20260101000000-000' || n % 10, 1, 'PENDING' FROM generate_series(1, 20000) AS n",
-    )
-    .execute(&pool)
-    .await
-    .unwrap();
+    many_events(&pool, 20_000).await;
     let store = Store::new(pool.clone());
-    while store.number_events().await.unwrap() > 0 {}
+    while store.number_events(&Horizon::default()).await.unwrap() > 0 {}
     sqlx::query("VACUUM ANALYZE submission_events").execute(&pool).await.unwrap();
     for (statement, index) in [
         (

@@ -1,14 +1,19 @@
 //! The order in which all changes are told: events get their numbers after their commit, from one transaction after
 //! another. So whoever reads on from a number misses none (`ARCHITECTURE.md`, "Events").
 
+mod horizon;
+
 use sqlx::{Postgres, Transaction};
 
+use self::horizon::Seen;
 use super::{Error, Store, error::within};
+
+pub use self::horizon::Horizon;
 
 /// Of the advisory lock under which events are numbered: "spkevent" as a number, nothing more.
 const LOCK: i64 = 0x7370_6b65_7665_6e74;
 /// Events that one transaction numbers at the most.
-const ROUND: i64 = 1000;
+pub const NUMBERED_AT_ONCE: u64 = 1000;
 /// Whatever the server's default is: each statement has to see what was committed before it began.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
@@ -21,14 +26,31 @@ pub struct Numbered {
     pub more: bool,
 }
 
+#[derive(sqlx::FromRow)]
+struct Row {
+    last: i64,
+    more: bool,
+    #[sqlx(flatten)]
+    seen: Seen,
+}
+
 impl Store {
-    /// How far the numbers are, for workers.
-    pub async fn numbered(&self) -> Result<Numbered, Error> {
+    /// How far the numbers are, for workers. `horizon` moves with what is seen.
+    pub async fn numbered(&self, horizon: &mut Horizon) -> Result<Numbered, Error> {
+        let (after, candidate) = horizon.bounds();
         let statement = sqlx::query_as(
-            "SELECT last, EXISTS (SELECT FROM submission_events WHERE sequence IS NULL) FROM event_sequence",
+            "SELECT last, EXISTS (SELECT FROM submission_events WHERE sequence IS NULL AND id > $1) AS more,
+                 EXISTS (SELECT FROM submission_events WHERE sequence IS NULL AND id > $1 AND id <= $2) AS open,
+                 pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
+                 pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next,
+                 (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM submission_events_id_seq) AS drawn
+             FROM event_sequence",
         )
+        .bind(after)
+        .bind(candidate)
         .fetch_one(&self.patient);
-        let (last, more) = within("looking for new events", statement).await?;
+        let Row { last, more, seen } = within("looking for new events", statement).await?;
+        horizon.take(seen);
         Ok(Numbered { last, more })
     }
 
@@ -39,9 +61,9 @@ impl Store {
         within(action, sqlx::query_scalar("SELECT last FROM event_sequence").fetch_one(&mut *connection)).await
     }
 
-    /// Numbers up to 1000 committed events, in the order of their ids, and tells how many. Does nothing while somebody
-    /// else is at it.
-    pub async fn number_events(&self) -> Result<u64, Error> {
+    /// Numbers up to [`NUMBERED_AT_ONCE`] committed events, in the order of their ids, and tells how many. Does nothing while
+    /// somebody else is at it.
+    pub async fn number_events(&self, horizon: &Horizon) -> Result<u64, Error> {
         let action = "numbering new events";
         let mut transaction = within(action, self.patient.begin_with(BEGIN)).await?;
         // A statement of its own: the next one sees what the last holder of the lock has committed.
@@ -49,26 +71,32 @@ impl Store {
         if !within(action, lock.fetch_one(&mut *transaction)).await? {
             return Ok(0);
         }
-        let count = number(action, &mut transaction).await?;
+        let count = number(action, &mut transaction, horizon).await?;
         within(action, transaction.commit()).await?;
         Ok(count)
     }
 }
 
-async fn number(action: &'static str, transaction: &mut Transaction<'_, Postgres>) -> Result<u64, Error> {
+async fn number(
+    action: &'static str,
+    transaction: &mut Transaction<'_, Postgres>,
+    horizon: &Horizon,
+) -> Result<u64, Error> {
     // What is being deleted is waited for, so that no number is given to what isn't there.
     let statement = sqlx::query(
         "WITH unnumbered AS MATERIALIZED (
-             SELECT id FROM submission_events WHERE sequence IS NULL ORDER BY id LIMIT $1 FOR NO KEY UPDATE
+             SELECT ctid AS tuple, id FROM submission_events WHERE sequence IS NULL AND id > $2
+             ORDER BY id LIMIT $1 FOR NO KEY UPDATE
          ), places AS (
-             SELECT id, row_number() OVER (ORDER BY id) AS place FROM unnumbered
+             SELECT tuple, row_number() OVER (ORDER BY id) AS place FROM unnumbered
          ), start AS (
              UPDATE event_sequence SET last = last + (SELECT count(*) FROM unnumbered)
              RETURNING last - (SELECT count(*) FROM unnumbered) AS before
          )
-         UPDATE submission_events e SET sequence = before + place FROM places, start WHERE e.id = places.id",
+         UPDATE submission_events e SET sequence = before + place FROM places, start WHERE e.ctid = tuple",
     )
-    .bind(ROUND)
+    .bind(NUMBERED_AT_ONCE as i64)
+    .bind(horizon.bounds().0)
     .execute(&mut **transaction);
     Ok(within(action, statement).await?.rows_affected())
 }

@@ -7,7 +7,10 @@ use std::sync::{
 
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 
-use super::ring::{Next, Ring, Told};
+use super::{
+    publish::Rounds,
+    ring::{Next, Ring, Told},
+};
 use crate::store::Change;
 
 /// Changes in memory. One is rarely more than some hundred bytes, and never more than some kilobytes.
@@ -29,8 +32,8 @@ pub(super) struct Newest {
 pub(in crate::service) struct Hub {
     ring: RwLock<Ring>,
     newest: watch::Sender<Newest>,
-    /// Held by the one who takes changes in; whether it was ever done.
-    pub(super) begun: Mutex<bool>,
+    /// Held by the one who takes changes in.
+    pub(super) rounds: Mutex<Rounds>,
     /// Rung when there may be something to publish for somebody here.
     changed: Notify,
     subscribers: Arc<AtomicUsize>,
@@ -52,7 +55,7 @@ impl Default for Hub {
         Self {
             ring: RwLock::new(Ring::new(CAPACITY)),
             newest: watch::Sender::new(Newest { sequence: 0, history: 0 }),
-            begun: Mutex::default(),
+            rounds: Mutex::default(),
             changed: Notify::new(),
             subscribers: Arc::default(),
             catching_up: Semaphore::new(CATCHING_UP),
@@ -99,10 +102,13 @@ impl Hub {
         self.ring.read().unwrap_or_else(PoisonError::into_inner).after(after, limit)
     }
 
-    /// The first look at the numbers: what fits into the ring is to be read, so that whoever comes back after a restart
-    /// finds it here.
-    pub(super) fn begin(&self, last: i64) {
-        self.set(|ring| ring.reset((last - CAPACITY as i64).max(0)));
+    /// What fits into the ring is to be read up to `last`, so that whoever comes back after a restart finds it here: at the
+    /// first look at the numbers, and whenever the ring is further behind.
+    pub(super) fn begin(&self, last: i64, again: bool) {
+        let first = (last - CAPACITY as i64).max(0);
+        if !again || self.newest().sequence < first {
+            self.set(|ring| ring.reset(first));
+        }
     }
 
     /// Takes in the next changes, a whole page of what there is `through` that number, or the `end` of it.
