@@ -83,14 +83,15 @@ async fn every_filter_has_an_index_and_a_page_costs_what_it_costs_in_a_small_tab
     let store = Store::new(pool.clone());
     fill(&pool, 2000).await;
     let (small, _) = read(&store, &Filter::default()).await;
-    sqlx::query("TRUNCATE submissions CASCADE").execute(&pool).await.unwrap();
+    sqlx::query("TRUNCATE submissions, submission_events, manifests CASCADE").execute(&pool).await.unwrap();
     fill(&pool, 1_000_000).await;
     let (large, how) = read(&store, &Filter::default()).await;
     assert!(large <= 2 * small, "the first page takes {large} blocks, and {small} in a small table: {how}");
     for (name, filter) in filters() {
         let (blocks, how) = read(&store, &filter).await;
         assert!(!how.contains("Seq Scan") && how.contains("Index"), "{name}: {how}");
-        // A rare thing may be found a thousand times and is then sorted; the table has forty thousand blocks.
-        assert!(blocks <= 1500, "{name}: {blocks} blocks by {how}");
+        // The table has tens of thousands of blocks. A rare thing is found a thousand times and then sorted, or fifty times among the
+        // newest fifty thousand submissions: which of the two depends on the sample that Postgres knows labels by.
+        assert!(blocks <= 4500, "{name}: {blocks} blocks by {how}");
     }
 }

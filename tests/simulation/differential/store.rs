@@ -34,7 +34,10 @@ struct Both {
 #[sqlx::test]
 async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
     for seed in 0..HISTORIES {
-        sqlx::query("TRUNCATE submissions, leases, watch_positions CASCADE").execute(&pool).await.unwrap();
+        sqlx::query("TRUNCATE submissions, submission_events, manifests, leases, watch_positions CASCADE")
+            .execute(&pool)
+            .await
+            .unwrap();
         let mut both = Both {
             rng: Rng::new(seed),
             model: Store { now: 1, pause: 10_000, ..Store::default() },

@@ -43,6 +43,8 @@ pub(super) async fn rate(database: &Database, connections: usize, time: Duration
     };
     let rows: usize = try_join_all(all.into_iter().map(client)).await?.into_iter().sum();
     let rate = rows as f64 / begun.elapsed().as_secs_f64();
-    sqlx::query("TRUNCATE submissions CASCADE").execute(&mut database.connect().await?).await?;
+    sqlx::query("TRUNCATE submissions, submission_events, manifests CASCADE")
+        .execute(&mut database.connect().await?)
+        .await?;
     Ok(rate)
 }
