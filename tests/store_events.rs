@@ -264,9 +264,13 @@ async fn nobody_looks_twice_where_all_have_their_numbers(pool: PgPool) {
     submissions(&pool, 10).await;
     let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
     many_events(&pool, 100).await;
-    for _ in 0..3 {
-        publish(&store, &mut horizon).await;
-    }
+    let moved = async {
+        // Transactions of other databases hold it up, too.
+        while !format!("{horizon:?}").contains("after: 100") {
+            publish(&store, &mut horizon).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), moved).await.unwrap();
     // Nothing but the horizon hides it.
     sqlx::query("UPDATE submission_events SET sequence = NULL WHERE sequence = 50").execute(&pool).await.unwrap();
     assert!(!store.numbered(&mut horizon).await.unwrap().more);
@@ -277,8 +281,8 @@ async fn nobody_looks_twice_where_all_have_their_numbers(pool: PgPool) {
 async fn publish(store: &Store, horizon: &mut Horizon) {
     if store.numbered(horizon).await.unwrap().more {
         store.number_events(horizon).await.unwrap();
-        store.numbered(horizon).await.unwrap();
     }
+    store.numbered(horizon).await.unwrap();
 }
 
 async fn many_events(pool: &PgPool, count: i32) {

@@ -3,7 +3,8 @@
 
 mod horizon;
 
-use sqlx::{Postgres, Transaction};
+use futures::TryStreamExt;
+use sqlx::Either;
 
 use self::horizon::Seen;
 use super::{Error, Store, error::within};
@@ -14,9 +15,6 @@ pub use self::horizon::Horizon;
 const LOCK: i64 = 0x7370_6b65_7665_6e74;
 /// Events that one transaction numbers at the most.
 pub const NUMBERED_AT_ONCE: u64 = 1000;
-/// Whatever the server's default is: each statement has to see what was committed before it began.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
 /// How far the numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {
@@ -64,39 +62,40 @@ impl Store {
     /// Numbers up to [`NUMBERED_AT_ONCE`] committed events, in the order of their ids, and tells how many. Does nothing while
     /// somebody else is at it.
     pub async fn number_events(&self, horizon: &Horizon) -> Result<u64, Error> {
-        let action = "numbering new events";
-        let mut transaction = within(action, self.patient.begin_with(BEGIN)).await?;
-        // A statement of its own: the next one sees what the last holder of the lock has committed.
-        let lock = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)").bind(LOCK);
-        if !within(action, lock.fetch_one(&mut *transaction)).await? {
-            return Ok(0);
-        }
-        let count = number(action, &mut transaction, horizon).await?;
-        within(action, transaction.commit()).await?;
-        Ok(count)
+        let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements(horizon)));
+        let numbered = async {
+            let (mut answers, mut last) = (statements.fetch_many(&self.patient), 0);
+            while let Some(answer) = answers.try_next().await? {
+                if let Either::Left(done) = answer {
+                    last = done.rows_affected();
+                }
+            }
+            Ok(last)
+        };
+        within("numbering new events", numbered).await
     }
 }
 
-async fn number(
-    action: &'static str,
-    transaction: &mut Transaction<'_, Postgres>,
-    horizon: &Horizon,
-) -> Result<u64, Error> {
-    // What is being deleted is waited for, so that no number is given to what isn't there.
-    let statement = sqlx::query(
-        "WITH unnumbered AS MATERIALIZED (
-             SELECT ctid AS tuple, id FROM submission_events WHERE sequence IS NULL AND id > $2
-             ORDER BY id LIMIT $1 FOR NO KEY UPDATE
+/// One message with three statements: one trip, and a transaction that ends by itself even if its caller goes meanwhile.
+///
+/// Each statement has its own snapshot, whatever the server's default is: so the third sees what the last holder of the lock
+/// has committed. What is being deleted is waited for, so that no number is given to what isn't there.
+fn statements(horizon: &Horizon) -> String {
+    let (after, _) = horizon.bounds();
+    format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SELECT set_config('sparkgate.numbers', pg_try_advisory_xact_lock({LOCK})::text, true);
+         WITH unnumbered AS MATERIALIZED (
+             SELECT ctid AS tuple, id FROM submission_events
+             WHERE sequence IS NULL AND id > {after} AND current_setting('sparkgate.numbers')::boolean
+             ORDER BY id LIMIT {NUMBERED_AT_ONCE} FOR NO KEY UPDATE
          ), places AS (
              SELECT tuple, row_number() OVER (ORDER BY id) AS place FROM unnumbered
          ), start AS (
              UPDATE event_sequence SET last = last + (SELECT count(*) FROM unnumbered)
+             WHERE EXISTS (SELECT FROM unnumbered)
              RETURNING last - (SELECT count(*) FROM unnumbered) AS before
          )
-         UPDATE submission_events e SET sequence = before + place FROM places, start WHERE e.ctid = tuple",
+         UPDATE submission_events e SET sequence = before + place FROM places, start WHERE e.ctid = tuple"
     )
-    .bind(NUMBERED_AT_ONCE as i64)
-    .bind(horizon.bounds().0)
-    .execute(&mut **transaction);
-    Ok(within(action, statement).await?.rows_affected())
 }
