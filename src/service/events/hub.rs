@@ -102,11 +102,11 @@ impl Hub {
         self.ring.read().unwrap_or_else(PoisonError::into_inner).after(after, limit)
     }
 
-    /// What fits into the ring is to be read up to `last`, so that whoever comes back after a restart finds it here: at the
-    /// first look at the numbers, and whenever the ring is further behind.
-    pub(super) fn begin(&self, last: i64, again: bool) {
-        let first = (last - CAPACITY as i64).max(0);
-        if !again || self.newest().sequence < first {
+    /// Only what fits into the ring is to be read up to `last`: so much of it that whoever comes back after a restart finds it
+    /// here.
+    pub(super) fn skip_to_what_fits(&self, last: i64) {
+        let first = last - CAPACITY as i64;
+        if self.newest().sequence < first {
             self.set(|ring| ring.reset(first));
         }
     }

@@ -1,6 +1,6 @@
 //! Giving new events their numbers, and taking them in: the same loop on every replica.
 
-use std::{mem, time::Duration};
+use std::time::Duration;
 
 use tokio::time::sleep;
 
@@ -50,7 +50,8 @@ impl Gateway {
         self.notice_loss(found.last);
         // Whoever comes first has what was missed meanwhile read, as far as it is kept in memory at all.
         if self.events.subscribers() > 0 || !rounds.begun {
-            self.events.begin(found.last, mem::replace(&mut rounds.begun, true));
+            rounds.begun = true;
+            self.events.skip_to_what_fits(found.last);
             self.take_in_changes(found.last).await?;
         }
         Ok(Published { numbered, more: found.more })

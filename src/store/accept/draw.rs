@@ -44,16 +44,16 @@ pub(super) struct Spares(Mutex<Kept>);
 struct Kept {
     /// Oldest first.
     drawn: VecDeque<(Drawn, Instant)>,
-    /// When one was last wanted, and the time between that and the one before.
+    /// When one was last wanted, and whether that was soon after the one before.
     wanted: Option<Instant>,
-    pause: Option<Duration>,
+    soon: bool,
 }
 
 impl Spares {
     /// One for somebody who comes now.
     fn take(&self) -> Option<Drawn> {
         self.with(|kept, now| {
-            kept.pause = kept.wanted.replace(now).map(|before| now - before);
+            kept.soon = kept.wanted.replace(now).is_some_and(|before| now - before < SOON);
             while let Some((drawn, at)) = kept.drawn.pop_front() {
                 if now - at < SOON {
                     return Some(drawn);
@@ -65,7 +65,7 @@ impl Spares {
 
     /// Whether more submissions are likely to come soon.
     pub(super) fn are_wanted(&self) -> bool {
-        self.with(|kept, _| kept.pause.is_some_and(|pause| pause < SOON))
+        self.with(|kept, _| kept.soon)
     }
 
     pub(super) fn keep(&self, drawn: impl Iterator<Item = Drawn>) {
