@@ -8,6 +8,7 @@ mod claim;
 mod clean_up;
 mod combine;
 mod connect;
+mod connections;
 mod deadlines;
 mod error;
 mod executors;
@@ -27,6 +28,7 @@ mod submissions;
 
 use std::{sync::Arc, time::Duration};
 
+use connections::Connections;
 use error::within;
 use sqlx::PgPool;
 
@@ -61,7 +63,7 @@ pub struct Store {
     /// For those requests that accept a submission.
     accepting: PgPool,
     /// For workers: they would rather wait than drop what they hold.
-    patient: PgPool,
+    patient: Connections,
     /// How long a request waits for a connection.
     patience: Duration,
     /// For leases, which wait for nobody.
@@ -74,7 +76,7 @@ impl Store {
     pub fn new(pool: PgPool) -> Self {
         Self {
             accepting: pool.clone(),
-            patient: pool.clone(),
+            patient: Connections::shared(pool.clone()),
             leases: pool.clone(),
             pool,
             patience: Duration::from_secs(8),

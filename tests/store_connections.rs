@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use sparkgate::{
     store::{DatabaseSettings, Store, replica},
-    submission::{Placement, Progress},
+    submission::{Placement, Progress, SubmissionId},
 };
 use sqlx::{ConnectOptions, PgPool};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 const QUEUED: i64 = 5000;
@@ -86,4 +88,18 @@ async fn launch(store: &Store, session: Uuid) {
         store.rows(&[one.id.as_str()]).await.unwrap();
         assert!(store.advance(&one.id, one.attempt, None, &Progress::Running, &placement).await.unwrap());
     }
+}
+
+/// What one has used stays at hand for the next, unless somebody waits for it in the pool.
+#[sqlx::test]
+async fn however_many_ask_at_once_each_gets_its_turn(pool: PgPool) {
+    let store = connect(&pool, 3).await;
+    let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
+    for _ in 0..20 {
+        let answers = join_all((0..20).map(|_| store.row(&id))).await;
+        assert!(answers.into_iter().all(|answer| answer.unwrap().is_none()));
+    }
+    // Nor does what is at hand keep the pool from closing.
+    timeout(Duration::from_secs(20), store.close()).await.unwrap();
+    assert!(store.row(&id).await.is_err());
 }

@@ -10,6 +10,7 @@ use sqlx::{
 
 use super::{
     Store, accept,
+    connections::Connections,
     error::is_outage,
     migrate::migrate,
     primary::{is_primary, primary_only},
@@ -110,7 +111,7 @@ impl Store {
         Ok(Self {
             accepting: if for_accepting > 0 { pool(for_accepting, PATIENT, PLANNED_ONCE) } else { requests.clone() },
             pool: requests,
-            patient: pool(for_workers, PATIENT, BY_INDEX),
+            patient: Connections::of_own(pool(for_workers, PATIENT, BY_INDEX)),
             leases: pool(1, LEASES, BY_INDEX),
             patience: super::request::IMPATIENT,
             groups: std::sync::Arc::default(),

@@ -100,7 +100,7 @@ impl Store {
              WHERE executors.state IN ('UNKNOWN', 'PENDING', 'RUNNING') AND ($1::text IS NULL OR namespace = $1)",
             )
             .bind(namespace)
-            .fetch_all(&self.patient),
+            .fetch_all(&self.patient.pool),
         )
         .await?;
         Ok(readable(rows.into_iter().map(|(id, attempt, executor_id, namespace, pod_name, pod_uid)| {

@@ -29,7 +29,7 @@ pub(super) async fn is_primary(connection: &mut PgConnection) -> Result<bool, sq
 }
 
 /// How long an answer is believed, by the whole pool.
-const BELIEVED: Duration = Duration::from_millis(250);
+pub(super) const BELIEVED: Duration = Duration::from_millis(250);
 /// Whoever was idle for so long is asked in any case: it may lead nowhere.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long after a no each connection is asked.

@@ -150,7 +150,7 @@ impl Store {
                 "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
              WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
             )
-            .fetch_all(&self.patient),
+            .fetch_all(&self.patient.pool),
         )
         .await?;
         Ok(readable(rows.into_iter().map(|(id, attempt, state, namespace, pod, pod_uid)| {
