@@ -1,23 +1,42 @@
 //! Creating a driver's objects. Objects are created, never applied: an apply could revive a driver that has ended.
 
-use std::time::Duration;
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Cluster, Error, part::Part};
+use super::{
+    Cluster, Error,
+    part::{Part, unreadable},
+};
 
 /// Admission webhooks have ten seconds by default.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(12);
+
+/// What is read of the answer to the creation of a pod. It repeats the object, and most of it is what the server adds to every
+/// field.
+#[derive(Debug, Deserialize)]
+struct Created {
+    metadata: Metadata,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    uid: String,
+}
 
 impl Cluster {
     /// Creates the driver pod; answers its uid.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] tells whose it is.
-    pub async fn create_pod(&self, namespace: &str, pod: &Value) -> Result<String, Error> {
+    pub async fn create_pod(&self, namespace: &str, pod: &RawValue) -> Result<String, Error> {
         let part = Part::new(namespace, pod)?;
-        let created = part.post(self, format!("creating the driver pod {}", part.place()), pod).await?;
+        let action = format!("creating the driver pod {}", part.place());
+        let answer = part.post(self, action.clone(), pod).await?;
+        let created: Created =
+            serde_json::from_str(&answer).map_err(|source| Error::Unavailable { action, source: Box::new(source) })?;
         Ok(created.metadata.uid)
     }
 
@@ -26,9 +45,8 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
-    pub async fn create_owned(&self, namespace: &str, object: &Value, pod: &str, uid: &str) -> Result<(), Error> {
-        let mut owned = object.clone();
-        owned["metadata"]["ownerReferences"] = json!([owner_reference(pod, uid)]);
+    pub async fn create_owned(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
+        let owned = owned(object, &owner_reference(pod, uid)).map_err(|error| unreadable("object", &error))?;
         self.create(namespace, &owned, |there| is_owned_by(there, uid)).await
     }
 
@@ -39,7 +57,7 @@ impl Cluster {
     pub(super) async fn create(
         &self,
         namespace: &str,
-        object: &Value,
+        object: &RawValue,
         is_ours: impl Fn(&ObjectMeta) -> bool,
     ) -> Result<(), Error> {
         let part = Part::new(namespace, object)?;
@@ -58,6 +76,19 @@ impl Cluster {
             other => other.map(drop),
         }
     }
+}
+
+/// The object with its owner; the rest of it isn't looked at.
+fn owned(object: &RawValue, owner: &OwnerReference) -> serde_json::Result<Box<RawValue>> {
+    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    let mut members: Members<'_> = serde_json::from_str(object.get())?;
+    let mut metadata: Members<'_> =
+        members.get("metadata").map_or(Ok(Members::new()), |it| serde_json::from_str(it.get()))?;
+    let owners = to_raw_value(&[owner])?;
+    metadata.insert("ownerReferences".into(), &owners);
+    let metadata = to_raw_value(&metadata)?;
+    members.insert("metadata".into(), &metadata);
+    to_raw_value(&members)
 }
 
 /// The driver pod as the one owner.

@@ -4,7 +4,7 @@ mod attempt;
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::labels;
@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// All objects of an attempt, in the order of their creation. Written once and kept, so that whoever launches the attempt
-/// creates the same.
+/// creates the same: each is sent as it was written, and is read by those alone who ask for a `Manifest<Value>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct Manifest<Object = Box<RawValue>> {
     /// What the pod can't be scheduled without.
-    pub before: Vec<Value>,
-    pub pod: Value,
+    pub before: Vec<Object>,
+    pub pod: Object,
     /// What the pod owns.
-    pub beside: Vec<Value>,
+    pub beside: Vec<Object>,
 }
 
 /// By what an attempt's objects are known again.

@@ -1,5 +1,7 @@
 //! One kept object and where in the API it belongs.
 
+use std::borrow::Cow;
+
 use k8s_openapi::{
     api::{
         core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
@@ -13,7 +15,7 @@ use kube::{
     core::Request,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{
     Cluster, Error,
@@ -26,26 +28,30 @@ use crate::spark::PodGroup;
 pub(super) struct Part<'a> {
     resource: ApiResource,
     namespace: &'a str,
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
 }
 
-/// What is read of the answer to a create. It repeats the object, and most of it is what the server adds to every field.
-#[derive(Debug, Deserialize)]
-pub(super) struct Created {
-    pub(super) metadata: Metadata,
+/// What is read of it.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Named<'a>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Metadata {
-    #[serde(default)]
-    pub(super) uid: String,
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn new(namespace: &'a str, object: &'a Value) -> Result<Self, Error> {
-        let resource = resource(object).ok_or_else(|| unreadable(object, "it is of no kind that a driver has"))?;
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        Ok(Self { resource, namespace, name })
+    pub(super) fn new(namespace: &'a str, object: &'a RawValue) -> Result<Self, Error> {
+        let head: Head<'_> = serde_json::from_str(object.get()).map_err(|error| unreadable("object", &error))?;
+        let kind = &head.kind;
+        let resource = resource(kind).ok_or_else(|| unreadable(kind, &"it is of no kind that a driver has"))?;
+        Ok(Self { resource, namespace, name: head.metadata.name })
     }
 
     /// What messages call it.
@@ -61,25 +67,24 @@ impl<'a> Part<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends it as it was kept.
-    pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &Value) -> Result<Created, Error> {
-        let body = serde_json::to_vec(object).map_err(|error| unreadable(object, &error.to_string()))?;
+    /// Sends it as it was kept; answers what the server did.
+    pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
-        let request = Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest);
-        let request = request.map_err(|error| sort(action.clone(), error))?;
-        call(action, TIMEOUT, cluster.client.request(request)).await
+        let request = Request::new(path).create(&PostParams::default(), object.get().into());
+        let request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
+        call(action, TIMEOUT, cluster.client.request_text(request)).await
     }
 
     /// The metadata of what has its name, if something has.
     pub(super) async fn there(&self, cluster: &Cluster) -> Result<Option<ObjectMeta>, Error> {
         let api = self.api(cluster);
-        let there = call(format!("reading the {}", self.subject()), TIMEOUT, api.get_metadata_opt(self.name)).await?;
+        let there = call(format!("reading the {}", self.subject()), TIMEOUT, api.get_metadata_opt(&self.name)).await?;
         Ok(there.map(|there| there.metadata))
     }
 }
 
-fn resource(object: &Value) -> Option<ApiResource> {
-    Some(match object["kind"].as_str()? {
+fn resource(kind: &str) -> Option<ApiResource> {
+    Some(match kind {
         "Pod" => ApiResource::erase::<Pod>(&()),
         "Service" => ApiResource::erase::<Service>(&()),
         "NetworkPolicy" => ApiResource::erase::<NetworkPolicy>(&()),
@@ -91,11 +96,11 @@ fn resource(object: &Value) -> Option<ApiResource> {
     })
 }
 
-fn unreadable(object: &Value, why: &str) -> Error {
+pub(super) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Error {
     Error::Refused {
-        action: format!("reading the kept {}", object["kind"].as_str().unwrap_or("object")),
+        action: format!("reading the kept {what}"),
         code: 400,
         reason: "BadRequest".to_owned(),
-        message: why.to_owned(),
+        message: why.to_string(),
     }
 }

@@ -3,7 +3,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use serde_json::{Value, json};
+use serde_json::{json, value::RawValue};
 
 use super::{
     Cluster, Error,
@@ -19,27 +19,27 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
-    pub async fn create_before_pod(&self, namespace: &str, object: &Value, id: &SubmissionId) -> Result<(), Error> {
+    pub async fn create_before_pod(&self, namespace: &str, object: &RawValue, id: &SubmissionId) -> Result<(), Error> {
         self.create(namespace, object, |there| is_of(there, id)).await
     }
 
     /// Hands such an object to the pod that exists now: it goes when the pod goes.
-    pub async fn give_to_pod(&self, namespace: &str, object: &Value, pod: &str, uid: &str) -> Result<(), Error> {
+    pub async fn give_to_pod(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
         let part = Part::new(namespace, object)?;
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
         let action = format!("handing the {} to the driver pod {pod}", part.subject());
         let api = part.api(self);
-        call(action, TIMEOUT, api.patch(part.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+        call(action, TIMEOUT, api.patch(&part.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
     }
 
     /// Deletes such an object when there will be no pod. Only one that carries this submission's id is touched.
-    pub async fn delete_before_pod(&self, namespace: &str, object: &Value, id: &SubmissionId) -> Result<(), Error> {
+    pub async fn delete_before_pod(&self, namespace: &str, object: &RawValue, id: &SubmissionId) -> Result<(), Error> {
         let part = Part::new(namespace, object)?;
         let Some(there) = part.there(self).await?.filter(|there| is_of(there, id)) else { return Ok(()) };
         let only = Preconditions { uid: there.uid, resource_version: None };
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
         let action = format!("deleting the {}", part.subject());
-        match call(action, TIMEOUT, part.api(self).delete(part.name, &how)).await {
+        match call(action, TIMEOUT, part.api(self).delete(&part.name, &how)).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
         }

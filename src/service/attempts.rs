@@ -1,6 +1,7 @@
 //! Attempts: told to users, and begun.
 
 use chrono::Utc;
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Error, Gateway, perform::Stopped};
@@ -47,11 +48,12 @@ impl Gateway {
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = before.names.drawn_anew(Utc::now().timestamp_millis(), &entropy);
         let pod = names.driver_pod.clone();
-        let made = serde_json::from_str::<Manifest>(&before.manifest)
+        let made = serde_json::from_str::<Manifest<Value>>(&before.manifest)
             .map_err(|error| error.to_string())
             .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names))
-            .and_then(|manifest| Ok((serde_json::to_string(&manifest).map_err(|error| error.to_string())?, manifest)));
-        let (text, manifest) = match made {
+            .and_then(|manifest| serde_json::to_string(&manifest).map_err(|error| error.to_string()))
+            .and_then(|text| Ok((serde_json::from_str(&text).map_err(|error| error.to_string())?, text)));
+        let (manifest, text) = match made {
             Ok(made) => made,
             Err(why) => {
                 let why = format!("the objects of another attempt can't be made of those of the one before: {why}");

@@ -8,7 +8,7 @@ use crate::{cluster::labels, spark::DriverNames};
 /// Where the driver reads which labels its executors get: `spark.properties` in the main `ConfigMap`.
 const PROPERTIES: &str = "spark.properties";
 
-impl Manifest {
+impl Manifest<Value> {
     /// The same objects for the attempt of this number, under its own names. Each name has random digits in it, so that it
     /// is found wherever it stands: in metadata, arguments, variables, addresses, and in the driver's properties. It takes
     /// neither the files that the first attempt was built of nor the release that built it.

@@ -7,7 +7,10 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
     client::Body as RequestBody,
 };
-use serde_json::{Value, json};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 use sparkgate::{
     cluster::{Cluster, WatchPace, labels},
     submission::Phase,
@@ -90,9 +93,9 @@ impl Kubernetes {
 }
 
 /// A driver pod of a submission.
-pub(super) fn driver(name: &str, submission: &str, finalizer: bool) -> Value {
+pub(super) fn driver(name: &str, submission: &str, finalizer: bool) -> Box<RawValue> {
     let labels = json!({"spark-role": "driver", labels::SUBMISSION_ID: submission, labels::ATTEMPT: "1"});
-    pod(name, labels, finalizer)
+    to_raw_value(&pod(name, labels, finalizer)).unwrap()
 }
 
 fn pod(name: &str, labels: Value, finalizer: bool) -> Value {
@@ -103,7 +106,8 @@ fn pod(name: &str, labels: Value, finalizer: bool) -> Value {
 }
 
 /// An object that is made before or beside a pod.
-pub(super) fn config_map(name: &str, submission: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": {labels::SUBMISSION_ID: submission}}})
+pub(super) fn config_map(name: &str, submission: &str) -> Box<RawValue> {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {labels::SUBMISSION_ID: submission}}});
+    to_raw_value(&object).unwrap()
 }

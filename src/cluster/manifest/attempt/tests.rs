@@ -16,7 +16,7 @@ fn entropy(seed: u8) -> NameEntropy {
 }
 
 /// What the service makes of a request, for an attempt whose names are these.
-fn built(names: &DriverNames, attempt: i32) -> Manifest {
+fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
     let marks = Marks {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt,
@@ -83,14 +83,14 @@ fn another_attempt_is_what_would_be_built_for_it() {
 #[test]
 fn objects_that_lack_what_is_ours_make_no_attempt() {
     let (first, second) = (names(1), names(2));
-    let without = |spoil: fn(&mut Manifest)| {
+    let without = |spoil: fn(&mut Manifest<Value>)| {
         let mut manifest = built(&first, 1);
         spoil(&mut manifest);
         manifest.for_attempt(2, &first, &second).unwrap_err()
     };
     assert!(without(|manifest| manifest.pod["metadata"]["labels"] = json!({})).contains("the pod"));
     assert!(without(|manifest| drop(manifest.beside.pop())).contains("no main ConfigMap"));
-    let spoil = |manifest: &mut Manifest| {
+    let spoil = |manifest: &mut Manifest<Value>| {
         manifest.beside.last_mut().unwrap()["data"]["spark.properties"] = "spark.app.name=Pi\n".into();
     };
     assert!(without(spoil).contains("executors"));
