@@ -3,8 +3,12 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /build
 
+# For jemalloc.
+RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -rf /var/lib/apt/lists/*
+
 # The dependencies first, with an empty crate around them: this layer is built again only when they change.
 COPY Cargo.toml Cargo.lock build.rs ./
+COPY .cargo .cargo
 COPY bench/Cargo.toml bench/
 RUN mkdir -p src migrations bench/src && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs && touch src/lib.rs \
     && cargo build --release --locked \

@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sparkgate::app::{Cli, run};
+use tikv_jemallocator::Jemalloc;
+
+/// Much of what a submission costs is many small pieces of memory. How jemalloc is set: `.cargo/config.toml`.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
