@@ -22,6 +22,7 @@ use super::primary::BELIEVED;
 /// A pool, and connections of it that are at hand. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
+    /// For statements with as many rows as there are drivers: it hands out one by one.
     pub(super) pool: PgPool,
     /// `None` if somebody else may wait for connections of the pool, without our knowing.
     at_hand: Option<Arc<AtHand>>,
