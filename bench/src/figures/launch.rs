@@ -28,7 +28,7 @@ const JOBS: [usize; 2] = [1000, 6000];
 /// As in the benchmark of the Kubeflow Spark operator.
 pub(super) const NAMESPACES: [&str; 3] = ["team-a", "team-b", "team-c"];
 /// Jobs that are on their way at once, on either side.
-const AT_ONCE: usize = 48;
+const AT_ONCE: usize = 96;
 /// How often it is looked whether all are there.
 const LOOK: Duration = Duration::from_millis(50);
 /// Both the API server and the gateway have run a little before it counts.
