@@ -11,6 +11,7 @@ mod process;
 mod report;
 mod samples;
 mod servers;
+mod stopwatch;
 
 use bench::Bench;
 use clap::Parser;

@@ -9,6 +9,7 @@ use crate::{
     bench::{Bench, Name},
     process::machine,
     samples::Samples,
+    stopwatch::Stopwatch,
 };
 
 /// The figures of one command.
@@ -19,6 +20,8 @@ pub(crate) struct Report {
     machine: String,
     quick: bool,
     figures: Vec<Figure>,
+    #[serde(skip)]
+    since: Stopwatch,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,8 +63,10 @@ impl std::fmt::Display for Bar {
 }
 
 impl Report {
+    /// Made before anything is measured.
     pub(crate) fn new(name: Name, bench: &Bench) -> Self {
-        Self { name: name.as_str(), machine: machine(), quick: bench.quick, figures: Vec::new() }
+        let since = Stopwatch::start();
+        Self { name: name.as_str(), machine: machine(), quick: bench.quick, figures: Vec::new(), since }
     }
 
     /// Adds a figure: one value for each run.
@@ -80,12 +85,14 @@ impl Report {
     }
 
     /// Prints the table and writes the JSON.
-    pub(crate) fn publish(&self, bench: &Bench) -> anyhow::Result<()> {
+    pub(crate) fn publish(mut self, bench: &Bench) -> anyhow::Result<()> {
+        let stolen = self.since.lap().stolen * 100.0;
+        self.add("time that the hypervisor kept", "%", &[stolen].into_iter().collect());
         let mut out = std::io::stdout().lock();
         out.write_all(self.table().as_bytes()).context("printing the figures")?;
         let file = bench.out.join(format!("{}.json", self.name));
         fs::create_dir_all(&bench.out).with_context(|| format!("making {}", bench.out.display()))?;
-        let json = serde_json::to_string_pretty(self).context("writing the figures as JSON")?;
+        let json = serde_json::to_string_pretty(&self).context("writing the figures as JSON")?;
         fs::write(&file, json + "\n").with_context(|| format!("writing {}", file.display()))
     }
 

@@ -35,11 +35,11 @@ struct OfClients {
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Accept, bench);
     let mut figures = Figures::default();
     for _ in 0..bench.runs {
         once(bench, &mut figures).await?;
     }
-    let mut report = Report::new(Name::Accept, bench);
     report.add("Postgres alone, 1 connection", "rows/s", &figures.own_alone);
     report.add(format!("Postgres alone, {CONNECTIONS} connections"), "rows/s", &figures.own);
     for (clients, of) in CLIENTS.into_iter().zip(&figures.of) {

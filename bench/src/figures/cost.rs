@@ -31,6 +31,7 @@ struct OfGateway {
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Cost, bench);
     let (mut with_tls, mut plain) = (OfGateway::default(), OfGateway::default());
     let (mut wall, mut cpu, mut memory) = (Samples::default(), Samples::default(), Samples::default());
     let (mut ours, mut theirs) = (Writes::default(), Writes::default());
@@ -52,7 +53,6 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         let proxy = PlainProxy::start(kubernetes.client().await?).await?;
         measure(bench, &kubernetes, &proxy.kubeconfig(), &mut plain).await?;
     }
-    let mut report = Report::new(Name::Cost, bench);
     let unit = "ms CPU/submission";
     report.add("accept and launch", unit, &with_tls.accept_and_launch);
     report.add("running, end, let go", unit, &with_tls.rest);

@@ -30,6 +30,7 @@ struct Beside {
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Memory, bench);
     let mut idle = Beside::default();
     let mut beside: [Beside; DRIVERS.len()] = Default::default();
     for _ in 0..bench.runs {
@@ -38,7 +39,6 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             once(bench, bench.size(drivers), beside).await?;
         }
     }
-    let mut report = Report::new(Name::Memory, bench);
     report.judge("idle", "MB", &idle.steady, Bar::AtMost(IDLE_BAR));
     for (drivers, of) in DRIVERS.into_iter().zip(&beside) {
         let live = format!("{} live drivers", bench.size(drivers));

@@ -74,6 +74,7 @@ struct Figures {
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Read, bench);
     let mut figures: [Figures; Question::ALL.len()] = Default::default();
     let rows = bench.size(ROWS);
     let database = Database::migrated(bench).await?;
@@ -85,7 +86,6 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         once(bench, &database, rows, &mut figures).await?;
     }
     database.drop_it().await?;
-    let mut report = Report::new(Name::Read, bench);
     for (question, figures) in Question::ALL.into_iter().zip(&figures) {
         let name = question.name();
         report.add(format!("{name}: Postgres alone, {CONNECTIONS} connections"), "/s", &figures.own);

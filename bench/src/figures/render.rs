@@ -23,6 +23,7 @@ use crate::{
 const BATCH: usize = 50;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Render, bench);
     let time = Duration::from_millis(bench.size(5000) as u64);
     let settings = settings();
     let (mut drivers, mut objects, mut each) = (Samples::default(), Samples::default(), Samples::default());
@@ -36,7 +37,6 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         json.push(alone);
         share.push(alone / ours);
     }
-    let mut report = Report::new(Name::Render, bench);
     report.add("drivers rendered, one thread", "/s", &drivers);
     report.add("their objects", "/s", &objects);
     report.add("one driver", "µs", &each);

@@ -1,0 +1,82 @@
+//! Time, and how much of it the machine had: a hypervisor may give its processors to other machines.
+
+use std::{fs, time::Duration};
+
+use tokio::time::Instant;
+
+/// Runs since it was started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch {
+    begun: Instant,
+    processors: Processors,
+}
+
+/// What a stopwatch shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lap {
+    pub(crate) elapsed: Duration,
+    /// The part of the processors' time that went to other machines while somebody here waited for it, from 0 to 1.
+    pub(crate) stolen: f64,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { begun: Instant::now(), processors: Processors::now() }
+    }
+
+    pub(crate) fn lap(&self) -> Lap {
+        Lap { elapsed: self.begun.elapsed(), stolen: Processors::now().stolen_since(self.processors) }
+    }
+}
+
+impl Lap {
+    /// A rate by the clock.
+    pub(crate) fn rate(&self, count: usize) -> f64 {
+        count as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// The rate in the time that the machine had, for work that keeps all processors busy.
+    pub(crate) fn rate_of_given(&self, count: usize) -> f64 {
+        self.rate(count) / (1.0 - self.stolen)
+    }
+}
+
+/// Time of all processors since the machine started, in the kernel's ticks (`/proc/stat` of proc(5)).
+#[derive(Debug, Clone, Copy, Default)]
+struct Processors {
+    all: u64,
+    stolen: u64,
+}
+
+impl Processors {
+    /// Zeros where the kernel doesn't tell.
+    fn now() -> Self {
+        fs::read_to_string("/proc/stat").map(|text| Self::read(&text)).unwrap_or_default()
+    }
+
+    fn read(text: &str) -> Self {
+        // user, nice, system, idle, iowait, irq, softirq, steal; what follows is counted in user already.
+        let ticks = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
+        Self { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or_default() }
+    }
+
+    fn stolen_since(self, before: Self) -> f64 {
+        let stolen = self.stolen.saturating_sub(before.stolen) as f64;
+        stolen / self.all.saturating_sub(before.all).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hypervisor_kept_is_told_apart() {
+        let before = Processors::read("cpu  100 0 50 800 40 0 10 0 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n");
+        let after = Processors::read("cpu  150 0 60 820 40 0 10 20 30 0\n");
+        assert!((after.stolen_since(before) - 0.2).abs() < 1e-9);
+        let lap = Lap { elapsed: Duration::from_secs(10), stolen: 0.2 };
+        assert!((lap.rate(80) - 8.0).abs() < 1e-9 && (lap.rate_of_given(80) - 10.0).abs() < 1e-9);
+    }
+}
