@@ -41,6 +41,7 @@ async fn however_few_connections_there_are_each_kind_has_one(pool: PgPool) {
         store.draw().await.unwrap();
         assert!(store.claim(session, 1, &[], &[]).await.unwrap().is_empty());
         store.last_number().await.unwrap();
+        assert!(store.live().await.unwrap().is_empty() && store.live_executors(None).await.unwrap().is_empty());
         store.close().await;
     }
 }

@@ -94,13 +94,14 @@ impl Store {
     pub async fn live_executors(&self, namespace: Option<&str>) -> Result<Vec<LiveExecutor>, Error> {
         let rows: Vec<(String, i32, i64, String, String, String)> = within(
             "listing live executors",
-            sqlx::query_as(
-                "SELECT submission_id, executors.attempt, executor_id, namespace, pod_name, executors.pod_uid
+            self.patient.read_all(
+                sqlx::query_as(
+                    "SELECT submission_id, executors.attempt, executor_id, namespace, pod_name, executors.pod_uid
              FROM executors JOIN submissions ON id = submission_id
              WHERE executors.state IN ('UNKNOWN', 'PENDING', 'RUNNING') AND ($1::text IS NULL OR namespace = $1)",
-            )
-            .bind(namespace)
-            .fetch_all(&self.patient.pool),
+                )
+                .bind(namespace),
+            ),
         )
         .await?;
         Ok(readable(rows.into_iter().map(|(id, attempt, executor_id, namespace, pod_name, pod_uid)| {

@@ -146,11 +146,10 @@ impl Store {
     pub async fn live(&self) -> Result<Vec<Live>, Error> {
         let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing live submissions",
-            sqlx::query_as(
+            self.patient.read_all(sqlx::query_as(
                 "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
              WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
-            )
-            .fetch_all(&self.patient.pool),
+            )),
         )
         .await?;
         Ok(readable(rows.into_iter().map(|(id, attempt, state, namespace, pod, pod_uid)| {

@@ -102,6 +102,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
     let gateway = &world.gateway;
     let id = world.submit(&[]).await;
     gateway.executors.note(None, &look(&id, 1, Phase::Running));
+    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let flushing = tokio::spawn({
