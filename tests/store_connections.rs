@@ -91,7 +91,7 @@ async fn launch(store: &Store, session: Uuid) {
     }
 }
 
-/// What one has used stays at hand for the next, unless somebody waits for it in the pool.
+/// What one has used goes to whoever waits, or stays at hand for the next.
 #[sqlx::test]
 async fn however_many_ask_at_once_each_gets_its_turn(pool: PgPool) {
     let store = connect(&pool, 3).await;

@@ -237,7 +237,6 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
     assert_eq!(store.changes_of(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(), None);
 }
 
-/// A table of any size: what is read doesn't grow with it.
 /// Else the next event of its submission could be told before it.
 #[sqlx::test]
 async fn what_a_slow_transaction_left_behind_gets_the_next_number(pool: PgPool) {
@@ -297,6 +296,7 @@ async fn many_events(pool: &PgPool, count: i32) {
     .unwrap();
 }
 
+/// A table of any size: what is read doesn't grow with it.
 #[sqlx::test]
 async fn the_next_events_are_found_by_an_index(pool: PgPool) {
     submissions(&pool, 10).await;

@@ -15,6 +15,7 @@ pub use self::horizon::Horizon;
 const LOCK: i64 = 0x7370_6b65_7665_6e74;
 /// Events that one transaction numbers at the most.
 pub const NUMBERED_AT_ONCE: u64 = 1000;
+
 /// How far the numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {

@@ -12,7 +12,8 @@ const BELIEVED: Duration = Duration::from_secs(10);
 ///
 /// An id that is drawn later than `M` was read is above `M`. One up to `M` was drawn by a transaction that had written before
 /// (an event comes after its submission's row, in one statement), so by one that has ended in every snapshot whose oldest
-/// transaction is not older than the next one of a snapshot taken after that reading. Such a snapshot shows all events up to `M` that there will ever be: if each has its number, `M` is the horizon.
+/// transaction is not older than the next one of a snapshot taken after that reading. Such a snapshot shows all events up to `M`
+/// that there will ever be: if each has its number, `M` is the horizon.
 #[derive(Debug, Default)]
 pub struct Horizon {
     after: i64,
