@@ -16,7 +16,7 @@ mod stopwatch;
 use bench::Bench;
 use clap::Parser;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let bench = Bench::parse();
     tokio::select! {

@@ -22,6 +22,11 @@ impl Samples {
         self.quantile(0.5)
     }
 
+    /// 0 if there are none.
+    pub(crate) fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
+    }
+
     pub(crate) fn max(&self) -> f64 {
         self.quantile(1.0)
     }

@@ -4,7 +4,9 @@ mod postgres;
 
 use std::{path::PathBuf, time::Duration};
 
+use postgres::Alone;
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 use super::request::request;
 use crate::{
@@ -20,6 +22,11 @@ const CLIENTS: [usize; 4] = [1, 16, 64, 256];
 /// The gateway's default: 16, of which this many are for requests.
 pub(super) const CONNECTIONS: usize = 7;
 const WARM_UP: Duration = Duration::from_secs(1);
+/// Postgres alone and the gateway take turns, so many for each number of clients: how long the disk takes for a commit changes
+/// from one second to the next.
+const TURNS: usize = 5;
+/// What the gateway does after its last reply ends before Postgres is alone.
+const QUIET: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
 struct Figures {
@@ -54,24 +61,31 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
 }
 
 async fn once(bench: &Bench, figures: &mut Figures) -> anyhow::Result<()> {
-    let time = Duration::from_millis(bench.size(5000) as u64);
-    let database = Database::migrated(bench).await?;
-
-    let own_alone = postgres::rate(&database, 1, time).await?;
-    let own = postgres::rate(&database, CONNECTIONS, time).await?;
-    figures.own_alone.push(own_alone);
-    figures.own.push(own);
+    let turn = Duration::from_millis(bench.size(1000) as u64);
+    let (database, beside) = (Database::migrated(bench).await?, Database::migrated(bench).await?);
+    let mut alone = [Alone::connect(&beside, 1).await?, Alone::connect(&beside, CONNECTIONS).await?];
+    let mut own = [Samples::default(), Samples::default()];
 
     let directory = tempfile::tempdir()?;
     let kubeconfig = nowhere(&directory)?;
     let gateway = Gateway::start(bench, directory.path(), database.url(), &kubeconfig, &[]).await?;
     load(&gateway, 16, WARM_UP).await?;
     for (clients, of) in CLIENTS.into_iter().zip(&mut figures.of) {
-        let seen = load(&gateway, clients, time).await?;
-        of.share.push(seen.rate / if clients == 1 { own_alone } else { own });
+        let as_many = usize::from(clients > 1);
+        let (mut seen, mut beside_it) = (Seen::default(), Samples::default());
+        for _ in 0..TURNS {
+            sleep(QUIET).await;
+            beside_it.push(alone[as_many].rate(turn).await?);
+            seen.add(load(&gateway, clients, turn).await?);
+        }
+        of.share.push(seen.rate() / beside_it.mean());
         of.calls.take(&seen);
+        own[as_many].extend(beside_it.values().iter().copied());
     }
-    drop(gateway);
+    drop((gateway, alone));
+    figures.own_alone.push(own[0].mean());
+    figures.own.push(own[1].mean());
+    beside.drop_it().await?;
     database.drop_it().await
 }
 

@@ -13,13 +13,33 @@ use super::http::{Answer, Connection};
 use crate::{gateway::Gateway, samples::Samples};
 
 /// What clients saw, and what it cost.
+#[derive(Default)]
 pub(crate) struct Seen {
-    /// Calls a second.
-    pub(crate) rate: f64,
     /// What each call took.
     pub(crate) milliseconds: Samples,
+    /// From the first call to the end of the last.
+    took: Duration,
+    /// CPU time of the gateway.
+    cpu: Duration,
+}
+
+impl Seen {
+    /// Calls a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.milliseconds.len() as f64 / self.took.as_secs_f64()
+    }
+
     /// Milliseconds of the gateway's CPU time for each call.
-    pub(crate) cpu: f64,
+    pub(crate) fn cpu_of_each(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e3 / self.milliseconds.len() as f64
+    }
+
+    /// What the same clients saw later.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.milliseconds.extend(later.milliseconds.values().iter().copied());
+        self.took += later.took;
+        self.cpu += later.cpu;
+    }
 }
 
 /// The same of several runs.
@@ -34,10 +54,10 @@ pub(crate) struct Calls {
 impl Calls {
     /// Adds a run.
     pub(crate) fn take(&mut self, seen: &Seen) {
-        self.rate.push(seen.rate);
+        self.rate.push(seen.rate());
         self.p50.push(seen.milliseconds.median());
         self.p99.push(seen.milliseconds.quantile(0.99));
-        self.cpu.push(seen.cpu);
+        self.cpu.push(seen.cpu_of_each());
     }
 }
 
@@ -68,9 +88,6 @@ pub(crate) async fn clients(
         Ok(milliseconds)
     };
     let all = try_join_all((0..count).map(|_| client())).await?;
-    let took = begun.elapsed().as_secs_f64();
-    let cpu = gateway.process().cpu()? - cpu;
-    let milliseconds: Samples = all.iter().flat_map(|one| one.values()).copied().collect();
-    let calls = milliseconds.len() as f64;
-    Ok(Seen { rate: calls / took, cpu: cpu.as_secs_f64() * 1e3 / calls, milliseconds })
+    let (took, cpu) = (begun.elapsed(), gateway.process().cpu()? - cpu);
+    Ok(Seen { milliseconds: all.iter().flat_map(|one| one.values()).copied().collect(), took, cpu })
 }

@@ -73,9 +73,9 @@ async fn once(bench: &Bench, database: &Database, figures: &mut Figures) -> anyh
         connection.get("/v1/submissions?limit=50&state=FINISHED").await
     });
     figures.start.push(gateway.started_in.as_secs_f64());
-    figures.rate.push(seen.rate);
+    figures.rate.push(seen.rate());
     figures.p99.push(seen.milliseconds.quantile(0.99));
-    figures.cpu.push(seen.cpu);
+    figures.cpu.push(seen.cpu_of_each());
     figures.postgres.push(postgres.as_secs_f64() * 1e3 / seen.milliseconds.len() as f64);
     figures.page.push(page.await?.milliseconds.quantile(0.99));
     Ok(())
