@@ -27,7 +27,7 @@ mod submitter;
 mod why;
 mod work;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, ops::Deref, sync::Arc};
 
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -59,36 +59,47 @@ pub use work::Work;
 
 /// The gateway's use cases on one database and one cluster. Cheap to clone.
 #[derive(Clone)]
-pub struct Gateway {
+pub struct Gateway(Arc<Parts>);
+
+/// What they share.
+pub struct Parts {
     store: Store,
     cluster: Cluster,
-    spark: Arc<SparkSettings>,
+    spark: SparkSettings,
     /// In the label of every pod that is this database's.
     instance: Uuid,
     /// Whether driver pods are held until their outcome is recorded.
     outcome_finalizer: bool,
-    caps: Arc<Caps>,
-    leases: Arc<Leases>,
+    caps: Caps,
+    leases: Leases,
     /// What this process works on under a claim.
-    busy: Arc<Mutex<HashSet<SubmissionId>>>,
-    gate: Arc<Gate>,
+    busy: Mutex<HashSet<SubmissionId>>,
+    gate: Gate,
     /// How much of the end of a driver's log is kept, in bytes.
     kept_log: usize,
     /// Limits the logs that are read for others at once.
     readers: Arc<Semaphore>,
     /// Limits the lists of events that are asked for at once.
-    event_lists: Arc<Semaphore>,
+    event_lists: Semaphore,
     /// Streams to clients end when this process does.
     closing: CancellationToken,
     /// Limits what is done to pods at once after their outcome is committed.
-    finishing: Arc<Semaphore>,
+    finishing: Semaphore,
     /// Rung when there may be something to launch or to kill.
-    wake: Arc<Notify>,
-    watch: Arc<WatchHealth>,
+    wake: Notify,
+    watch: WatchHealth,
     /// Who follows changes here.
-    events: Arc<Hub>,
+    events: Hub,
     /// What the watch shows of executors, on its way to the database.
-    pub executors: Arc<Executors>,
+    pub executors: Executors,
+}
+
+impl Deref for Gateway {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
 }
 
 impl Gateway {
@@ -97,26 +108,26 @@ impl Gateway {
     pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
         let instance = store.installation().await?;
         let watch = WatchHealth::new(cluster.namespaces());
-        Ok(Self {
-            leases: Arc::new(Leases::new(store.clone())),
+        Ok(Self(Arc::new(Parts {
+            leases: Leases::new(store.clone()),
             store,
             cluster: cluster.of_instance(instance),
-            spark: Arc::new(settings.spark),
+            spark: settings.spark,
             instance,
             outcome_finalizer: settings.outcome_finalizer,
             kept_log: settings.kept_log,
             readers: Arc::new(Semaphore::new(logs::READERS)),
-            event_lists: Arc::new(Semaphore::new(capture::EVENT_LISTS)),
+            event_lists: Semaphore::new(capture::EVENT_LISTS),
             closing: CancellationToken::new(),
-            caps: Arc::new(settings.caps),
-            busy: Arc::default(),
-            gate: Arc::default(),
-            finishing: Arc::new(Semaphore::new(observe::FINISHING)),
-            wake: Arc::new(Notify::new()),
-            watch: Arc::new(watch),
-            events: Arc::default(),
-            executors: Arc::default(),
-        })
+            caps: settings.caps,
+            busy: Mutex::default(),
+            gate: Gate::default(),
+            finishing: Semaphore::new(observe::FINISHING),
+            wake: Notify::new(),
+            watch,
+            events: Hub::default(),
+            executors: Executors::default(),
+        })))
     }
 
     /// The id in the label by which this installation's pods are known.

@@ -32,7 +32,7 @@ use connections::Connections;
 use error::within;
 use sqlx::PgPool;
 
-pub use accept::{Accepted, Drawn, NewSubmission, Options};
+pub use accept::{Accepted, Drawn, NewSubmission, Options, accept_on};
 pub use attempts::{AttemptRecord, Before};
 pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
@@ -61,7 +61,7 @@ pub struct Store {
     /// For requests: they would rather be told soon.
     pool: PgPool,
     /// For those requests that accept a submission.
-    accepting: PgPool,
+    accepting: Connections,
     /// For workers: they would rather wait than drop what they hold.
     patient: Connections,
     /// How long a request waits for a connection.
@@ -75,7 +75,7 @@ impl Store {
     /// A store on a migrated database, whose requests are as patient as its workers.
     pub fn new(pool: PgPool) -> Self {
         Self {
-            accepting: pool.clone(),
+            accepting: Connections::shared(pool.clone()),
             patient: Connections::shared(pool.clone()),
             leases: pool.clone(),
             pool,

@@ -11,20 +11,15 @@ use std::{
 
 use futures::FutureExt;
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::oneshot,
     time::{Instant, sleep_until, timeout},
 };
-
-/// How long one that has carried a group out stays for the next one.
-const STAYS: Duration = Duration::from_millis(5);
 
 /// Calls that wait to be carried out, a number of them at a time.
 pub(super) struct Combine<I, O>(Arc<Shared<I, O>>);
 
 struct Shared<I, O> {
     waiting: Mutex<Waiting<I, O>>,
-    /// Somebody comes while a carrier has nothing to do.
-    come: Notify,
     /// How many groups may be under way.
     turns: usize,
     /// The most calls of a group.
@@ -37,9 +32,8 @@ struct Waiting<I, O> {
     calls: VecDeque<Call<I, O>>,
     /// Tells calls apart.
     next: u64,
-    /// Tasks that carry groups out, and those of them that have nothing to do.
+    /// Tasks that carry groups out.
     carriers: usize,
-    idle: usize,
 }
 
 struct Call<I, O> {
@@ -59,10 +53,10 @@ pub(super) enum Unanswered {
     Ended,
 }
 
-/// Carries groups out, one after the other, and may keep what it needs from one to the next.
+/// Carries groups out, one after the other.
 pub(super) trait Carrier<I, O>: Send + 'static {
     /// Answers one for each, in their order.
-    fn carry_out(&mut self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send;
+    fn carry_out(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send;
 }
 
 impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
@@ -76,8 +70,8 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
     }
 
     fn with_gap(turns: usize, most: usize, gap: Duration) -> Self {
-        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0, carriers: 0, idle: 0 });
-        Self(Arc::new(Shared { waiting, come: Notify::new(), turns, most, gap }))
+        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0, carriers: 0 });
+        Self(Arc::new(Shared { waiting, turns, most, gap }))
     }
 
     /// Hands `item` in and waits for its answer: for `patience` until it is begun, and then as long as it takes. Groups are
@@ -113,9 +107,7 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
         let number = waiting.next;
         waiting.next += 1;
         waiting.calls.push_back(Call { number, item, answer });
-        if waiting.idle > 0 {
-            self.come.notify_one();
-        } else if waiting.carriers < self.turns {
+        if waiting.carriers < self.turns {
             waiting.carriers += 1;
             start(self.clone());
         }
@@ -130,12 +122,8 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
     }
 
     /// Carries out what there is, and goes when nobody comes any more.
-    async fn carry(self: Arc<Self>, mut carrier: impl Carrier<I, O>) {
-        loop {
-            let (items, senders): (Vec<I>, Vec<_>) = self.next_group();
-            if items.is_empty() {
-                if self.stay().await { continue } else { return }
-            }
+    async fn carry(self: Arc<Self>, carrier: impl Carrier<I, O>) {
+        while let Some((items, senders)) = self.next_group() {
             let next = Instant::now() + self.gap;
             // What panics answers nobody, and is not to stop those who come after it.
             if let Ok(answers) = AssertUnwindSafe(carrier.carry_out(items)).catch_unwind().await {
@@ -151,29 +139,15 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
         }
     }
 
-    fn next_group(&self) -> (Vec<I>, Vec<oneshot::Sender<O>>) {
-        let calls = &mut self.waiting().calls;
-        let group = calls.len().min(self.most);
-        calls.drain(..group).map(|call| (call.item, call.answer)).unzip()
-    }
-
-    /// Waits for somebody to come. `false` if nobody did: this carrier is none any more.
-    async fn stay(&self) -> bool {
-        {
-            let mut waiting = self.waiting();
-            if !waiting.calls.is_empty() {
-                return true;
-            }
-            waiting.idle += 1;
-        }
-        let _ = timeout(STAYS, self.come.notified()).await;
+    /// `None` if nobody waits: then there is one carrier less.
+    fn next_group(&self) -> Option<(Vec<I>, Vec<oneshot::Sender<O>>)> {
         let mut waiting = self.waiting();
-        waiting.idle -= 1;
-        let come = !waiting.calls.is_empty();
-        if !come {
+        if waiting.calls.is_empty() {
             waiting.carriers -= 1;
+            return None;
         }
-        come
+        let group = waiting.calls.len().min(self.most);
+        Some(waiting.calls.drain(..group).map(|call| (call.item, call.answer)).unzip())
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting<I, O>> {

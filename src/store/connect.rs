@@ -109,7 +109,11 @@ impl Store {
         let for_accepting = if all >= PLENTY { accept::CONNECTIONS } else { 0 };
         let requests = pool(all - for_workers - for_accepting - 1, PATIENT, NO_TABLE);
         Ok(Self {
-            accepting: if for_accepting > 0 { pool(for_accepting, PATIENT, PLANNED_ONCE) } else { requests.clone() },
+            accepting: if for_accepting > 0 {
+                Connections::of_own(pool(for_accepting, PATIENT, PLANNED_ONCE))
+            } else {
+                Connections::shared(requests.clone())
+            },
             pool: requests,
             patient: Connections::of_own(pool(for_workers, PATIENT, BY_INDEX)),
             leases: pool(1, LEASES, BY_INDEX),

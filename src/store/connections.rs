@@ -1,9 +1,9 @@
-//! The workers' connections. One that comes back to sqlx's pool is asked whether it lives, which takes as long as a small
-//! statement; here it stays at hand for the next statement, if that follows soon.
+//! Connections that workers use, and that submissions are accepted with. One that comes back to sqlx's pool is asked whether
+//! it lives, which takes as long as a small statement; here it stays at hand for the next statement, if that follows soon.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::{
@@ -12,7 +12,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use sqlx::{
-    Describe, Either, Execute, Executor, FromRow, PgPool, Postgres, SqlStr,
+    Describe, Either, Execute, Executor, FromRow, PgConnection, PgPool, Postgres, SqlStr,
     pool::PoolConnection,
     postgres::{PgArguments, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
     query::QueryAs,
@@ -45,7 +45,7 @@ struct Held(PoolConnection<Postgres>, Instant);
 
 /// A connection for one statement.
 #[derive(Debug)]
-struct Taken<'a> {
+pub(super) struct Taken<'a> {
     held: Held,
     at_hand: Option<(&'a AtHand, SemaphorePermit<'a>)>,
 }
@@ -77,34 +77,59 @@ impl Connections {
     where
         T: Send + Unpin + for<'r> FromRow<'r, PgRow>,
     {
-        let mut taken = self.take().await?;
-        let all = statement.fetch_all(&mut *taken.held.0).await?;
+        let mut taken = self.take_in_time().await?;
+        let all = statement.fetch_all(taken.connection()).await?;
         taken.give_back();
         Ok(all)
     }
 
+    /// Waits for a connection for so long.
+    pub(super) async fn take(&self, patience: Duration) -> Result<Taken<'_>, sqlx::Error> {
+        timeout(patience, self.next()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+
     /// For as long as the pool is set to let wait.
-    async fn take(&self) -> Result<Taken<'_>, sqlx::Error> {
+    async fn take_in_time(&self) -> Result<Taken<'_>, sqlx::Error> {
+        self.take(self.pool.options().get_acquire_timeout()).await
+    }
+
+    async fn next(&self) -> Result<Taken<'_>, sqlx::Error> {
         let Some(at_hand) = self.at_hand.as_deref() else {
-            return Ok(Taken { held: self.made().await?, at_hand: None });
+            return Ok(Taken { held: self.acquired().await?, at_hand: None });
         };
-        let turn = timeout(self.pool.options().get_acquire_timeout(), at_hand.turns.acquire()).await;
-        let turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?.map_err(|_| sqlx::Error::PoolClosed)?;
+        let turn = at_hand.turns.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let held = match at_hand.last() {
             Some(held) => held,
-            None => self.made().await?,
+            None => self.acquired().await?,
         };
         Ok(Taken { held, at_hand: Some((at_hand, turn)) })
     }
 
-    async fn made(&self) -> Result<Held, sqlx::Error> {
-        Ok(Held(self.pool.acquire().await?, Instant::now()))
+    async fn acquired(&self) -> Result<Held, sqlx::Error> {
+        Ok(Held(acquire(&self.pool).await?, Instant::now()))
     }
 }
 
+/// A connection of the pool. Who waits for it may go, and what was begun for it doesn't: after an outage, while many wait, a
+/// connection that is just being made would otherwise be given up with the one who waited longest, again and again.
+///
+/// The future of sqlx's is large, and would be copied with all those that hold it.
+pub(super) fn acquire(pool: &PgPool) -> BoxFuture<'static, Result<PoolConnection<Postgres>, sqlx::Error>> {
+    let acquiring = pool.acquire();
+    if pool.num_idle() > 0 {
+        // Nothing needs to be made for it.
+        return acquiring.boxed();
+    }
+    tokio::spawn(acquiring).map(|acquired| acquired.unwrap_or(Err(sqlx::Error::WorkerCrashed))).boxed()
+}
+
 impl Taken<'_> {
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.held.0
+    }
+
     /// Of a connection whose statement is through. Any other goes to the pool, which looks after it.
-    fn give_back(self) {
+    pub(super) fn give_back(self) {
         if let Some((at_hand, turn)) = self.at_hand {
             let mut free = at_hand.free();
             if !at_hand.turns.is_closed() {
@@ -138,8 +163,8 @@ impl<'c> Executor<'c> for &'c Connections {
         E: 'q + Execute<'q, Postgres>,
     {
         let all = async move {
-            let mut taken = self.take().await?;
-            let all: Vec<_> = taken.held.0.fetch_many(query).try_collect().await?;
+            let mut taken = self.take_in_time().await?;
+            let all: Vec<_> = taken.connection().fetch_many(query).try_collect().await?;
             taken.give_back();
             Ok(stream::iter(all.into_iter().map(Ok)))
         };
@@ -152,8 +177,8 @@ impl<'c> Executor<'c> for &'c Connections {
         E: 'q + Execute<'q, Postgres>,
     {
         let one = async move {
-            let mut taken = self.take().await?;
-            let one = taken.held.0.fetch_optional(query).await?;
+            let mut taken = self.take_in_time().await?;
+            let one = taken.connection().fetch_optional(query).await?;
             taken.give_back();
             Ok(one)
         };
@@ -168,13 +193,13 @@ impl<'c> Executor<'c> for &'c Connections {
     where
         'c: 'e,
     {
-        async move { self.take().await?.held.0.prepare_with(sql, parameters).await }.boxed()
+        async move { self.take_in_time().await?.connection().prepare_with(sql, parameters).await }.boxed()
     }
 
     fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<Describe<Postgres>, sqlx::Error>>
     where
         'c: 'e,
     {
-        async move { self.take().await?.held.0.describe(sql).await }.boxed()
+        async move { self.take_in_time().await?.connection().describe(sql).await }.boxed()
     }
 }

@@ -80,7 +80,7 @@ struct Writer {
 }
 
 impl Carrier<Launch, Result<bool, Error>> for Writer {
-    async fn carry_out(&mut self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
+    async fn carry_out(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
         let places = sqlx::query_scalar(sqlx::AssertSqlSafe((self.statement)()))
             .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
             .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())

@@ -63,7 +63,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
 async fn once(bench: &Bench, figures: &mut Figures) -> anyhow::Result<()> {
     let turn = Duration::from_millis(bench.size(1000) as u64);
     let (database, beside) = (Database::migrated(bench).await?, Database::migrated(bench).await?);
-    let mut alone = [Alone::connect(&beside, 1).await?, Alone::connect(&beside, CONNECTIONS).await?];
+    let mut alone = Alone::connect(&beside, CONNECTIONS).await?;
     let mut own = [Samples::default(), Samples::default()];
 
     let directory = tempfile::tempdir()?;
@@ -71,16 +71,16 @@ async fn once(bench: &Bench, figures: &mut Figures) -> anyhow::Result<()> {
     let gateway = Gateway::start(bench, directory.path(), database.url(), &kubeconfig, &[]).await?;
     load(&gateway, 16, WARM_UP).await?;
     for (clients, of) in CLIENTS.into_iter().zip(&mut figures.of) {
-        let as_many = usize::from(clients > 1);
+        let connections = clients.min(CONNECTIONS);
         let (mut seen, mut beside_it) = (Seen::default(), Samples::default());
         for _ in 0..TURNS {
             sleep(QUIET).await;
-            beside_it.push(alone[as_many].rate(turn).await?);
+            beside_it.push(alone.rate(connections, turn).await?);
             seen.add(load(&gateway, clients, turn).await?);
         }
         of.share.push(seen.rate() / beside_it.mean());
         of.calls.take(&seen);
-        own[as_many].extend(beside_it.values().iter().copied());
+        own[usize::from(clients > 1)].extend(beside_it.values().iter().copied());
     }
     drop((gateway, alone));
     figures.own_alone.push(own[0].mean());

@@ -95,7 +95,7 @@ impl Store {
 struct Drawer(Store);
 
 impl Carrier<(), Result<Drawn, Error>> for Drawer {
-    async fn carry_out(&mut self, group: Vec<()>) -> Vec<Result<Drawn, Error>> {
+    async fn carry_out(&self, group: Vec<()>) -> Vec<Result<Drawn, Error>> {
         match self.draw(group.len()).await {
             Ok(numbers) => numbers.into_iter().map(|(number, at)| Ok(Drawn::new(number, at))).collect(),
             Err(error) => group.iter().map(|()| Err(likewise(&error))).collect(),
@@ -105,12 +105,14 @@ impl Carrier<(), Result<Drawn, Error>> for Drawer {
 
 impl Drawer {
     async fn draw(&self, count: usize) -> Result<Vec<(i64, DateTime<Utc>)>, Error> {
-        let mut connection = self.0.accepting_connection(ACTION).await?;
+        let mut taken = self.0.to_accept(ACTION).await?;
         let numbers =
             sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp() FROM generate_series(1, $1)")
                 .bind(i32::try_from(count).unwrap_or(i32::MAX))
-                .fetch_all(&mut *connection);
-        within(ACTION, numbers).await
+                .fetch_all(taken.connection());
+        let numbers = within(ACTION, numbers).await?;
+        taken.give_back();
+        Ok(numbers)
     }
 }
 

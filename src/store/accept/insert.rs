@@ -1,10 +1,9 @@
 //! The statement that accepts: rows, objects and first events of a group of submissions, all of them or none.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use sqlx::{Postgres, pool::PoolConnection, postgres::PgArguments, query::QueryAs};
-use tokio::time::Instant;
+use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 
 use super::{Drawn, NewSubmission};
 use crate::{
@@ -40,30 +39,35 @@ impl<'a> Row<'a> {
     }
 }
 
-/// How long one connection is used before another is asked for: the pool looks after them.
-const HELD: Duration = Duration::from_millis(50);
-
-/// Inserts groups, one after the other on one connection.
-#[derive(Debug)]
-pub(super) struct Inserter {
-    store: Store,
-    connection: Option<(PoolConnection<Postgres>, Instant)>,
+fn rows<'a>(all: &[&'a NewSubmission]) -> Result<Vec<Row<'a>>, Error> {
+    all.iter().map(|new| Row::new(new)).collect()
 }
 
+/// Accepts one on a connection of the caller's, beside nobody: what the statement costs by itself is measured with it.
+/// `false` if a unique key of another submission is in the way.
+///
+/// # Errors
+/// [`Error`], without a word about doubt: the connection is the caller's.
+pub async fn accept_on(connection: &mut PgConnection, new: &NewSubmission) -> Result<bool, Error> {
+    let rows = rows(&[new])?;
+    let inserted = within(ACTION, statement(&rows, true).fetch_all(connection)).await?;
+    Ok(!inserted.is_empty())
+}
+
+/// Inserts groups.
+#[derive(Debug)]
+pub(super) struct Inserter(pub(super) Store);
+
 impl Carrier<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
-    async fn carry_out(&mut self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
+    async fn carry_out(&self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
         self.insert_all(&group).await
     }
 }
 
 impl Inserter {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store, connection: None }
-    }
-
     /// Inserts each, unless a unique key of another submission is in its way, and tells for each whether it did. What the
     /// database finds at fault with one of them is that one's alone.
-    pub(super) async fn insert_all(&mut self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
+    pub(super) async fn insert_all(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
         match self.insert(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()).await {
             Ok(inserted) => all.iter().map(|new| Ok(inserted.contains(new.drawn.id.as_str()))).collect(),
             Err(Error::Statement { .. } | Error::Row { .. }) if all.len() > 1 => {
@@ -83,25 +87,16 @@ impl Inserter {
     }
 
     /// Answers the ids of those that were inserted.
-    async fn insert(&mut self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
-        let rows = all.iter().map(|new| Row::new(new)).collect::<Result<Vec<_>, _>>()?;
+    async fn insert(&self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
+        let rows = rows(all)?;
         // What goes wrong before there is a connection leaves no doubt.
-        let (mut connection, since) = self.connection().await?;
-        let spares = &self.store.groups.accept.spares;
-        let inserted = statement(&rows, spares.are_wanted()).fetch_all(&mut *connection);
-        let inserted: Vec<Inserted> = within(ACTION, inserted).await.map_err(Error::after_sending)?;
-        self.connection = Some((connection, since));
+        let mut taken = self.0.to_accept(ACTION).await?;
+        let spares = &self.0.groups.accept.spares;
+        let inserted = statement(&rows, spares.are_wanted()).fetch_all(taken.connection());
+        let inserted = within(ACTION, inserted).await.map_err(Error::after_sending)?;
+        taken.give_back();
         spares.keep(inserted.iter().filter_map(|(_, spare, at)| Some(Drawn::new((*spare)?, *at))));
         Ok(inserted.into_iter().map(|(id, ..)| id).collect())
-    }
-
-    /// The one of the last group that went well, or another.
-    async fn connection(&mut self) -> Result<(PoolConnection<Postgres>, Instant), Error> {
-        // The old one goes first: it may be the only one that there may be.
-        match self.connection.take().filter(|(_, since)| since.elapsed() < HELD) {
-            Some(kept) => Ok(kept),
-            None => Ok((self.store.accepting_connection(ACTION).await?, Instant::now())),
-        }
     }
 }
 

@@ -1,17 +1,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use futures::future::join_all;
-use tokio::{task::yield_now, time::sleep};
+use tokio::{sync::Notify, task::yield_now, time::sleep};
 
 use super::*;
 
-/// One that keeps nothing.
 impl<I, O, C, F> Carrier<I, O> for C
 where
-    C: FnMut(Vec<I>) -> F + Send + 'static,
+    C: Fn(Vec<I>) -> F + Send + Sync + 'static,
     F: Future<Output = Vec<O>> + Send,
 {
-    fn carry_out(&mut self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send {
+    fn carry_out(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send {
         self(group)
     }
 }
@@ -24,7 +23,7 @@ struct Tens {
 }
 
 impl Carrier<usize, usize> for Tens {
-    async fn carry_out(&mut self, group: Vec<usize>) -> Vec<usize> {
+    async fn carry_out(&self, group: Vec<usize>) -> Vec<usize> {
         self.groups.fetch_add(1, SeqCst);
         self.open.notified().await;
         self.open.notify_one();
@@ -92,23 +91,6 @@ async fn who_waits_too_long_for_others_goes_and_who_is_under_way_stays() {
     assert_eq!(first.unwrap(), 1);
     assert!(matches!(second, Err(Unanswered::Late)), "{second:?}");
     assert_eq!(combine.call(3, patience, || slow).await.unwrap(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_carrier_stays_for_those_who_come_soon_and_then_goes() {
-    let (combine, made) = (Combine::new(2, 64), AtomicUsize::new(0));
-    let same = || {
-        made.fetch_add(1, SeqCst);
-        |items: Vec<usize>| async move { items }
-    };
-    for n in 0..3 {
-        assert_eq!(combine.call(n, None, same).await.unwrap(), n);
-        sleep(STAYS / 2).await;
-    }
-    assert_eq!(made.load(SeqCst), 1);
-    sleep(STAYS * 2).await;
-    assert_eq!(combine.call(3, None, same).await.unwrap(), 3);
-    assert_eq!(made.load(SeqCst), 2);
 }
 
 #[tokio::test]

@@ -1,61 +1,80 @@
-//! What Postgres does alone with what an accepted submission leaves in it: the row, its objects, and its first event, in one
-//! statement and on the disk when it is answered.
+//! What Postgres does alone: the gateway's own statement for one submission at a time, which leaves its row, its objects and
+//! its first event on the disk when it is answered.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
+    time::Duration,
+};
 
+use anyhow::ensure;
+use chrono::Utc;
 use futures::future::try_join_all;
-use serde_json::Value;
-use sparkgate::app::render::render;
-use sqlx::{PgConnection, types::Json};
+use sparkgate::{
+    app::render::render,
+    spark::{DriverNames, NameEntropy, rest::parse_partial},
+    store::{Drawn, NewSubmission, Options, accept_on},
+};
+use sqlx::PgConnection;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::{
     figures::{request::request, spark::settings},
-    servers::Database,
+    servers::{Database, rows},
 };
 
-const ACCEPT: &str = "WITH drawn AS (SELECT nextval('submission_number') AS number), accepted AS (
-        INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
-            queued_at, name, owner, labels, fingerprint)
-        SELECT 'driver-20261121000000-' || number, number, 'QUEUED', $1, '4.3.0', 'default', $2, 'spark', now(), now(),
-            'nightly-orders-' || number, 'etl', '{}', $3
-        FROM drawn ON CONFLICT DO NOTHING RETURNING id, attempt, state, created_at
-    ), rendered AS (INSERT INTO manifests (submission_id, objects) SELECT id, $4 FROM accepted)
-    INSERT INTO submission_events (submission_id, attempt, state, at) SELECT id, attempt, state, created_at FROM accepted";
-
-/// Clients of Postgres alone, each with a connection of its own.
+/// Clients of Postgres alone, each with a connection of its own. The database is nobody else's.
 pub(super) struct Alone {
     connections: Vec<PgConnection>,
-    request: Value,
-    manifest: String,
+    like: NewSubmission,
+    number: AtomicI64,
 }
 
 impl Alone {
     pub(super) async fn connect(database: &Database, connections: usize) -> anyhow::Result<Self> {
-        let connections = try_join_all((0..connections).map(|_| database.connect())).await?;
-        let body = request(1, "default");
-        let manifest = render(&body, &settings())?.to_string();
-        Ok(Self { connections, request: serde_json::from_slice(&body)?, manifest })
+        let mut connections = try_join_all((0..connections).map(|_| database.connect())).await?;
+        for connection in &mut connections {
+            // As the gateway's are that accept.
+            sqlx::raw_sql("SET plan_cache_mode = force_generic_plan; SET jit = off").execute(&mut *connection).await?;
+        }
+        Ok(Self { connections, like: submission()?, number: AtomicI64::new(0) })
     }
 
-    /// Rows a second, each client busy for so long.
-    pub(super) async fn rate(&mut self, time: Duration) -> anyhow::Result<f64> {
-        let Self { connections, request, manifest } = self;
-        let (request, manifest) = (&*request, &*manifest);
-        let begun = Instant::now();
-        let client = async |connection: &mut PgConnection| -> anyhow::Result<usize> {
-            let mut rows = 0;
+    /// Rows a second, with the first `count` clients busy for so long.
+    pub(super) async fn rate(&mut self, count: usize, time: Duration) -> anyhow::Result<f64> {
+        let Self { connections, like, number } = self;
+        let (begun, before) = (Instant::now(), number.load(Relaxed));
+        let client = async |connection: &mut PgConnection| -> anyhow::Result<()> {
             while begun.elapsed() < time {
-                let names = Json(serde_json::json!({"driverPod": "nightly-orders-0123456789abcdef-driver",
-                    "configMap": "spark-drv-0123456789abcdef-conf-map",
-                    "service": "nightly-orders-0123456789abcdef-driver-svc"}));
-                let statement = sqlx::query(ACCEPT).bind(Json(request)).bind(names).bind([7_u8; 32].as_slice());
-                statement.bind(manifest).execute(&mut *connection).await?;
-                rows += 1;
+                let number = number.fetch_add(1, Relaxed) + 1;
+                let drawn = Drawn { id: rows::id(usize::try_from(number)?).parse()?, number, at: Utc::now() };
+                ensure!(accept_on(connection, &NewSubmission { drawn, ..like.clone() }).await?, "{number} was there");
             }
-            Ok(rows)
+            Ok(())
         };
-        let rows: usize = try_join_all(connections.iter_mut().map(client)).await?.into_iter().sum();
-        Ok(rows as f64 / begun.elapsed().as_secs_f64())
+        try_join_all(connections.iter_mut().take(count).map(client)).await?;
+        Ok((number.load(Relaxed) - before) as f64 / begun.elapsed().as_secs_f64())
     }
+}
+
+/// What the gateway would keep of the request that is measured.
+fn submission() -> anyhow::Result<NewSubmission> {
+    let (body, settings) = (request(1, "default"), settings());
+    let (request, _) = parse_partial(&body, settings.version)?;
+    let id = Uuid::new_v4;
+    let now = Utc::now();
+    let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
+    Ok(NewSubmission {
+        drawn: Drawn { id: rows::id(0).parse()?, number: 0, at: now },
+        names: DriverNames::for_request(&request, settings.version, now.timestamp_millis(), &entropy)?,
+        request,
+        spark_version: settings.version,
+        spark_user: settings.user.clone(),
+        namespace: "default".to_owned(),
+        manifest: render(&body, &settings)?.to_string(),
+        name: "nightly-orders-1".to_owned(),
+        owner: "etl".to_owned(),
+        options: Options::default(),
+        fingerprint: vec![7; 32],
+    })
 }
