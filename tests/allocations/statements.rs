@@ -18,8 +18,11 @@ pub(crate) struct Statements {
     _listening: DefaultGuard,
 }
 
-/// Connections are asked by time where they lead, and not by what is submitted.
-const IS_PRIMARY: &str = "pg_is_in_recovery()";
+/// Whether it is about a connection, which is set when it is made and asked by time where it leads, and not by what is
+/// submitted.
+fn is_of_a_connection(statement: &str) -> bool {
+    statement.starts_with("SET ") || statement.contains("pg_is_in_recovery()")
+}
 
 struct Listener(Arc<Mutex<Vec<String>>>);
 
@@ -60,7 +63,7 @@ impl<S: Subscriber> Layer<S> for Listener {
             event.record(&mut text);
             let statement = if text.statement.is_empty() { text.summary } else { text.statement };
             let statement = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-            if !statement.contains(IS_PRIMARY) {
+            if !is_of_a_connection(&statement) {
                 self.0.lock().unwrap().push(statement);
             }
         }

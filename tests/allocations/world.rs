@@ -19,9 +19,9 @@ pub(crate) fn spark() -> SparkSettings {
     }
 }
 
-/// A gateway that reaches its database as the program does.
+/// A gateway that reaches its database as the program does, over as many connections.
 pub(crate) async fn gateway(url: &str, cluster: Cluster) -> Gateway {
-    let database = DatabaseSettings { url: url.to_owned(), max_connections: 3 };
+    let database = DatabaseSettings { url: url.to_owned(), max_connections: 16 };
     let store = Store::connect(&database).await.unwrap();
     let settings = Settings { spark: spark(), outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
     Gateway::new(store, cluster, settings).await.unwrap()
