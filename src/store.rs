@@ -37,7 +37,7 @@ pub use attempts::{AttemptRecord, Before};
 pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
-pub use connect::{ConnectError, DatabaseSettings};
+pub use connect::{ConnectError, DatabaseSettings, PLANNED_ONCE};
 pub use deadlines::Overdue;
 pub use error::Error;
 pub use executors::LiveExecutor;

@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, io, sync::Arc};
 
 use draw::Spares;
 use insert::Inserter;
-use tokio::task::JoinHandle;
 
 use super::{
     Error, Store,
@@ -126,17 +125,14 @@ impl Store {
     async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
         // One of these may wait for another for more than one reason: in a group, two such groups might wait for each other.
         let inserted = if new.options.unique_name {
-            self.insert_alone(new).await.ok().flatten().ok_or(Unanswered::Ended)
+            let inserter = Inserter(self.clone());
+            let alone = tokio::spawn(async move { inserter.insert_all(&[new]).await.pop() });
+            alone.await.ok().flatten().ok_or(Unanswered::Ended)
         } else {
             let carrier = || Inserter(self.clone());
             self.groups.accept.accepting.call(new, Some(self.patience / 2), carrier).await
         };
         inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
-    }
-
-    fn insert_alone(&self, new: Arc<NewSubmission>) -> JoinHandle<Option<Result<bool, Error>>> {
-        let inserter = Inserter(self.clone());
-        tokio::spawn(async move { inserter.insert_all(&[new]).await.pop() })
     }
 
     /// The submission that an owner's idempotency key stands for, and the fingerprint of its request.

@@ -40,7 +40,7 @@ const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_sort = off; SET ena
 /// The same for requests, whose lists may have to be sorted.
 const NO_TABLE: &str = "SET enable_seqscan = off; SET jit = off";
 /// Accepting is one statement of one shape, which needn't be planned each time.
-const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off";
+pub const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off";
 /// A lease that is renewed late is lost.
 const LEASES: Duration = Duration::from_secs(2);
 

@@ -77,10 +77,7 @@ impl Connections {
     where
         T: Send + Unpin + for<'r> FromRow<'r, PgRow>,
     {
-        let mut taken = self.take_in_time().await?;
-        let all = statement.fetch_all(taken.connection()).await?;
-        taken.give_back();
-        Ok(all)
+        self.take_in_time().await?.read_all(statement).await
     }
 
     /// Waits for a connection for so long.
@@ -124,12 +121,25 @@ pub(super) fn acquire(pool: &PgPool) -> BoxFuture<'static, Result<PoolConnection
 }
 
 impl Taken<'_> {
-    pub(super) fn connection(&mut self) -> &mut PgConnection {
+    /// All rows of the statement that it was taken for.
+    pub(super) async fn read_all<T>(
+        mut self,
+        statement: QueryAs<'_, Postgres, T, PgArguments>,
+    ) -> Result<Vec<T>, sqlx::Error>
+    where
+        T: Send + Unpin + for<'r> FromRow<'r, PgRow>,
+    {
+        let all = statement.fetch_all(self.connection()).await?;
+        self.give_back();
+        Ok(all)
+    }
+
+    fn connection(&mut self) -> &mut PgConnection {
         &mut self.held.0
     }
 
     /// Of a connection whose statement is through. Any other goes to the pool, which looks after it.
-    pub(super) fn give_back(self) {
+    fn give_back(self) {
         if let Some((at_hand, turn)) = self.at_hand {
             let mut free = at_hand.free();
             if !at_hand.turns.is_closed() {

@@ -105,14 +105,11 @@ impl Carrier<(), Result<Drawn, Error>> for Drawer {
 
 impl Drawer {
     async fn draw(&self, count: usize) -> Result<Vec<(i64, DateTime<Utc>)>, Error> {
-        let mut taken = self.0.to_accept(ACTION).await?;
+        let taken = self.0.to_accept(ACTION).await?;
         let numbers =
             sqlx::query_as("SELECT nextval('submission_number'), clock_timestamp() FROM generate_series(1, $1)")
-                .bind(i32::try_from(count).unwrap_or(i32::MAX))
-                .fetch_all(taken.connection());
-        let numbers = within(ACTION, numbers).await?;
-        taken.give_back();
-        Ok(numbers)
+                .bind(i32::try_from(count).unwrap_or(i32::MAX));
+        within(ACTION, taken.read_all(numbers)).await
     }
 }
 

@@ -90,11 +90,10 @@ impl Inserter {
     async fn insert(&self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
         let rows = rows(all)?;
         // What goes wrong before there is a connection leaves no doubt.
-        let mut taken = self.0.to_accept(ACTION).await?;
+        let taken = self.0.to_accept(ACTION).await?;
         let spares = &self.0.groups.accept.spares;
-        let inserted = statement(&rows, spares.are_wanted()).fetch_all(taken.connection());
+        let inserted = taken.read_all(statement(&rows, spares.are_wanted()));
         let inserted = within(ACTION, inserted).await.map_err(Error::after_sending)?;
-        taken.give_back();
         spares.keep(inserted.iter().filter_map(|(_, spare, at)| Some(Drawn::new((*spare)?, *at))));
         Ok(inserted.into_iter().map(|(id, ..)| id).collect())
     }

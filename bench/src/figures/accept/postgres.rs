@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 use sparkgate::{
     app::render::render,
     spark::{DriverNames, NameEntropy, rest::parse_partial},
-    store::{Drawn, NewSubmission, Options, accept_on},
+    store::{Drawn, NewSubmission, Options, PLANNED_ONCE, accept_on},
 };
 use sqlx::PgConnection;
 use tokio::time::Instant;
@@ -34,8 +34,7 @@ impl Alone {
     pub(super) async fn connect(database: &Database, connections: usize) -> anyhow::Result<Self> {
         let mut connections = try_join_all((0..connections).map(|_| database.connect())).await?;
         for connection in &mut connections {
-            // As the gateway's are that accept.
-            sqlx::raw_sql("SET plan_cache_mode = force_generic_plan; SET jit = off").execute(&mut *connection).await?;
+            sqlx::raw_sql(PLANNED_ONCE).execute(&mut *connection).await?;
         }
         Ok(Self { connections, like: submission()?, number: AtomicI64::new(0) })
     }
@@ -61,9 +60,8 @@ impl Alone {
 fn submission() -> anyhow::Result<NewSubmission> {
     let (body, settings) = (request(1, "default"), settings());
     let (request, _) = parse_partial(&body, settings.version)?;
-    let id = Uuid::new_v4;
-    let now = Utc::now();
-    let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
+    let (id, now) = (Uuid::nil(), Utc::now());
+    let entropy = NameEntropy::from_uuids(id, id, id, id);
     Ok(NewSubmission {
         drawn: Drawn { id: rows::id(0).parse()?, number: 0, at: now },
         names: DriverNames::for_request(&request, settings.version, now.timestamp_millis(), &entropy)?,
