@@ -30,14 +30,9 @@ impl Stopwatch {
 }
 
 impl Lap {
-    /// A rate by the clock.
-    pub(crate) fn rate(&self, count: usize) -> f64 {
-        count as f64 / self.elapsed.as_secs_f64()
-    }
-
-    /// The rate in the time that the machine had, for work that keeps all processors busy.
-    pub(crate) fn rate_of_given(&self, count: usize) -> f64 {
-        self.rate(count) / (1.0 - self.stolen)
+    /// As much of the time as the machine had.
+    pub(crate) fn given(&self) -> Duration {
+        self.elapsed.mul_f64(1.0 - self.stolen)
     }
 }
 
@@ -77,6 +72,6 @@ mod tests {
         let after = Processors::read("cpu  150 0 60 820 40 0 10 20 30 0\n");
         assert!((after.stolen_since(before) - 0.2).abs() < 1e-9);
         let lap = Lap { elapsed: Duration::from_secs(10), stolen: 0.2 };
-        assert!((lap.rate(80) - 8.0).abs() < 1e-9 && (lap.rate_of_given(80) - 10.0).abs() < 1e-9);
+        assert_eq!(lap.given(), Duration::from_secs(8));
     }
 }

@@ -1,0 +1,66 @@
+//! What one side did in all its turns, and the figures of it.
+
+use std::time::Duration;
+
+use crate::{samples::Samples, stopwatch::Lap};
+
+/// Who takes CPU time while jobs are launched.
+const PARTS: [&str; 4] = ["kube-apiserver and etcd", "Postgres", "the gateway", "the harness"];
+
+/// CPU time of each of the four.
+pub(super) type Cpu = [Duration; PARTS.len()];
+
+/// All turns of one run.
+#[derive(Debug, Default)]
+pub(super) struct Side {
+    jobs: usize,
+    elapsed: Duration,
+    /// As much of it as the hypervisor left to us.
+    given: Duration,
+    cpu: Cpu,
+}
+
+impl Side {
+    pub(super) fn add(&mut self, jobs: usize, lap: Lap, cpu: Cpu) {
+        self.jobs += jobs;
+        self.elapsed += lap.elapsed;
+        self.given += lap.given();
+        for (all, more) in self.cpu.iter_mut().zip(cpu) {
+            *all += more;
+        }
+    }
+
+    /// Jobs a second by the clock.
+    pub(super) fn rate(&self) -> f64 {
+        self.jobs as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// Jobs a second in the time that the machine had: both sides keep all processors busy.
+    pub(super) fn rate_of_given(&self) -> f64 {
+        self.jobs as f64 / self.given.as_secs_f64()
+    }
+}
+
+/// One value for each run.
+#[derive(Default)]
+pub(super) struct Figures {
+    pub(super) rate: Samples,
+    /// In percent.
+    pub(super) stolen: Samples,
+    cpu: [Samples; PARTS.len()],
+}
+
+impl Figures {
+    pub(super) fn push(&mut self, side: &Side) {
+        self.rate.push(side.rate());
+        self.stolen.push((1.0 - side.given.as_secs_f64() / side.elapsed.as_secs_f64()) * 100.0);
+        for (samples, cpu) in self.cpu.iter_mut().zip(side.cpu) {
+            samples.push(cpu.as_secs_f64() * 1e3 / side.jobs as f64);
+        }
+    }
+
+    /// Of those that took some, in milliseconds for each job.
+    pub(super) fn cpu(&self) -> impl Iterator<Item = (&'static str, &Samples)> {
+        PARTS.into_iter().zip(&self.cpu).filter(|(_, cpu)| cpu.max() > 0.0)
+    }
+}
