@@ -126,7 +126,8 @@ impl Store {
                 SET claimed_by = $1, claim_epoch = s.claim_epoch + 1,
                     state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
                 FROM due WHERE s.id = due.id
-                RETURNING s.*, due.was
+                RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
+                    s.kill_cause, s.message, s.kill_grace, due.was
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state)
                 SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'

@@ -34,9 +34,10 @@ const PLENTY: u32 = 12;
 /// What workers look for is in an index, in the order in which they want it, and what they write has a key. Postgres' planner
 /// knows of few rows where many come at once, or where there were none when it planned: it would read and sort all of them for
 /// the first sixteen, or read the table for one. What can't be done otherwise still is, and looks so expensive then that it
-/// would be compiled first.
+/// would be compiled first. So a plan doesn't hang on what is asked for, and is made once: reading the row of one pod that was
+/// seen takes a quarter of the time that planning it takes.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
-                        SET enable_mergejoin = off; SET jit = off";
+                        SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off";
 /// The same for requests, whose lists may have to be sorted.
 const NO_TABLE: &str = "SET enable_seqscan = off; SET jit = off";
 /// Accepting is one statement of one shape, which needn't be planned each time.

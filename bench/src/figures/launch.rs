@@ -29,7 +29,7 @@ use crate::{
 
 /// Jobs that are handed in at once, and how often: what the machine gives goes up and down within seconds, and the garbage
 /// collector of the API server comes when it likes.
-const SIZES: [(usize, usize); 2] = [(1000, 5), (6000, 1)];
+const SIZES: [(usize, usize); 2] = [(1000, 5), (6000, 2)];
 /// As in the benchmark of the Kubeflow Spark operator.
 pub(super) const NAMESPACES: [&str; 3] = ["team-a", "team-b", "team-c"];
 /// Jobs that are on their way at once, on either side.

@@ -45,7 +45,8 @@ impl Filter {
             query.push(" AND namespace = ").push_bind(namespace.clone());
         }
         if !self.labels.is_empty() {
-            query.push(" AND labels @> ").push_bind(Json(self.labels.clone()));
+            // Said for the index, which knows of those alone that have some.
+            query.push(" AND labels <> '{}' AND labels @> ").push_bind(Json(self.labels.clone()));
         }
         if let Some(time) = self.created_after {
             query.push(" AND created_at >= ").push_bind(time);
