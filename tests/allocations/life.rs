@@ -130,8 +130,8 @@ impl Life<'_> {
 }
 
 /// The calls of the gateway in a namespace, by verb and resource. A test plays the kubelet under the same name: it lists pods
-/// and writes their status, which the gateway doesn't beside its watch. So does the garbage collector, which looks for owners when
-/// it likes, but says who it is.
+/// and writes their status, which the gateway doesn't beside its watch. The garbage collector looks for owners under that name
+/// too, when it likes, but says who it is.
 fn calls(server: &KubeApiserver, namespace: &str) -> Costs {
     let mut calls = Costs::new();
     for line in std::fs::read_to_string(server.file("audit.log")).unwrap().lines() {

@@ -56,15 +56,17 @@ pub(super) async fn take_turns(bench: &Bench, jobs: usize, turns: usize) -> anyh
     until_created(&parts.database).await?;
 
     let (mut bare, mut ours) = (Side::default(), Side::default());
-    let (mut accepted_in, mut writes) = (Samples::default(), Writes::default());
-    for _ in 0..turns {
+    let (mut accepted_in, mut before) = (Samples::default(), Writes::default());
+    for turn in 1..=turns {
         sleep(QUIET).await;
         parts.without_gateway(jobs, &mut bare).await?;
         sleep(QUIET).await;
-        let before = Writes::read(&parts.kubernetes.audit_log(), 0)?;
+        if turn == turns {
+            before = Writes::read(&parts.kubernetes.audit_log(), 0)?;
+        }
         accepted_in.push(parts.with_gateway(jobs, &mut ours).await?.as_secs_f64());
-        writes = Writes::read(&parts.kubernetes.audit_log(), jobs)?.since(&before);
     }
+    let writes = Writes::read(&parts.kubernetes.audit_log(), jobs)?.since(&before);
     let memory = parts.gateway.process().peak_memory()?;
     drop(parts.gateway);
     parts.database.drop_it().await?;
