@@ -1,6 +1,6 @@
 //! Creating a driver's objects. Objects are created, never applied: an apply could revive a driver that has ended.
 
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Deserialize;
@@ -8,14 +8,13 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     Cluster, Error,
-    part::{Part, unreadable},
+    part::{Members, Part, unreadable},
 };
 
 /// Admission webhooks have ten seconds by default.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(12);
 
-/// What is read of the answer to the creation of a pod. It repeats the object, and most of it is what the server adds to every
-/// field.
+/// What is read of the answer to the creation of a pod.
 #[derive(Debug, Deserialize)]
 struct Created {
     metadata: Metadata,
@@ -46,8 +45,10 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_owned(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
-        let owned = owned(object, &owner_reference(pod, uid)).map_err(|error| unreadable("object", &error))?;
-        self.create(namespace, &owned, |there| is_owned_by(there, uid)).await
+        let (part, members, metadata) = Part::with_members(namespace, object)?;
+        let owned =
+            owned(members, metadata, &owner_reference(pod, uid)).map_err(|error| unreadable("object", &error))?;
+        self.create(&part, &owned, |there| is_owned_by(there, uid)).await
     }
 
     /// Creates an object. One of its name that is ours counts as created, so that a launch can be repeated.
@@ -56,11 +57,10 @@ impl Cluster {
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub(super) async fn create(
         &self,
-        namespace: &str,
+        part: &Part<'_>,
         object: &RawValue,
         is_ours: impl Fn(&ObjectMeta) -> bool,
     ) -> Result<(), Error> {
-        let part = Part::new(namespace, object)?;
         let action = format!("creating the {}", part.subject());
         match part.post(self, action.clone(), object).await {
             Err(Error::AlreadyExists { message, .. }) => {
@@ -78,12 +78,9 @@ impl Cluster {
     }
 }
 
-/// The object with its owner; the rest of it isn't looked at.
-fn owned(object: &RawValue, owner: &OwnerReference) -> serde_json::Result<Box<RawValue>> {
-    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
-    let mut members: Members<'_> = serde_json::from_str(object.get())?;
-    let mut metadata: Members<'_> =
-        members.get("metadata").map_or(Ok(Members::new()), |it| serde_json::from_str(it.get()))?;
+/// An object with its owner; the rest of it isn't looked at.
+fn owned(members: Members<'_>, metadata: Members<'_>, owner: &OwnerReference) -> serde_json::Result<Box<RawValue>> {
+    let (mut members, mut metadata): (Members<'_>, Members<'_>) = (members, metadata);
     let owners = to_raw_value(&[owner])?;
     metadata.insert("ownerReferences".into(), &owners);
     let metadata = to_raw_value(&metadata)?;

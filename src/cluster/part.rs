@@ -1,7 +1,8 @@
 //! One kept object and where in the API it belongs.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
+use http::{HeaderValue, header::ACCEPT};
 use k8s_openapi::{
     api::{
         core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service},
@@ -24,34 +25,40 @@ use super::{
 };
 use crate::spark::PodGroup;
 
+/// Only metadata is wanted of an answer, and whoever doesn't know that form may send all (Kubernetes API, "Retrieving only the
+/// metadata").
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
+
 /// An object that is to be created, or was.
 pub(super) struct Part<'a> {
     resource: ApiResource,
     namespace: &'a str,
-    pub(super) name: Cow<'a, str>,
+    pub(super) name: String,
 }
 
-/// What is read of it.
-#[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    metadata: Named<'a>,
-}
-
-#[derive(Deserialize)]
-struct Named<'a> {
-    #[serde(borrow, default)]
-    name: Cow<'a, str>,
-}
+/// The members of an object by name, as they are written.
+pub(super) type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 impl<'a> Part<'a> {
     pub(super) fn new(namespace: &'a str, object: &'a RawValue) -> Result<Self, Error> {
-        let head: Head<'_> = serde_json::from_str(object.get()).map_err(|error| unreadable("object", &error))?;
-        let kind = &head.kind;
-        let resource = resource(kind).ok_or_else(|| unreadable(kind, &"it is of no kind that a driver has"))?;
-        Ok(Self { resource, namespace, name: head.metadata.name })
+        Ok(Self::with_members(namespace, object)?.0)
+    }
+
+    /// Also the object's members, and those of its metadata: its text is long, and is gone through once.
+    pub(super) fn with_members(
+        namespace: &'a str,
+        object: &'a RawValue,
+    ) -> Result<(Self, Members<'a>, Members<'a>), Error> {
+        let apart = || -> serde_json::Result<_> {
+            let members: Members<'a> = serde_json::from_str(object.get())?;
+            let metadata: Members<'a> = read(&members, "metadata")?;
+            let (kind, name): (String, String) = (read(&members, "kind")?, read(&metadata, "name")?);
+            Ok((kind, name, members, metadata))
+        };
+        let (kind, name, members, metadata) = apart().map_err(|error| unreadable("object", &error))?;
+        let resource = resource(&kind).ok_or_else(|| unreadable(&kind, &"it is of no kind that a driver has"))?;
+        Ok((Self { resource, namespace, name }, members, metadata))
     }
 
     /// What messages call it.
@@ -67,11 +74,12 @@ impl<'a> Part<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends it as it was kept; answers what the server did.
+    /// Sends it as it was kept; answers the metadata of what the server made of it, at least.
     pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
         let request = Request::new(path).create(&PostParams::default(), object.get().into());
-        let request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
+        let mut request = request.map_err(|error| sort(action.clone(), kube::Error::BuildRequest(error)))?;
+        request.headers_mut().insert(ACCEPT, METADATA);
         call(action, TIMEOUT, cluster.client.request_text(request)).await
     }
 
@@ -81,6 +89,11 @@ impl<'a> Part<'a> {
         let there = call(format!("reading the {}", self.subject()), TIMEOUT, api.get_metadata_opt(&self.name)).await?;
         Ok(there.map(|there| there.metadata))
     }
+}
+
+/// What a member says; nothing if there is none.
+fn read<'a, T: Default + Deserialize<'a>>(members: &Members<'a>, name: &str) -> serde_json::Result<T> {
+    members.get(name).map_or(Ok(T::default()), |member| serde_json::from_str(member.get()))
 }
 
 fn resource(kind: &str) -> Option<ApiResource> {

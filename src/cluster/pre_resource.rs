@@ -20,7 +20,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_before_pod(&self, namespace: &str, object: &RawValue, id: &SubmissionId) -> Result<(), Error> {
-        self.create(namespace, object, |there| is_of(there, id)).await
+        self.create(&Part::new(namespace, object)?, object, |there| is_of(there, id)).await
     }
 
     /// Hands such an object to the pod that exists now: it goes when the pod goes.

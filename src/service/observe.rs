@@ -18,7 +18,7 @@ use crate::{
     store::Live,
     submission::{
         KillCause, Observation, SubmissionId,
-        engine::{Follow, Row, Settled},
+        engine::{Effect, Follow, Machine, Row, Settled},
     },
 };
 
@@ -66,13 +66,20 @@ impl Gateway {
         // One statement for all: a list shows every pod there is, and most of them have nothing new to tell.
         let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
         let mut rows = self.store.rows(&ids).await.unwrap_or_default();
-        let seen: Vec<_> = seen.into_iter().map(|(id, pods)| (rows.remove(&id), pods)).collect();
-        let each = async |(mut row, pods): (Option<Row>, Vec<Observation>)| {
+        let seen = seen.into_iter().filter_map(|(id, pods)| {
+            let first = pods.first()?;
+            let first = Follow::seen(Box::new(first.clone())).knowing(rows.remove(&id));
+            let is_news = pods.len() > 1 || *first.effect() != Effect::Settle(Settled::Done);
+            is_news.then_some((first, pods))
+        });
+        let seen: Vec<_> = seen.collect();
+        let each = async |(first, pods): (Follow, Vec<Observation>)| {
+            let mut first = Some(first);
             for pod in pods {
-                let subject = of_pod(&pod);
                 // What comes after the first is judged by what became of the row.
-                let mut known = row.take();
-                self.until_taken(&subject, || Follow::seen(Box::new(pod.clone())).knowing(known.take())).await;
+                let mut machine = first.take();
+                let machine = || machine.take().unwrap_or_else(|| Follow::seen(Box::new(pod.clone())));
+                self.until_taken(&of_pod(&pod), machine).await;
             }
         };
         stream::iter(seen).for_each_concurrent(AT_ONCE, each).await;

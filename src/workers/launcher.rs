@@ -24,7 +24,8 @@ pub async fn launcher(gateway: Gateway, stop: CancellationToken) {
                 Ok(claimed) => {
                     for work in claimed {
                         let gateway = gateway.clone();
-                        under_way.spawn(async move { gateway.carry_out(work).await });
+                        // Tokio moves a future about a dozen times, and this one has many kilobytes.
+                        under_way.spawn(Box::pin(async move { gateway.carry_out(work).await }));
                     }
                 }
                 Err(error) => tracing::warn!("looking for work: {}", chain(&error)),

@@ -3,8 +3,8 @@
 use kube::core::Status;
 
 use super::{
-    pods::{Event, bookmark},
-    sort::{Sorted, sort},
+    pods::{Event, PodEvent, bookmark},
+    sort::{Sorted, sort, sorted},
 };
 use crate::cluster::Error;
 
@@ -20,6 +20,12 @@ pub(super) enum Trouble {
 
 /// What a line tells; nothing if it is none that we know.
 pub(super) fn event(line: &[u8]) -> Result<Sorted, Trouble> {
+    // Nearly all are of pods that can be read: they are gone through once.
+    if let Ok(PodEvent { kind, object }) = serde_json::from_slice(line)
+        && let "ADDED" | "MODIFIED" | "DELETED" = kind
+    {
+        return Ok(sorted(&object, kind == "DELETED"));
+    }
     let event: Event<'_> = match serde_json::from_slice(line) {
         Ok(event) => event,
         Err(error) => {

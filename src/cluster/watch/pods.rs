@@ -11,7 +11,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cluster::{Cluster, Error, error::call, labels};
+use crate::cluster::{Cluster, Error, error::call, labels, slim_pod::SlimPod};
 
 /// A page may be a few megabytes, and an API server that was just started reads it from etcd.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,6 +50,14 @@ pub(super) struct Event<'a> {
     pub(super) kind: &'a str,
     #[serde(borrow)]
     pub(super) object: &'a RawValue,
+}
+
+/// One event of a pod, read at once.
+#[derive(Deserialize)]
+pub(super) struct PodEvent<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    pub(super) object: SlimPod,
 }
 
 /// The version that a bookmark tells; the rest of its object is empty.

@@ -1,13 +1,21 @@
-//! The baseline: a client that creates the objects of each driver as spark-submit does, keeps nothing, and watches nothing.
+//! The baseline: a client that creates the very objects that the gateway would, in the same order, keeps nothing, and watches
+//! nothing.
 
 use futures::{StreamExt, TryStreamExt, stream};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use sparkgate::app::render::render;
+use sparkgate::{
+    app::render::{driver, list},
+    cluster::Marks,
+    spark::rest::parse_partial,
+};
+use uuid::Uuid;
 
 use super::{AT_ONCE, NAMESPACES};
 use crate::{
     figures::{request::request, spark::settings},
     load::kubernetes::Client,
+    servers::rows,
 };
 
 /// The objects of one driver: the pod first.
@@ -17,12 +25,30 @@ pub(super) struct Rendered {
     namespace: &'static str,
 }
 
-/// Renders them before it counts.
+/// What is read of the pod that was created.
+#[derive(Deserialize)]
+struct Created {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+    uid: String,
+}
+
+/// Renders them before it counts, with the marks of a gateway that there isn't: nobody watches them.
 pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
-    let settings = settings();
+    let (settings, instance) = (settings(), Uuid::new_v4());
     let one = |n: usize| -> anyhow::Result<Rendered> {
         let namespace = NAMESPACES[n % NAMESPACES.len()];
-        let list = render(&request(n, namespace), &settings)?;
+        let (mut request, _) = parse_partial(&request(n, namespace), settings.version)?;
+        let marks = Marks { submission: rows::id(n).parse()?, attempt: 1, instance, finalizer: true };
+        let of_executors = marks.labels().map(|(key, value)| (format!("spark.kubernetes.executor.label.{key}"), value));
+        request.spark_properties.extend(of_executors);
+        let mut driver = driver(request, &settings)?;
+        marks.put_on(&mut driver);
+        let list = list(&driver)?;
         let mut items = list["items"].as_array().into_iter().flatten().cloned();
         let pod = items.next().unwrap_or_default().to_string();
         Ok(Rendered { pod, beside: items.collect(), namespace })
@@ -41,9 +67,8 @@ pub(super) async fn launch_all(client: &Client, jobs: Vec<Rendered>) -> anyhow::
 async fn create(client: &Client, job: Rendered) -> anyhow::Result<()> {
     let Rendered { pod, beside, namespace } = job;
     let created = client.post(&format!("/api/v1/namespaces/{namespace}/pods"), pod).await?;
-    let created: Value = serde_json::from_slice(&created)?;
-    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": created["metadata"]["name"],
-        "uid": created["metadata"]["uid"], "controller": true}]);
+    let Created { metadata: Metadata { name, uid } } = serde_json::from_slice(&created)?;
+    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": true}]);
     for mut object in beside {
         object["metadata"]["ownerReferences"] = owner.clone();
         let path = match object["kind"].as_str() {

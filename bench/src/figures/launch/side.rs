@@ -1,11 +1,13 @@
 //! What one side did in all its turns, and the figures of it.
 
-use std::time::Duration;
+use std::{thread::available_parallelism, time::Duration};
 
 use crate::{samples::Samples, stopwatch::Lap};
 
 /// Who takes CPU time while jobs are launched.
 const PARTS: [&str; 4] = ["kube-apiserver and etcd", "Postgres", "the gateway", "the harness"];
+/// The place of Postgres among them.
+const POSTGRES: usize = 1;
 
 /// CPU time of each of the four.
 pub(super) type Cpu = [Duration; PARTS.len()];
@@ -38,6 +40,13 @@ impl Side {
     /// Jobs a second in the time that the machine had: both sides keep all processors busy.
     pub(super) fn rate_of_given(&self) -> f64 {
         self.jobs as f64 / self.given.as_secs_f64()
+    }
+
+    /// The same in the time that Postgres left to all others: elsewhere it has a machine of its own.
+    pub(super) fn rate_beside_postgres(&self) -> anyhow::Result<f64> {
+        let processors = available_parallelism()?.get() as f64;
+        let taken = self.cpu[POSTGRES].as_secs_f64() / processors;
+        Ok(self.jobs as f64 / (self.given.as_secs_f64() - taken))
     }
 }
 
