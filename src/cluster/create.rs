@@ -80,6 +80,7 @@ impl Cluster {
 
 /// An object with its owner; the rest of it isn't looked at.
 fn owned(members: Members<'_>, metadata: Members<'_>, owner: &OwnerReference) -> serde_json::Result<Box<RawValue>> {
+    // From here on they live no longer than what is put into them.
     let (mut members, mut metadata): (Members<'_>, Members<'_>) = (members, metadata);
     let owners = to_raw_value(&[owner])?;
     metadata.insert("ownerReferences".into(), &owners);

@@ -44,6 +44,11 @@ impl Marks {
         ]
     }
 
+    /// The properties that ask Spark to put them on executor pods.
+    pub fn executor_properties(&self) -> [(String, String); 3] {
+        self.labels().map(|(label, value)| (format!("spark.kubernetes.executor.label.{label}"), value))
+    }
+
     /// Marks the pod, and what is there before it.
     pub fn put_on(&self, driver: &mut DriverObjects) {
         for object in &mut driver.pre_resources {

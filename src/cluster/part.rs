@@ -15,7 +15,7 @@ use kube::{
     api::{ApiResource, DynamicObject, PostParams},
     core::Request,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::Error as _};
 use serde_json::value::RawValue;
 
 use super::{
@@ -52,9 +52,11 @@ impl<'a> Part<'a> {
     ) -> Result<(Self, Members<'a>, Members<'a>), Error> {
         let apart = || -> serde_json::Result<_> {
             let members: Members<'a> = serde_json::from_str(object.get())?;
-            let metadata: Members<'a> = read(&members, "metadata")?;
-            let (kind, name): (String, String) = (read(&members, "kind")?, read(&metadata, "name")?);
-            Ok((kind, name, members, metadata))
+            let missing = serde_json::Error::missing_field;
+            let metadata: Members<'a> = read(&members, "metadata")?.ok_or_else(|| missing("metadata"))?;
+            let kind: String = read(&members, "kind")?.ok_or_else(|| missing("kind"))?;
+            let name: Option<String> = read(&metadata, "name")?;
+            Ok((kind, name.unwrap_or_default(), members, metadata))
         };
         let (kind, name, members, metadata) = apart().map_err(|error| unreadable("object", &error))?;
         let resource = resource(&kind).ok_or_else(|| unreadable(&kind, &"it is of no kind that a driver has"))?;
@@ -91,9 +93,9 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What a member says; nothing if there is none.
-fn read<'a, T: Default + Deserialize<'a>>(members: &Members<'a>, name: &str) -> serde_json::Result<T> {
-    members.get(name).map_or(Ok(T::default()), |member| serde_json::from_str(member.get()))
+/// What a member says.
+fn read<'a, T: Deserialize<'a>>(members: &Members<'a>, name: &str) -> serde_json::Result<Option<T>> {
+    members.get(name).map(|member| serde_json::from_str(member.get())).transpose()
 }
 
 fn resource(kind: &str) -> Option<ApiResource> {

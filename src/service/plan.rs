@@ -73,8 +73,7 @@ impl Gateway {
             SubmitContext { version, names, submitted_at: drawn.at, user: self.spark.user.clone(), submitter: files };
         let properties = &mut request.spark_properties;
         // Executors get our labels; what the request itself says stays as it is.
-        let asked_for = marks.labels().map(|(label, value)| {
-            let key = format!("spark.kubernetes.executor.label.{label}");
+        let asked_for = marks.executor_properties().map(|(key, value)| {
             let own = properties.insert(key.clone(), value);
             (key, own)
         });

@@ -1,10 +1,11 @@
 //! What one line of a watch tells, and why a watch ends before its time.
 
 use kube::core::Status;
+use serde_json::value::RawValue;
 
 use super::{
-    pods::{Event, PodEvent, bookmark},
-    sort::{Sorted, sort, sorted},
+    pods::{Event, bookmark},
+    sort::{Sorted, sort, sort_pod},
 };
 use crate::cluster::Error;
 
@@ -21,12 +22,12 @@ pub(super) enum Trouble {
 /// What a line tells; nothing if it is none that we know.
 pub(super) fn event(line: &[u8]) -> Result<Sorted, Trouble> {
     // Nearly all are of pods that can be read: they are gone through once.
-    if let Ok(PodEvent { kind, object }) = serde_json::from_slice(line)
+    if let Ok(Event { kind, object }) = serde_json::from_slice(line)
         && let "ADDED" | "MODIFIED" | "DELETED" = kind
     {
-        return Ok(sorted(&object, kind == "DELETED"));
+        return Ok(sort_pod(object, kind == "DELETED"));
     }
-    let event: Event<'_> = match serde_json::from_slice(line) {
+    let event: Event<'_, &RawValue> = match serde_json::from_slice(line) {
         Ok(event) => event,
         Err(error) => {
             tracing::error!(%error, "an event of the watch of pods can't be read and is passed over");

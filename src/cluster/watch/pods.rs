@@ -11,7 +11,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cluster::{Cluster, Error, error::call, labels, slim_pod::SlimPod};
+use crate::cluster::{Cluster, Error, error::call, labels};
 
 /// A page may be a few megabytes, and an API server that was just started reads it from etcd.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,19 +45,10 @@ pub(in crate::cluster) struct PageMeta {
 
 /// One event of a watch.
 #[derive(Deserialize)]
-pub(super) struct Event<'a> {
+pub(super) struct Event<'a, Object> {
     #[serde(rename = "type")]
     pub(super) kind: &'a str,
-    #[serde(borrow)]
-    pub(super) object: &'a RawValue,
-}
-
-/// One event of a pod, read at once.
-#[derive(Deserialize)]
-pub(super) struct PodEvent<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: &'a str,
-    pub(super) object: SlimPod,
+    pub(super) object: Object,
 }
 
 /// The version that a bookmark tells; the rest of its object is empty.

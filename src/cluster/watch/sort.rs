@@ -28,24 +28,24 @@ pub(super) enum Key {
 }
 
 pub(super) fn sort(text: &str, gone: bool) -> Sorted {
-    serde_json::from_str(text).map_or_else(|error| unreadable(text, &error), |pod| sorted(&pod, gone))
+    serde_json::from_str(text).map_or_else(|error| unreadable(text, &error), |pod| sort_pod(pod, gone))
 }
 
 /// The same of a pod that is read.
-pub(super) fn sorted(pod: &SlimPod, gone: bool) -> Sorted {
+pub(super) fn sort_pod(pod: SlimPod, gone: bool) -> Sorted {
     let (seen, key) = match pod.label(ROLE) {
-        Some("driver") => observe::observation(pod, gone).map(|seen| {
+        Some("driver") => observe::observation(&pod, gone).map(|seen| {
             let key = Key::Driver((seen.submission.clone(), seen.attempt, seen.pod_uid.clone()));
             (Seen::Driver(Box::new(seen)), key)
         }),
-        Some("executor") => executor_pod::observation(pod, gone).map(|seen| {
+        Some("executor") => executor_pod::observation(&pod, gone).map(|seen| {
             let key = Key::Executor(seen.key());
             (Seen::Executor(Box::new(seen)), key)
         }),
         _ => None,
     }
     .unzip();
-    Sorted { seen, key, resource_version: pod.metadata.resource_version.clone() }
+    Sorted { seen, key, resource_version: pod.metadata.resource_version }
 }
 
 /// Spark's label that tells drivers from executors.

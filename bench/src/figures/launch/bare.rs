@@ -44,8 +44,7 @@ pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
         let namespace = NAMESPACES[n % NAMESPACES.len()];
         let (mut request, _) = parse_partial(&request(n, namespace), settings.version)?;
         let marks = Marks { submission: rows::id(n).parse()?, attempt: 1, instance, finalizer: true };
-        let of_executors = marks.labels().map(|(key, value)| (format!("spark.kubernetes.executor.label.{key}"), value));
-        request.spark_properties.extend(of_executors);
+        request.spark_properties.extend(marks.executor_properties());
         let mut driver = driver(request, &settings)?;
         marks.put_on(&mut driver);
         let list = list(&driver)?;
