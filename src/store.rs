@@ -24,6 +24,7 @@ mod query;
 mod request;
 mod retry;
 mod row;
+mod session;
 mod submissions;
 
 use std::{sync::Arc, time::Duration};
@@ -37,7 +38,7 @@ pub use attempts::{AttemptRecord, Before};
 pub use changes::{About, Change};
 pub use claim::{Claimed, Task};
 pub use clean_up::EndedPod;
-pub use connect::{ConnectError, DatabaseSettings, PLANNED_ONCE};
+pub use connect::{ConnectError, DatabaseSettings};
 pub use deadlines::Overdue;
 pub use error::Error;
 pub use executors::LiveExecutor;
@@ -46,6 +47,7 @@ pub use lease::replica;
 pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use query::{Live, Record};
+pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Page, Submission};
 
 /// What many ask for at the same moment.

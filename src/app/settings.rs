@@ -40,9 +40,9 @@ pub(super) struct Database {
     /// postgres://user:password@host:port/name
     #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true)]
     database_url: String,
-    /// Connections to open at most: one for leases, half of all for the workers, the rest for requests (three of them to
-    /// accept submissions, if there are 8 in all). At least 3; a few for each core is plenty.
-    #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(3..))]
+    /// Connections to open at most: two for leases, half of the others for the workers, the rest for requests (three of them
+    /// to accept submissions, if there are 12 in all). At least 4; a few for each core is plenty.
+    #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(4..))]
     database_connections: u32,
 }
 

@@ -14,6 +14,7 @@ use super::{
     error::is_outage,
     migrate::migrate,
     primary::{is_primary, primary_only},
+    session::{self, Session},
 };
 
 /// Where the database is and how many connections it may get.
@@ -21,7 +22,8 @@ use super::{
 pub struct DatabaseSettings {
     /// `postgres://user:password@host:port/name`
     pub url: String,
-    /// At least 3: one for leases, half for the workers, the rest for requests; from 12 on, three of these accept submissions.
+    /// At least 4: two for leases, half of the others for the workers, the rest for requests; from 12 on, three of these accept
+    /// submissions.
     pub max_connections: u32,
 }
 
@@ -31,19 +33,13 @@ const FIRST: Duration = Duration::from_secs(10);
 const PATIENT: Duration = Duration::from_secs(8);
 /// Below so many connections in all, accepting has none of its own.
 const PLENTY: u32 = 12;
-/// What workers look for is in an index, in the order in which they want it, and what they write has a key. Postgres' planner
-/// knows of few rows where many come at once, or where there were none when it planned: it would read and sort all of them for
-/// the first sixteen, or read the table for one. What can't be done otherwise still is, and looks so expensive then that it
-/// would be compiled first. So a plan doesn't hang on what is asked for, and is made once: reading the row of one pod that was
-/// seen takes a quarter of the time that planning it takes.
-const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
-                        SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off";
-/// The same for requests, whose lists may have to be sorted.
-const NO_TABLE: &str = "SET enable_seqscan = off; SET jit = off";
-/// Accepting is one statement of one shape, which needn't be planned each time.
-pub const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off";
-/// A lease that is renewed late is lost.
-const LEASES: Duration = Duration::from_secs(2);
+/// The same for leases: a lease that is renewed late is lost.
+const PROMPT: Duration = Duration::from_millis(750);
+/// Leases have two, so that one on which a statement is stuck doesn't cost them.
+const FOR_LEASES: u32 = 2;
+/// Beyond this a connection is made anew, so that no backend's memory grows for ever. Those of leases are as old as the
+/// process: making one may take longer than a lease can wait.
+const LIFETIME: Duration = Duration::from_secs(300);
 
 /// The database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -96,28 +92,28 @@ impl Store {
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         // Whether it hears the goodbye or not: this one isn't needed any more.
         let _ = tokio::time::timeout(FIRST, first.close()).await;
-        let pool = |connections, patience, settings| {
-            primary_only(PgPoolOptions::new(), settings)
+        let pool = |connections, patience, lifetime, session: Session| {
+            primary_only(PgPoolOptions::new(), session.statements())
                 .max_connections(connections)
                 // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
                 .min_connections(1)
                 .acquire_timeout(patience)
-                .max_lifetime(Duration::from_secs(300))
+                .max_lifetime(lifetime)
                 .connect_lazy_with(options.clone())
         };
-        let all = settings.max_connections.max(3);
+        let all = settings.max_connections.max(4) - FOR_LEASES;
         let for_workers = all / 2;
-        let for_accepting = if all >= PLENTY { accept::CONNECTIONS } else { 0 };
-        let requests = pool(all - for_workers - for_accepting - 1, PATIENT, NO_TABLE);
+        let for_accepting = if settings.max_connections >= PLENTY { accept::CONNECTIONS } else { 0 };
+        let requests = pool(all - for_workers - for_accepting, PATIENT, Some(LIFETIME), session::REQUESTS);
         Ok(Self {
             accepting: if for_accepting > 0 {
-                Connections::of_own(pool(for_accepting, PATIENT, PLANNED_ONCE))
+                Connections::of_own(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING))
             } else {
                 Connections::shared(requests.clone())
             },
             pool: requests,
-            patient: Connections::of_own(pool(for_workers, PATIENT, BY_INDEX)),
-            leases: pool(1, LEASES, BY_INDEX),
+            patient: Connections::of_own(pool(for_workers, PATIENT, Some(LIFETIME), session::WORKERS)),
+            leases: pool(FOR_LEASES, PROMPT, None, session::LEASES),
             patience: super::request::IMPATIENT,
             groups: std::sync::Arc::default(),
         })

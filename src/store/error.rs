@@ -25,6 +25,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the server refused this one statement because of others that hold its rows or tables, or because it took too
+    /// long: it did nothing, and other statements may well be carried out. [`Error::Unavailable`] otherwise means that the
+    /// database is away from all of them.
+    pub fn is_contention(&self) -> bool {
+        /// Serialization failure, deadlock, lock timeout, statement timeout or cancelled by an operator.
+        const CODES: [&str; 4] = ["40001", "40P01", "55P03", "57014"];
+        let Self::Unavailable { source, .. } = self else { return false };
+        match source {
+            sqlx::Error::Database(refused) => refused.code().is_some_and(|code| CODES.contains(&code.as_ref())),
+            sqlx::Error::Io(io) => {
+                io.get_ref().and_then(|inner| inner.downcast_ref::<Shared>()).is_some_and(|shared| shared.is_contention)
+            }
+            _ => false,
+        }
+    }
+
     /// The same for a statement that writes something which must not be repeated unseen, after it was sent: unless the
     /// server itself said that it didn't carry it out, it may have.
     pub(super) fn after_sending(self) -> Self {
@@ -50,9 +66,20 @@ impl Error {
     }
 }
 
-/// The same for somebody else who shared the statement.
+/// An error of a statement that several calls shared, for one of them.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Shared {
+    message: String,
+    is_contention: bool,
+}
+
+/// Returns the same error for another call that shared the statement.
 pub(super) fn likewise(error: &Error) -> Error {
-    let again = |source: &sqlx::Error| sqlx::Error::from(io::Error::other(source.to_string()));
+    let is_contention = error.is_contention();
+    let again = |source: &sqlx::Error| {
+        sqlx::Error::from(io::Error::other(Shared { message: source.to_string(), is_contention }))
+    };
     match error {
         Error::Unavailable { action, source } => Error::Unavailable { action, source: again(source) },
         Error::InDoubt { action, source } => Error::InDoubt { action, source: again(source) },

@@ -15,7 +15,7 @@ use std::{
 
 use futures::FutureExt;
 use sqlx::{
-    PgConnection, Row,
+    AssertSqlSafe, PgConnection, Row,
     postgres::{PgPoolOptions, PgRow},
 };
 
@@ -72,11 +72,12 @@ impl Belief {
 /// Connections of this pool lead to a primary when they are made, and are asked again and again whether they still do: others
 /// are closed. This takes the place of the ping that sqlx does itself.
 /// `settings` are statements that each of them begins with.
-pub(super) fn primary_only(options: PgPoolOptions, settings: &'static str) -> PgPoolOptions {
+pub(super) fn primary_only(options: PgPoolOptions, settings: String) -> PgPoolOptions {
     let belief = Arc::new(Belief::new());
+    let settings: Arc<str> = settings.into();
     options
         .test_before_acquire(false)
-        .after_connect(move |connection, _| made(connection, settings).boxed())
+        .after_connect(move |connection, _| made(connection, settings.clone()).boxed())
         .before_acquire(move |connection, known| {
             let belief = belief.clone();
             async move {
@@ -91,9 +92,9 @@ pub(super) fn primary_only(options: PgPoolOptions, settings: &'static str) -> Pg
         })
 }
 
-async fn made(connection: &mut PgConnection, settings: &'static str) -> Result<(), sqlx::Error> {
+async fn made(connection: &mut PgConnection, settings: Arc<str>) -> Result<(), sqlx::Error> {
     if is_primary(connection).await? {
-        return sqlx::raw_sql(settings).execute(connection).await.map(drop);
+        return sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop);
     }
     Err(sqlx::Error::Configuration("the server is a standby, or takes no writes".into()))
 }

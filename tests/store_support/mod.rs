@@ -1,0 +1,73 @@
+//! What the tests of the store on a real Postgres share.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::time::Duration;
+
+use sparkgate::{
+    spark::{CreateSubmissionRequest, DriverNames},
+    store::{Claimed, DatabaseSettings, Drawn, NewSubmission, Options, Store, replica},
+    submission::{State, SubmissionId},
+};
+use sqlx::{ConnectOptions, PgPool};
+use uuid::Uuid;
+
+/// As long as a lease may last: beyond that a clock must have gone back.
+pub(crate) const LEASE: Duration = Duration::from_secs(25);
+
+/// Connects as `serve` does, and waits until each pool has a connection: a request waits for less than a second, and this
+/// machine may be busy.
+pub(crate) async fn connect(pool: &PgPool) -> Store {
+    let url = pool.connect_options().to_url_lossy().to_string();
+    let store = Store::connect(&DatabaseSettings { url, max_connections: 16 }).await.unwrap();
+    while store.ping().await.is_err() || store.draw().await.is_err() {}
+    store.live().await.unwrap();
+    store
+}
+
+/// Begins a session whose lease holds.
+pub(crate) async fn session(store: &Store) -> Uuid {
+    let session = Uuid::new_v4();
+    assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
+    session
+}
+
+pub(crate) async fn accept(store: &Store, pod: &str) -> SubmissionId {
+    let drawn = store.draw().await.unwrap();
+    let id = drawn.id.clone();
+    store.accept(new(drawn, pod)).await.unwrap();
+    id
+}
+
+pub(crate) async fn claim_one(store: &Store, session: Uuid) -> Claimed {
+    let mut claimed = store.claim(session, 1, &[], &[]).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    claimed.remove(0)
+}
+
+pub(crate) async fn state(store: &Store, id: &SubmissionId) -> State {
+    store.find(id).await.unwrap().unwrap().state
+}
+
+pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
+    NewSubmission {
+        drawn,
+        request: CreateSubmissionRequest { app_resource: "local:///app.jar".to_owned(), ..Default::default() },
+        spark_version: "4.3.0".parse().unwrap(),
+        spark_user: "tester".to_owned(),
+        namespace: "spark".to_owned(),
+        names: DriverNames {
+            app_id: "spark-1".to_owned(),
+            resource_prefix: "p".to_owned(),
+            driver_pod: pod.to_owned(),
+            driver_service: "s".to_owned(),
+            config_map: "c".to_owned(),
+            local_dir: Uuid::nil(),
+        },
+        manifest: r#"{"pod":1}"#.to_owned(),
+        name: "job".to_owned(),
+        owner: "tester".to_owned(),
+        options: Options::default(),
+        fingerprint: Vec::new(),
+    }
+}
