@@ -2,10 +2,10 @@
 //! What is done by time and not by submission is left out: leases, and giving events their places.
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use sparkgate::{
@@ -17,7 +17,7 @@ use sqlx::PgPool;
 
 use crate::{
     expected::{Costs, compare},
-    kube_apiserver::KubeApiserver,
+    kube_apiserver::{KubeApiserver, rights},
     request::request,
     statements::{Statements, is_of_a_lease, list},
     world,
@@ -30,17 +30,16 @@ const TRIES: usize = 5;
 async fn a_whole_life(pool: PgPool) {
     let server = KubeApiserver::start().await;
     let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
-    let client = server.client().await;
-    let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-    let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
+    server.create_namespace(&namespace).await;
+    let cluster = Cluster::new(server.gateway().await, std::slice::from_ref(&namespace));
     let gateway = world::gateway(&world::url(&pool), cluster).await;
     let mut told = gateway.watch_pods(Some(&namespace), None);
     while !matches!(told.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
     let statements = Statements::listen();
 
     // The first one has connections made and statements prepared.
-    let mut life = Life { gateway: &gateway, client, namespace, statements: &statements, steps: Vec::new() };
+    let mut life =
+        Life { gateway: &gateway, client: server.admin().await, namespace, statements: &statements, steps: Vec::new() };
     life.live(0, &mut told).await;
     for n in 1..=TRIES {
         life.steps.clear();
@@ -129,9 +128,7 @@ impl Life<'_> {
     }
 }
 
-/// The calls of the gateway in a namespace, by verb and resource. A test plays the kubelet under the same name: it lists pods
-/// and writes their status, which the gateway doesn't beside its watch. The garbage collector looks for owners under that name
-/// too, when it likes, but says who it is.
+/// The calls of the gateway in a namespace, by verb and resource, beside its watch.
 fn calls(server: &KubeApiserver, namespace: &str) -> Costs {
     let mut calls = Costs::new();
     for line in std::fs::read_to_string(server.file("audit.log")).unwrap().lines() {
@@ -139,9 +136,8 @@ fn calls(server: &KubeApiserver, namespace: &str) -> Costs {
         let (object, text) = (&call["objectRef"], |value: &Value| value.as_str().unwrap_or_default().to_owned());
         let (resource, sub) = (text(&object["resource"]), text(&object["subresource"]));
         let (verb, user) = (text(&call["verb"]), text(&call["user"]["username"]));
-        let collector = text(&call["userAgent"]).starts_with("kube-controller-manager");
-        let followed = resource == "pods" && (sub == "status" || matches!(verb.as_str(), "list" | "watch"));
-        if object["namespace"] == namespace && user == "admin" && resource != "namespaces" && !followed && !collector {
+        let followed = resource == "pods" && matches!(verb.as_str(), "list" | "watch");
+        if object["namespace"] == namespace && user == rights::USER && !followed {
             let sub = if sub.is_empty() { sub } else { format!("/{sub}") };
             *calls.entry(format!("calls: {verb} {resource}{sub}")).or_default() += 1;
         }

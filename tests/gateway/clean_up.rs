@@ -21,7 +21,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    kube_apiserver::KubeApiserver,
+    kube_apiserver::{ADMIN, KubeApiserver},
     world::{World, eventually},
 };
 
@@ -210,7 +210,7 @@ async fn may_delete_pods(world: &World, user: &str) {
 }
 
 async fn client_of(user: &str) -> Client {
-    let mut kubeconfig = Kubeconfig::read_from(KubeApiserver::start().await.file("kubeconfig")).unwrap();
+    let mut kubeconfig = Kubeconfig::read_from(KubeApiserver::start().await.file(ADMIN)).unwrap();
     kubeconfig.auth_infos[0].auth_info.as_mut().unwrap().impersonate = Some(user.to_owned());
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()

@@ -94,5 +94,5 @@ pub(crate) async fn bind(world: &World) {
     let path = format!("/api/v1/namespaces/{}/pods/{name}/binding", world.namespace);
     let request = http::Request::post(path).header("content-type", "application/json");
     let request = request.body(serde_json::to_vec(&binding).unwrap()).unwrap();
-    world.client.request_text(request).await.unwrap();
+    world.admin.request_text(request).await.unwrap();
 }

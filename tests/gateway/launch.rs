@@ -12,7 +12,7 @@ use serde_json::json;
 use sparkgate::submission::DriverState;
 use sqlx::PgPool;
 
-use crate::world::World;
+use crate::{kube_apiserver::KubeApiserver, world::World};
 
 #[sqlx::test]
 async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
@@ -173,7 +173,8 @@ async fn a_namespace_that_is_not_ours_is_refused_and_one_that_is_not_there_is_an
     let refusal = world.refusal(&[("spark.kubernetes.namespace", "elsewhere")]).await;
     assert!(refusal.contains("spark.kubernetes.namespace") && refusal.contains("elsewhere"), "{refusal}");
 
-    let nowhere = World::on(pool, world.client.clone(), "nowhere".to_owned()).await;
+    let client = KubeApiserver::start().await.gateway_everywhere().await;
+    let nowhere = World::on(pool, client, "nowhere".to_owned()).await;
     let id = nowhere.submit(&[]).await;
     nowhere.gateway.work().await.unwrap();
     let status = nowhere.status(&id).await;

@@ -223,8 +223,9 @@ async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
 #[sqlx::test]
 async fn a_log_is_kept_of_a_pod_that_nobody_holds(pool: PgPool) {
     let mut site = Site::new(pool).await;
-    let World { pool, client, namespace, .. } = &site.world;
+    let World { pool, client, admin, namespace, .. } = &site.world;
     let mut world = World::unheld(pool.clone(), client.clone(), namespace.clone()).await;
+    world.admin = admin.clone();
     world.watch();
     site.world = world;
     let id = site.launch("echo bye; exit 1").await;

@@ -11,7 +11,7 @@ use serde_json::json;
 use sparkgate::{service::CleanUpSettings, spark::PodGroup, submission::DriverState};
 use sqlx::PgPool;
 
-use crate::world::World;
+use crate::{kube_apiserver::KubeApiserver, world::World};
 
 const VOLCANO: [(&str, &str); 3] = [
     ("spark.kubernetes.driver.pod.featureSteps", "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep"),
@@ -29,7 +29,7 @@ async fn with_volcano(pool: PgPool) -> World {
             "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup"},
             "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
                 {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.admin.clone());
     definitions.patch(name, &PatchParams::apply("tests").force(), &Patch::Apply(definition)).await.unwrap();
     await_condition(definitions, name, conditions::is_crd_established()).await.unwrap();
     world
@@ -86,7 +86,8 @@ async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
 async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
     let world = World::new(pool).await;
     let namespace = [("spark.kubernetes.namespace", "nowhere-at-all")];
-    let world = World::on(world.pool.clone(), world.client.clone(), "nowhere-at-all".to_owned()).await;
+    let client = KubeApiserver::start().await.gateway_everywhere().await;
+    let world = World::on(world.pool.clone(), client, "nowhere-at-all".to_owned()).await;
     let id = world.submit(&[&VOLCANO[..], &namespace].concat()).await;
     world.gateway.work().await.unwrap();
     let status = world.status(&id).await;

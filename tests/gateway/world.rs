@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use sparkgate::{
@@ -23,7 +23,10 @@ use crate::kube_apiserver::KubeApiserver;
 
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
+    /// The gateway's, with the rights of the deployment.
     pub(crate) client: Client,
+    /// What kubelets, controllers and users do, and what the test looks at.
+    pub(crate) admin: Client,
     pub(crate) namespace: String,
     pub(crate) pool: PgPool,
     watching: Option<DropGuard>,
@@ -32,11 +35,10 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new(pool: PgPool) -> Self {
-        let client = KubeApiserver::start().await.client().await;
+        let server = KubeApiserver::start().await;
         let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
-        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Self::on(pool, client, namespace).await
+        server.create_namespace(&namespace).await;
+        Self::on(pool, server.gateway().await, namespace).await
     }
 
     /// The same database and namespace behind another client: a restart, or a client that fails.
@@ -69,7 +71,8 @@ impl World {
         // A busy machine may take longer for a step than a lease lasts.
         let living = CancellationToken::new();
         tokio::spawn(workers::lease_keeper(gateway.clone(), living.clone()));
-        Self { gateway, client, namespace, pool, watching: None, _living: living.drop_guard() }
+        let admin = KubeApiserver::start().await.admin().await;
+        Self { gateway, client, admin, namespace, pool, watching: None, _living: living.drop_guard() }
     }
 
     /// Starts the watch.
@@ -136,7 +139,7 @@ impl World {
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        Api::namespaced(self.admin.clone(), &self.namespace)
     }
 
     pub(crate) fn pods(&self) -> Api<Pod> {

@@ -44,7 +44,7 @@ impl World {
 
     pub(crate) async fn kube_apiserver(name: &str) -> Self {
         let server = KubeApiserver::start().await;
-        Self::new(server.client().await, name, Server::Real(server)).await
+        Self::new(server.admin().await, name, Server::Real(server)).await
     }
 
     async fn new(client: kube::Client, name: &str, server: Server) -> Self {

@@ -8,13 +8,11 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
 use crate::{
-    kube_apiserver::KubeApiserver,
+    kube_apiserver::{ADMIN, GATEWAY, KubeApiserver},
     process::{Gateway, free_address, sparkgate},
 };
 
@@ -58,11 +56,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) async fn new(client: &Client, kubeconfig: PathBuf) -> Self {
+    pub(crate) async fn new(server: &KubeApiserver) -> Self {
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
-        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Self { database: database(&namespace).await, namespace, kubeconfig }
+        server.create_namespace(&namespace).await;
+        Self { database: database(&namespace).await, namespace, kubeconfig: server.file(GATEWAY) }
     }
 
     /// A gateway here; each start is a new process on the same database.
@@ -98,8 +95,8 @@ async fn database(name: &str) -> String {
 async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
     let dir = tempfile::tempdir().unwrap();
     let server = KubeApiserver::start().await;
-    let place = Place::new(&server.client().await, server.file("kubeconfig")).await;
-    let _node = Node::start(&server.file("kubeconfig"), dir.path());
+    let place = Place::new(server).await;
+    let _node = Node::start(&server.file(ADMIN), dir.path());
     let files = ["fails", "finishes", "at-once", "killed"].map(|name| dir.path().join(name));
 
     let gateway = place.serve();

@@ -7,14 +7,17 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{crash::Place, kube_apiserver::KubeApiserver, process::sparkgate};
+use crate::{
+    crash::Place,
+    kube_apiserver::{GATEWAY, KubeApiserver},
+    process::sparkgate,
+};
 
 #[tokio::test]
 async fn held_drivers_are_let_go_and_others_are_not() {
     let server = KubeApiserver::start().await;
-    let client = server.client().await;
-    let place = Place::new(&client, server.file("kubeconfig")).await;
-    let pods: Api<Pod> = Api::namespaced(client, &place.namespace);
+    let place = Place::new(server).await;
+    let pods: Api<Pod> = Api::namespaced(server.admin().await, &place.namespace);
     for (name, label) in [("ours", "sparkgate.dev/submission-id"), ("theirs", "example.org/id")] {
         let pod = json!({"metadata": {"name": name, "finalizers": ["sparkgate.dev/outcome", "example.org/other"],
             "labels": {label: "driver-20260101000000-0001", "sparkgate.dev/attempt": "1", "spark-role": "driver"}},
@@ -25,7 +28,7 @@ async fn held_drivers_are_let_go_and_others_are_not() {
     for expected in ["from 1 driver pods", "from 0 driver pods"] {
         let mut command = sparkgate();
         command.args(["release-finalizers", "--namespaces", &place.namespace]);
-        let output = command.arg("--kubeconfig").arg(server.file("kubeconfig")).output().unwrap();
+        let output = command.arg("--kubeconfig").arg(server.file(GATEWAY)).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success() && said.contains(expected), "{said}");
     }

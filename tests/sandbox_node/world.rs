@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::kube_apiserver::KubeApiserver;
+use crate::kube_apiserver::{ADMIN, KubeApiserver};
 
 /// More than anything here takes on a busy machine, a Spark job included.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -49,9 +49,9 @@ impl World {
     /// The same node on a real kube-apiserver, which a test can't share: the node takes all pods.
     pub(crate) async fn real(server: &KubeApiserver) -> Self {
         let mut world = Self::new().await;
-        let kubeconfig = kube::config::Kubeconfig::read_from(server.file("kubeconfig")).unwrap();
+        let kubeconfig = kube::config::Kubeconfig::read_from(server.file(ADMIN)).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
-        world.client = server.client().await;
+        world.client = server.admin().await;
         world.url = config.cluster_url.to_string();
         world
     }

@@ -1,20 +1,34 @@
 //! A real kube-apiserver with etcd and the garbage collector, one for each test binary.
 //!
-//! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends.
+//! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends. The
+//! gateway has an account with the rights of the deployment; all other hands of a test are the administrator's.
+
+#[path = "rights.rs"]
+pub(crate) mod rights;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
+
+use self::rights::Grant;
 
 /// How long the servers may take to become ready.
 const READY: Duration = Duration::from_secs(120);
 const POLICY: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
+
+/// The kubeconfigs of the administrator, of a gateway that serves some namespaces, and of one that serves all.
+pub(crate) const ADMIN: &str = "kubeconfig";
+pub(crate) const GATEWAY: &str = "gateway.kubeconfig";
+pub(crate) const GATEWAY_EVERYWHERE: &str = "everywhere.kubeconfig";
 
 pub(crate) struct KubeApiserver {
     directory: PathBuf,
@@ -49,11 +63,15 @@ impl KubeApiserver {
     fn spawn(assets: &Path) -> Self {
         let directory = tempfile::Builder::new().prefix("sparkgate-kube-").tempdir().unwrap().keep();
         let [api, etcd, peer] = free_ports();
-        let token = uuid::Uuid::new_v4();
+        let [admin, gateway, everywhere] = [(); 3].map(|()| uuid::Uuid::new_v4().to_string());
         let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
-        write("tokens.csv", &format!("{token},admin,admin,system:masters\n"));
+        let accounts = [(rights::USER, &gateway), (rights::USER_EVERYWHERE, &everywhere)];
+        let accounts = accounts.map(|(user, token)| rights::token_line(user, token)).concat();
+        write("tokens.csv", &format!("{admin},admin,admin,system:masters\n{accounts}"));
         write("audit-policy.yaml", POLICY);
-        write("kubeconfig", &kubeconfig(&directory, api, &token.to_string()));
+        for (file, token) in [(ADMIN, &admin), (GATEWAY, &gateway), (GATEWAY_EVERYWHERE, &everywhere)] {
+            write(file, &kubeconfig(&directory, api, token));
+        }
         let servers = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/kube-servers"))
             .args([assets, &directory])
             .args([api, etcd, peer].map(|port| port.to_string()))
@@ -68,7 +86,7 @@ impl KubeApiserver {
         while Instant::now() < deadline {
             if self.file("certs/apiserver.crt").exists() {
                 let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
-                if self.client().await.request_text(request).await.is_ok_and(|text| text == "ok") {
+                if self.admin().await.request_text(request).await.is_ok_and(|text| text == "ok") {
                     return true;
                 }
             }
@@ -82,14 +100,57 @@ impl KubeApiserver {
     }
 
     /// A client with all rights, for the runtime of the test that asks.
-    pub(crate) async fn client(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(self.file("kubeconfig")).unwrap();
+    pub(crate) async fn admin(&self) -> kube::Client {
+        self.client(ADMIN).await
+    }
+
+    /// The gateway's client. What it may do in a namespace is granted by [`Self::grant`].
+    pub(crate) async fn gateway(&self) -> kube::Client {
+        self.client(GATEWAY).await
+    }
+
+    /// The client of a gateway that serves all namespaces, with its rights.
+    pub(crate) async fn gateway_everywhere(&self) -> kube::Client {
+        self.apply(&rights::everywhere()).await;
+        let client = self.client(GATEWAY_EVERYWHERE).await;
+        until_granted(&client, None).await;
+        client
+    }
+
+    async fn client(&self, kubeconfig: &str) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(self.file(kubeconfig)).unwrap();
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         config.default_retry = false;
         kube::Client::try_from(config).unwrap()
     }
 
-    /// The path of one of the servers' files: `kubeconfig` (with all rights), `audit.log` (one JSON object for each request,
+    /// Makes a namespace of drivers, in which the gateway has its rights.
+    pub(crate) async fn create_namespace(&self, name: &str) {
+        let object = serde_json::from_value(serde_json::json!({"metadata": {"name": name}})).unwrap();
+        Api::<Namespace>::all(self.admin().await).create(&PostParams::default(), &object).await.unwrap();
+        self.grant(name).await;
+    }
+
+    /// Gives the gateway's account the rights of the deployment in a namespace.
+    pub(crate) async fn grant(&self, namespace: &str) {
+        self.apply(&rights::in_namespace(namespace)).await;
+        until_granted(&self.gateway().await, Some(namespace)).await;
+    }
+
+    async fn apply(&self, grants: &[Grant]) {
+        let admin = self.admin().await;
+        for Grant { collection, object } in grants {
+            let request = http::Request::post(collection).header("content-type", "application/json");
+            let request = request.body(object.to_string().into_bytes()).unwrap();
+            match admin.request_text(request).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+                Err(error) => panic!("{collection}: {error}"),
+            }
+        }
+    }
+
+    /// The path of one of the servers' files: a kubeconfig, `audit.log` (one JSON object for each request,
     /// written before its answer), `kube-apiserver.log`, …
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
@@ -105,6 +166,20 @@ impl Drop for KubeApiserver {
     fn drop(&mut self) {
         drop(self.servers.stdin.take());
         let _ = self.servers.wait();
+    }
+}
+
+/// Waits until the API server knows of the rights: it learns of them a moment after they are written.
+async fn until_granted(client: &kube::Client, namespace: Option<&str>) {
+    let deadline = Instant::now() + READY;
+    let place = namespace.map_or_else(String::new, |name| format!("/namespaces/{name}"));
+    loop {
+        let list = http::Request::get(format!("/api/v1{place}/pods?limit=1")).body(Vec::new()).unwrap();
+        match client.request_text(list).await {
+            Ok(_) => return,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        sleep(Duration::from_millis(20)).await;
     }
 }
 

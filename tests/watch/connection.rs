@@ -45,7 +45,7 @@ async fn a_ping_without_an_answer_ends_the_connection() {
 /// An API server takes a hundred requests at a time on a connection, and a watch is one that doesn't end.
 #[tokio::test]
 async fn there_may_be_more_watches_than_fit_on_a_connection() {
-    let world = World::kube_apiserver("many-watches").await;
+    let world = World::everywhere("many-watches").await;
     let mut namespaces: Vec<_> = (1..120).map(|number| format!("many-watches-{number}")).collect();
     namespaces.push(world.namespace.clone());
     let cluster = world.cluster_of(&namespaces).await;

@@ -13,11 +13,11 @@ use sparkgate::cluster::{Cluster, ClusterSettings, WatchPace};
 use sparkgate::sandbox::apiserver::Apiserver;
 
 use crate::fault_proxy::FaultProxy;
-use crate::kube_apiserver::KubeApiserver;
+use crate::kube_apiserver::{GATEWAY, GATEWAY_EVERYWHERE, KubeApiserver};
 use crate::watching::Watching;
 
 pub(crate) struct World {
-    /// Beside the proxy.
+    /// The administrator's, beside the proxy.
     client: Client,
     pub(crate) namespace: String,
     pub(crate) proxy: FaultProxy,
@@ -39,26 +39,38 @@ impl World {
         let kubeconfig = json!({"clusters": [{"name": "sandbox", "cluster": {"server": format!("http://{address}")}}],
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": ""}}],
             "current-context": "sandbox"});
-        Self::new(name, Server::Sandbox(server), &kubeconfig.to_string(), address).await
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
+        let client = client(&file).await;
+        let object: Namespace = serde_json::from_value(json!({"metadata": {"name": name.replace('_', "-")}})).unwrap();
+        Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        Self::new(name, client, Server::Sandbox(server), &kubeconfig.to_string(), address).await
     }
 
     pub(crate) async fn kube_apiserver(name: &str) -> Self {
-        let server = KubeApiserver::start().await;
-        let kubeconfig = std::fs::read_to_string(server.file("kubeconfig")).unwrap();
-        let address = kubeconfig.split_once("https://").and_then(|(_, rest)| rest.split_once('\'')).unwrap().0;
-        let address = address.parse().unwrap();
-        Self::new(name, Server::Real(server), &kubeconfig, address).await
+        Self::real(name, GATEWAY).await
     }
 
-    async fn new(name: &str, server: Server, kubeconfig: &str, address: SocketAddr) -> Self {
+    /// The same for an account with rights in all namespaces.
+    pub(crate) async fn everywhere(name: &str) -> Self {
+        KubeApiserver::start().await.gateway_everywhere().await;
+        Self::real(name, GATEWAY_EVERYWHERE).await
+    }
+
+    async fn real(name: &str, kubeconfig: &str) -> Self {
+        let server = KubeApiserver::start().await;
+        server.create_namespace(&name.replace('_', "-")).await;
+        let kubeconfig = std::fs::read_to_string(server.file(kubeconfig)).unwrap();
+        let address = kubeconfig.split_once("https://").and_then(|(_, rest)| rest.split_once('\'')).unwrap().0;
+        let address = address.parse().unwrap();
+        Self::new(name, server.admin().await, Server::Real(server), &kubeconfig, address).await
+    }
+
+    async fn new(name: &str, client: Client, server: Server, kubeconfig: &str, address: SocketAddr) -> Self {
         let proxy = FaultProxy::start(address).await;
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), kubeconfig).unwrap();
-        let client = client(&file).await;
         std::fs::write(file.path(), kubeconfig.replace(&address.to_string(), &proxy.address().to_string())).unwrap();
         let namespace = name.replace('_', "-");
-        let object: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-        Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
         Self { client, namespace, proxy, server, kubeconfig: file }
     }
 

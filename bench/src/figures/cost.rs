@@ -46,12 +46,12 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         drop(kubernetes);
 
         let kubernetes = prepared(bench).await?;
-        measure(bench, &kubernetes, &kubernetes.kubeconfig(), &mut with_tls).await?;
+        measure(bench, &kubernetes, &kubernetes.gateway_kubeconfig(), &mut with_tls).await?;
         ours = Writes::read(&kubernetes.audit_log(), WARM_UP + bench.size(JOBS))?;
         drop(kubernetes);
 
         let kubernetes = prepared(bench).await?;
-        let proxy = PlainProxy::start(kubernetes.client().await?).await?;
+        let proxy = PlainProxy::start(kubernetes.gateway_client().await?).await?;
         measure(bench, &kubernetes, &proxy.kubeconfig(), &mut plain).await?;
     }
     let unit = "ms CPU/submission";

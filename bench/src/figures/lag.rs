@@ -68,7 +68,7 @@ async fn once(
     let url = drivers.database.url();
     // There is no kubelet that could be asked for logs.
     let options = ["--kept-log", "off"];
-    let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.kubeconfig(), &options).await?;
+    let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.gateway_kubeconfig(), &options).await?;
     gateway.until_ready().await?;
     sleep(QUIET).await;
     let cpu = || -> anyhow::Result<_> {

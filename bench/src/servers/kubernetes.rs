@@ -1,4 +1,5 @@
-//! etcd, which waits for the disk, and a kube-apiserver, with nothing in them. They end when this is dropped.
+//! etcd, which waits for the disk, and a kube-apiserver, with nothing in them but the rights of the gateway's account: those of
+//! the deployment, in all namespaces. They end when this is dropped.
 
 use std::{
     path::PathBuf,
@@ -10,17 +11,20 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::kubeconfig;
+use super::{kubeconfig, rights};
 use crate::{bench::Bench, gateway::free_port, load::kubernetes::Client, process::Process};
 
 /// Which requests the audit log keeps: all writes, without their objects.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n\
     rules: [{level: Metadata, verbs: [create, update, patch, delete]}, {level: None}]\n";
+/// The directory of the gateway's kubeconfig.
+const GATEWAY: &str = "gateway";
 const READY: Duration = Duration::from_secs(120);
 
 pub(crate) struct Kubernetes {
     url: String,
-    token: String,
+    /// Of the administrator, and of the gateway.
+    tokens: [String; 2],
     /// Closing its standard input ends the servers, which are its children.
     script: Child,
     directory: TempDir,
@@ -30,15 +34,19 @@ impl Kubernetes {
     pub(crate) async fn start(bench: &Bench) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("sparkgate-bench-").tempdir().context("making a directory")?;
         let [port, etcd, peer] = [free_port()?, free_port()?, free_port()?];
-        let token = uuid::Uuid::new_v4().to_string();
+        let tokens = [(); 2].map(|()| uuid::Uuid::new_v4().to_string());
         let write = |name: &str, text: &str| {
             std::fs::write(directory.path().join(name), text).with_context(|| format!("writing {name}"))
         };
-        write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?;
+        let gateway = rights::token_line(rights::USER_EVERYWHERE, &tokens[1]);
+        write("tokens.csv", &format!("{},admin,admin,system:masters\n{gateway}", tokens[0]))?;
         write("audit-policy.yaml", POLICY)?;
         let authority = directory.path().join("certs/apiserver.crt");
         let url = format!("https://127.0.0.1:{port}");
-        kubeconfig::write(directory.path(), &url, Some(&authority), &token)?;
+        kubeconfig::write(directory.path(), &url, Some(&authority), &tokens[0])?;
+        let of_gateway = directory.path().join(GATEWAY);
+        std::fs::create_dir(&of_gateway).context("making a directory")?;
+        kubeconfig::write(&of_gateway, &url, Some(&authority), &tokens[1])?;
         let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
             .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)
             .arg(directory.path())
@@ -48,8 +56,9 @@ impl Kubernetes {
             .stdin(Stdio::piped())
             .spawn()
             .context("starting etcd and kube-apiserver")?;
-        let servers = Self { url, token, script, directory };
+        let servers = Self { url, tokens, script, directory };
         servers.until_ready().await?;
+        servers.grant().await?;
         Ok(servers)
     }
 
@@ -67,9 +76,30 @@ impl Kubernetes {
         bail!("kube-apiserver isn't ready after {READY:?}: {}", log.lines().last().unwrap_or_default())
     }
 
+    /// Gives the gateway its rights, and waits until the API server knows of them.
+    async fn grant(&self) -> anyhow::Result<()> {
+        let client = self.client().await?;
+        for grant in rights::everywhere() {
+            client.post(&grant.collection, grant.object.to_string()).await?;
+        }
+        let (gateway, begun) = (self.gateway_client().await?, Instant::now());
+        while let Err(error) = gateway.get("/api/v1/pods?limit=1").await {
+            if begun.elapsed() > READY {
+                return Err(error);
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
     /// A client with all rights and connections of its own.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
-        Client::new(&self.kubeconfig(), &self.token).await
+        Client::new(&self.kubeconfig(), &self.tokens[0]).await
+    }
+
+    /// A client of the gateway's account: the API server lets it wait as it does the gateway.
+    pub(crate) async fn gateway_client(&self) -> anyhow::Result<Client> {
+        Client::new(&self.gateway_kubeconfig(), &self.tokens[1]).await
     }
 
     /// Its address.
@@ -79,6 +109,10 @@ impl Kubernetes {
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.file(kubeconfig::FILE)
+    }
+
+    pub(crate) fn gateway_kubeconfig(&self) -> PathBuf {
+        self.directory.path().join(GATEWAY).join(kubeconfig::FILE)
     }
 
     pub(crate) fn audit_log(&self) -> PathBuf {

@@ -53,6 +53,7 @@ impl Site {
         tokio::spawn(node::run(config, sandbox.clone()));
         let proxy = FaultProxy::start(address).await;
         let mut world = World::on(pool, client(proxy.address()), "default".to_owned()).await;
+        world.admin = client(address);
         world.watch();
         Self { world, proxy, dir, _sandbox: sandbox.drop_guard() }
     }

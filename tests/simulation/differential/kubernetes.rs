@@ -1,7 +1,7 @@
 //! A namespace on a real kube-apiserver, with what its scheduler, kubelet and users do there.
 
 use http::Request;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -22,6 +22,7 @@ use crate::{
 };
 
 pub(super) struct Kubernetes {
+    /// The administrator's.
     client: Client,
     pub(super) namespace: String,
     pub(super) cluster: Cluster,
@@ -29,11 +30,10 @@ pub(super) struct Kubernetes {
 
 impl Kubernetes {
     pub(super) async fn start(namespace: &str) -> Self {
-        let client = KubeApiserver::start().await.client().await;
-        let object: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-        Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        let cluster = Cluster::new(client.clone(), &[namespace.to_owned()]).with_pace(WatchPace::default());
-        Self { client, namespace: namespace.to_owned(), cluster }
+        let server = KubeApiserver::start().await;
+        server.create_namespace(namespace).await;
+        let cluster = Cluster::new(server.gateway().await, &[namespace.to_owned()]).with_pace(WatchPace::default());
+        Self { client: server.admin().await, namespace: namespace.to_owned(), cluster }
     }
 
     fn pods(&self) -> Api<Pod> {

@@ -45,10 +45,11 @@ struct Parts {
 
 pub(super) async fn take_turns(bench: &Bench, jobs: usize, turns: usize) -> anyhow::Result<Taken> {
     let kubernetes = prepared(bench).await?;
-    let client = kubernetes.client().await?;
+    let client = kubernetes.gateway_client().await?;
     let database = Database::create(bench).await?;
     let directory = tempfile::tempdir()?;
-    let gateway = Gateway::start(bench, directory.path(), database.url(), &kubernetes.kubeconfig(), &[]).await?;
+    let gateway =
+        Gateway::start(bench, directory.path(), database.url(), &kubernetes.gateway_kubeconfig(), &[]).await?;
     gateway.until_ready().await?;
     let parts = Parts { kubernetes, database, gateway, client };
     bare::launch(&parts.client, WARM_UP).await?;
