@@ -15,6 +15,7 @@ mod pod_events;
 mod pods;
 mod pre_resource;
 mod release;
+mod rights;
 mod slim_pod;
 mod watch;
 
@@ -23,6 +24,7 @@ pub use error::Error;
 pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
 pub use manifest::{Manifest, Marks};
 pub use release::Released;
+pub use rights::MissingRight;
 pub use watch::{PodKey, Seen, Shown, WatchPace};
 
 use std::sync::{

@@ -140,6 +140,11 @@ impl Gateway {
         self.spark.version
     }
 
+    /// The cluster, for what doesn't concern a submission.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// Waits until there may be work to claim. A ring that comes between two calls isn't lost.
     pub async fn work_may_be_due(&self) {
         self.wake.notified().await;

@@ -5,6 +5,7 @@ mod deadlines;
 mod launcher;
 mod lease_keeper;
 mod publisher;
+mod rights;
 mod singleton;
 mod watcher;
 
@@ -13,4 +14,5 @@ pub use deadlines::deadlines;
 pub use launcher::launcher;
 pub use lease_keeper::lease_keeper;
 pub use publisher::publisher;
+pub use rights::rights;
 pub use watcher::watcher;

@@ -85,6 +85,7 @@ impl Parts {
         tasks.spawn(named("publisher", workers::publisher(gateway.clone(), stop.clone())));
         tasks.spawn(named("watcher", workers::watcher(gateway.clone(), stop.clone())));
         tasks.spawn(named("deadlines", workers::deadlines(gateway.clone(), stop.clone())));
+        tasks.spawn(named("rights", workers::rights(gateway.clone(), stop.clone())));
         tasks.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
         door.open(api::router(gateway.clone(), http));
 

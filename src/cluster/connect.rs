@@ -8,6 +8,7 @@ use kube::{
     api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use tokio::time::{Instant, sleep};
 
 use super::{Cluster, Error, error::call, http};
 
@@ -15,6 +16,11 @@ use super::{Cluster, Error, error::call, http};
 pub(super) const WATCHES_PER_CONNECTION: usize = 50;
 /// Connections for logs; each is made when it is needed.
 const LOG_CONNECTIONS: usize = 4;
+
+/// An API server that starts denies everything until its RBAC caches are filled, and the account's Role may be made a moment
+/// after the gateway. A denial is tried again for so long.
+const DENIED: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// How to reach the cluster.
 #[derive(Debug, Clone, Default)]
@@ -58,10 +64,9 @@ impl Cluster {
         let (client, watching, reading) =
             clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
         let cluster = Self { watching, reading, ..Self::new(client, &settings.namespaces) };
+        let deadline = Instant::now() + DENIED;
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
-            let one = ListParams::default().labels(&cluster.selector).limit(1);
-            let tried = call("listing our pods", Duration::from_secs(10), pods.list(&one)).await;
-            let tried = match tried {
+            let tried = match try_list(&pods, &cluster.selector, deadline).await {
                 // It will be tried again by whoever needs it.
                 Err(error) if error.is_outage() && !error.is_unauthorized() => {
                     tracing::warn!("the Kubernetes API at {url} doesn't answer yet: {}", causes(&error));
@@ -88,6 +93,20 @@ impl Cluster {
         }
         let named = |name: &String| (Some(name.clone()), Api::namespaced(self.client.clone(), name));
         self.namespaces.iter().map(named).collect()
+    }
+}
+
+/// Lists one pod. A denial is tried again until `deadline`.
+async fn try_list(pods: &Api<Pod>, selector: &str, deadline: Instant) -> Result<(), Error> {
+    let one = ListParams::default().labels(selector).limit(1);
+    loop {
+        match call("listing our pods", Duration::from_secs(10), pods.list(&one)).await {
+            Err(error) if error.is_denied() && Instant::now() + PAUSE < deadline => {
+                tracing::warn!(retry_in = ?PAUSE, "the Kubernetes API denies the list of pods: {error}");
+            }
+            answer => return answer.map(drop),
+        }
+        sleep(PAUSE).await;
     }
 }
 

@@ -20,5 +20,6 @@ mod outcome;
 mod pod_group;
 mod replicas;
 mod retries;
+mod rights;
 mod submitter;
 mod world;

@@ -1,0 +1,52 @@
+//! Reports the rights that the gateway's account lacks, while no submission has met them yet.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::service::{Gateway, chain};
+
+/// Between two looks, while something is missing.
+const PERIOD: Duration = Duration::from_secs(180);
+
+/// Looks at start, and again until nothing is missing; waits for `stop` then.
+pub async fn rights(gateway: Gateway, stop: CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = look(&gateway) => stop.cancelled().await,
+    }
+}
+
+async fn look(gateway: &Gateway) {
+    let cluster = gateway.cluster();
+    let named = cluster.namespaces().iter().map(|name| Some(name.as_str()));
+    let mut places: Vec<Option<&str>> = if cluster.namespaces().is_empty() { vec![None] } else { named.collect() };
+    loop {
+        let mut incomplete = Vec::new();
+        for place in places {
+            let namespace = place.unwrap_or("all namespaces");
+            match cluster.missing_rights(place).await {
+                Ok(missing) if missing.is_empty() => tracing::debug!(namespace, "the account has all rights"),
+                Ok(missing) => {
+                    let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+                    tracing::warn!(
+                        namespace,
+                        missing = missing.join(", "),
+                        "the account lacks rights: bind it to a Role with the rules of deploy/kubernetes.yaml in this namespace"
+                    );
+                    incomplete.push(place);
+                }
+                Err(error) => {
+                    tracing::warn!(namespace, "the account's rights can't be looked at: {}", chain(&error));
+                    incomplete.push(place);
+                }
+            }
+        }
+        if incomplete.is_empty() {
+            tracing::info!("the account has all rights that the gateway needs");
+            return;
+        }
+        places = incomplete;
+        tokio::time::sleep(PERIOD).await;
+    }
+}

@@ -1,0 +1,49 @@
+//! The gateway's rights: those of the deployment, and fewer.
+
+use http::Request;
+use k8s_openapi::api::rbac::v1::Role;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use sparkgate::cluster::Cluster;
+use sqlx::PgPool;
+
+use crate::{
+    kube_apiserver::KubeApiserver,
+    world::{World, eventually},
+};
+
+const NAME: &str = "sparkgate";
+
+#[sqlx::test]
+async fn a_missing_right_is_named_before_a_launch_needs_it(pool: PgPool) {
+    let world = World::new(pool).await;
+    let cluster = Cluster::new(world.client.clone(), std::slice::from_ref(&world.namespace));
+    let missing = async || {
+        let missing = cluster.missing_rights(Some(&world.namespace)).await.unwrap();
+        missing.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(missing().await, [""; 0]);
+
+    let mut rules = world.api::<Role>().get(NAME).await.unwrap().rules.unwrap();
+    for rule in &mut rules {
+        rule.verbs.retain(|verb| verb != "patch");
+        if let Some(resources) = &mut rule.resources {
+            resources.retain(|resource| resource != "pods/log");
+        }
+    }
+    rules.retain(|rule| rule.resources.as_ref().is_some_and(|resources| !resources.is_empty()));
+    let without = Patch::Merge(json!({"rules": rules}));
+    world.api::<Role>().patch(NAME, &PatchParams::default(), &without).await.unwrap();
+    let expected = ["patch pods", "get pods/log"];
+    eventually(|| async { (missing().await == expected).then_some(()).ok_or("not yet") }).await;
+    let elsewhere = cluster.missing_rights(Some("default")).await.unwrap();
+    assert!(elsewhere.len() > expected.len(), "it has no rights at all there: {elsewhere:?}");
+}
+
+/// The account of all these tests is the deployment's.
+#[tokio::test]
+async fn the_account_of_the_tests_is_no_administrator() {
+    let server = KubeApiserver::start().await;
+    let error = server.gateway().await.request_text(Request::get("/api/v1/nodes").body(Vec::new()).unwrap()).await;
+    assert!(matches!(error, Err(kube::Error::Api(status)) if status.code == 403));
+}
