@@ -1,5 +1,6 @@
 //! Composition: the commands of the program, their settings, and what runs together.
 
+mod adopt_cluster;
 mod cli;
 mod dev;
 mod release_finalizers;

@@ -9,6 +9,7 @@ mod http;
 pub mod labels;
 mod logs;
 mod manifest;
+mod namespaces;
 mod observe;
 mod part;
 mod pod_events;
@@ -23,10 +24,12 @@ pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
 pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
 pub use manifest::{Manifest, Marks};
+pub use namespaces::SYSTEM;
 pub use release::Released;
 pub use rights::MissingRight;
 pub use watch::{PodKey, Seen, Shown, WatchPace};
 
+use crate::submission::Installation;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -45,6 +48,8 @@ pub struct Cluster {
     namespaces: Arc<[String]>,
     /// The labels of the pods that are watched.
     selector: Arc<str>,
+    /// Whose pods they are; `None` for those of every installation.
+    installation: Option<Arc<Installation>>,
     pace: WatchPace,
 }
 
@@ -58,14 +63,16 @@ impl Cluster {
             client,
             namespaces: namespaces.into(),
             selector: labels::SUBMISSION_ID.into(),
+            installation: None,
             pace: WatchPace::default(),
         }
     }
 
-    /// The same cluster, of which only the pods of one installation are watched.
+    /// The same cluster, of which only the pods of one installation are watched, and known again.
     #[must_use]
-    pub fn of_instance(self, instance: impl std::fmt::Display) -> Self {
-        Self { selector: format!("{}={instance}", labels::INSTANCE).into(), ..self }
+    pub fn of_installation(self, installation: Installation) -> Self {
+        let selector = format!("{}={}", labels::INSTANCE, installation.id).into();
+        Self { selector, installation: Some(installation.into()), ..self }
     }
 
     /// The same cluster, watched at another pace.

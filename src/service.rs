@@ -11,6 +11,7 @@ mod events;
 mod executors;
 mod gate;
 mod health;
+mod home_cluster;
 mod kill;
 mod leases;
 mod limits;
@@ -31,13 +32,18 @@ use std::{collections::HashSet, ops::Deref, sync::Arc};
 
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use events::Hub;
 use gate::Gate;
+use home_cluster::HomeCluster;
 use leases::Leases;
 
-use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::SubmissionId};
+use crate::{
+    cluster::Cluster,
+    spark::SparkVersion,
+    store::Store,
+    submission::{Installation, SubmissionId},
+};
 
 pub use crate::store::{AttemptRecord, Filter, Page, Submission};
 
@@ -47,6 +53,7 @@ pub use error::{Error, chain};
 pub use events::{Change, ChangeFilter, Changes, Interrupted, Published, Subscription, Target, Told, Waited};
 pub use executors::Executors;
 pub use health::{Readiness, WatchHealth};
+pub use home_cluster::{HomeClusterError, adopt_cluster};
 pub use logs::{Log, LogRequest, LogSource, LogStream, NoLog};
 pub use options::{Caps, Retries, SubmissionOptions};
 pub use plan::{AppliedDefault, Plan};
@@ -66,8 +73,8 @@ pub struct Parts {
     store: Store,
     cluster: Cluster,
     spark: SparkSettings,
-    /// In the label of every pod that is this database's.
-    instance: Uuid,
+    /// Whose pods those of this database are.
+    installation: Installation,
     /// Whether driver pods are held until their outcome is recorded.
     outcome_finalizer: bool,
     caps: Caps,
@@ -75,6 +82,7 @@ pub struct Parts {
     /// What this process works on under a claim.
     busy: Mutex<HashSet<SubmissionId>>,
     gate: Gate,
+    home: HomeCluster,
     /// How much of the end of a driver's log is kept, in bytes.
     kept_log: usize,
     /// Limits the logs that are read for others at once.
@@ -106,14 +114,14 @@ impl Gateway {
     /// # Errors
     /// The database can't tell which installation it is.
     pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
-        let instance = store.installation().await?;
+        let installation = store.installation().await?;
         let watch = WatchHealth::new(cluster.namespaces());
         Ok(Self(Arc::new(Parts {
             leases: Leases::new(store.clone()),
             store,
-            cluster: cluster.of_instance(instance),
+            cluster: cluster.of_installation(installation.clone()),
             spark: settings.spark,
-            instance,
+            installation,
             outcome_finalizer: settings.outcome_finalizer,
             kept_log: settings.kept_log,
             readers: Arc::new(Semaphore::new(logs::READERS)),
@@ -122,6 +130,7 @@ impl Gateway {
             caps: settings.caps,
             busy: Mutex::default(),
             gate: Gate::default(),
+            home: HomeCluster::default(),
             finishing: Semaphore::new(observe::FINISHING),
             wake: Notify::new(),
             watch,
@@ -131,8 +140,8 @@ impl Gateway {
     }
 
     /// The id in the label by which this installation's pods are known.
-    pub fn instance(&self) -> Uuid {
-        self.instance
+    pub fn instance(&self) -> uuid::Uuid {
+        self.installation.id
     }
 
     /// The release whose contract drivers follow and that replies name.

@@ -6,6 +6,7 @@ mod attempts;
 mod changes;
 mod claim;
 mod clean_up;
+mod cluster_namespaces;
 mod combine;
 mod connect;
 mod connections;

@@ -4,6 +4,7 @@ pub mod engine;
 mod executor;
 mod failure;
 mod id;
+mod installation;
 mod kept;
 mod kill_cause;
 mod observation;
@@ -18,6 +19,7 @@ pub use executor::{
 };
 pub use failure::{FailureClass, FailureCode, RetryKind, signal};
 pub use id::{InvalidSubmissionId, SubmissionId};
+pub use installation::Installation;
 pub use kept::kept;
 pub use kill_cause::{KillCause, UnknownKillCause};
 pub use observation::{Container, Observation, Phase};

@@ -106,7 +106,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
 
     // Whatever the first one still writes comes too late.
     store.release(&claimed).await.unwrap();
-    store.retry_later(&claimed, LEASE, Some("late")).await.unwrap();
+    store.retry_later(&claimed, LEASE, Some((None, "late"))).await.unwrap();
     assert!(!store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
     let end = ended(State::Error, 1);
     assert!(!store.advance(&id, 1, Some(claimed.epoch), &end, &Placement::default()).await.unwrap());
@@ -138,7 +138,7 @@ async fn a_submission_put_off_waits_and_tells_why(pool: PgPool) {
     let worker = session(&store).await;
     let id = accept(&store, "a").await;
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
-    store.retry_later(&claimed, LEASE, Some("no route to the cluster")).await.unwrap();
+    store.retry_later(&claimed, LEASE, Some((None, "no route to the cluster"))).await.unwrap();
     assert!(store.claim(worker, 10, &[], &[]).await.unwrap().is_empty());
     assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("no route to the cluster"));
 
@@ -155,10 +155,10 @@ async fn a_kill_that_comes_during_a_launch_does_not_wait_for_its_back_off(pool: 
     let id = accept(&store, "a").await;
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     store.request_kill(&id).await.unwrap();
-    store.retry_later(&claimed, LEASE, Some("no route to the cluster")).await.unwrap();
+    store.retry_later(&claimed, LEASE, Some((None, "no route to the cluster"))).await.unwrap();
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     assert_eq!(claimed.task, Task::Kill);
-    store.retry_later(&claimed, LEASE, Some("still none")).await.unwrap();
+    store.retry_later(&claimed, LEASE, Some((None, "still none"))).await.unwrap();
     assert!(store.claim(worker, 10, &[], &[]).await.unwrap().is_empty(), "a kill that fails waits as well");
 }
 

@@ -234,7 +234,7 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
     sqlx::query("UPDATE submissions SET not_before = NULL").execute(&pool).await.unwrap();
     let worker = session(&store).await;
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
-    store.retry_later(&claimed, Duration::ZERO, Some("away")).await.unwrap();
+    store.retry_later(&claimed, Duration::ZERO, Some((None, "away"))).await.unwrap();
     assert_eq!(its_due().await, 0);
     assert!(store.advance(&id, 2, None, &Progress::Running, &of("v")).await.unwrap());
     assert!(store.request_kill(&id).await.unwrap());
@@ -272,7 +272,7 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
     let claimed = store.claim(session(&store).await, 5, &[], &[]).await.unwrap();
     let claimed = claimed.iter().find(|claimed| claimed.id == pending).unwrap();
     assert_eq!((claimed.task, claimed.kill.reason()), (Task::Kill, "StartTimeout"));
-    store.retry_later(claimed, Duration::ZERO, Some("the API server is away")).await.unwrap();
+    store.retry_later(claimed, Duration::ZERO, Some((None, "the API server is away"))).await.unwrap();
     let row = store.row(&pending).await.unwrap().unwrap();
     assert_eq!(row.kill.message(), words);
     assert_eq!(store.kill_overdue(10).await.unwrap().killed, 0);

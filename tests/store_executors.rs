@@ -14,8 +14,9 @@ use sqlx::{
 async fn submission(pool: &PgPool, number: i64, namespace: &str) -> SubmissionId {
     let id = format!("driver-20260101000000-{number:04}");
     sqlx::query(
-        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
-         VALUES ($1, $2, 'RUNNING', '{}', '4.3.0', 'tester', $3, '{}', now())",
+        "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
+                                  pod_uid)
+         VALUES ($1, $2, 'RUNNING', '{}', '4.3.0', 'tester', $3, '{}', now(), 'driver')",
     )
     .bind(&id)
     .bind(number)
@@ -32,6 +33,7 @@ fn executor(submission: &SubmissionId, executor_id: i64, state: ExecutorState) -
         submission: submission.clone(),
         attempt: 1,
         executor_id,
+        driver_uid: Some("driver".to_owned()),
         pod_name: format!("pi-exec-{executor_id}"),
         pod_uid: format!("u{executor_id}"),
         state,
@@ -92,7 +94,10 @@ async fn an_executor_moves_and_is_counted_where_it_is(pool: PgPool) {
     }
     let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
     assert!(kept.finished_at.is_some(), "nobody said when it ended");
-    assert_eq!(ExecutorRecord { finished_at: None, ..kept }, executor(&id, 3, Failed));
+    assert_eq!(
+        ExecutorRecord { finished_at: None, ..kept },
+        ExecutorRecord { driver_uid: None, ..executor(&id, 3, Failed) }
+    );
 }
 
 #[sqlx::test]
@@ -232,4 +237,28 @@ async fn whole_scans(pool: &PgPool) -> i64 {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(pool).await.unwrap();
     let scans = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables WHERE relname IN ('submissions', 'executors')";
     sqlx::query_scalar(scans).fetch_one(pool).await.unwrap()
+}
+
+/// Whoever may create pods may also create one with the labels of an executor.
+#[sqlx::test]
+async fn an_executor_counts_only_if_the_recorded_driver_owns_it(pool: PgPool) {
+    use ExecutorState::*;
+    let (store, id) = (Store::new(pool.clone()), submission(&pool, 1, "spark").await);
+    let of = |driver: &str, id| ExecutorRecord { driver_uid: Some(driver.to_owned()), ..id };
+    let forged = of("another", executor(&id, 1, Failed));
+    assert_eq!(store.write_executors(&[forged.clone(), executor(&id, 1, Running)]).await.unwrap(), 1);
+    assert_eq!(counts(&pool, &id).await, (0, 1, 0, 0, 0), "the true one, in the same batch");
+    assert_eq!(store.write_executors(&[forged]).await.unwrap(), 0);
+
+    let vanished = |number| ExecutorRecord { driver_uid: None, ..executor(&id, number, Deleted) };
+    assert_eq!(store.write_executors(&[vanished(1), vanished(2)]).await.unwrap(), 1, "one was never known");
+
+    let again = "UPDATE submissions SET attempt = 2, pod_uid = NULL";
+    sqlx::query(again).execute(&pool).await.unwrap();
+    let past = "INSERT INTO attempts (submission_id, attempt, state, names, pod_uid, finished_at)
+        SELECT id, 1, 'FAILED', names, 'driver', now() FROM submissions";
+    sqlx::query(past).execute(&pool).await.unwrap();
+    assert_eq!(store.write_executors(&[executor(&id, 3, Running)]).await.unwrap(), 1, "of the attempt before");
+    let next = ExecutorRecord { attempt: 2, ..executor(&id, 1, Running) };
+    assert_eq!(store.write_executors(&[next]).await.unwrap(), 0, "no driver of this attempt is recorded yet");
 }

@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use super::{
-    dev, release_finalizers, render, sandbox, serve,
-    settings::{Database, Dev, Logs, Place, Sandbox, Serve, Spark},
+    adopt_cluster, dev, release_finalizers, render, sandbox, serve,
+    settings::{AdoptCluster, Database, Dev, Logs, Place, Sandbox, Serve, Spark},
     telemetry,
 };
 use crate::{client::ClientCommand, store::Store};
@@ -33,6 +33,8 @@ enum Command {
     /// Let all driver pods go that wait for a gateway to record their outcome: before an uninstall. It lets go the pods of
     /// every installation in these namespaces.
     ReleaseFinalizers(Place),
+    /// Move the database to the cluster of the kubeconfig. A gateway refuses to run on any cluster but its database's own.
+    AdoptCluster(AdoptCluster),
     /// Apply the database migrations that are missing.
     Migrate(Database),
     /// Print the `OpenAPI` document of the HTTP interface.
@@ -56,6 +58,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
         Command::ReleaseFinalizers(place) => in_runtime(&logs, release_finalizers::release_finalizers(place)),
+        Command::AdoptCluster(settings) => in_runtime(&logs, adopt_cluster::adopt_cluster(settings)),
         Command::Migrate(database) => in_runtime(&logs, async move {
             Store::connect(&database.settings()?).await?.close().await;
             tracing::info!("the database is up to date");

@@ -46,6 +46,18 @@ pub(super) struct Database {
     database_connections: u32,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct AdoptCluster {
+    #[command(flatten)]
+    pub(super) database: Database,
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// Move although submissions may have drivers in the other cluster: they end as LOST here, and those that ask for retries
+    /// are started again.
+    #[arg(long)]
+    pub(super) with_live_submissions: bool,
+}
+
 impl Database {
     pub(super) fn new(database_url: String) -> Self {
         Self { database_url, database_connections: 16 }

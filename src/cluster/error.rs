@@ -14,6 +14,11 @@ pub enum Error {
     /// Any other 409: a precondition that doesn't hold, or two writers at once.
     #[error("{action}: {message}")]
     Conflict { action: String, message: String },
+    /// 403 for a reason that passes: the account lacks a right that an operator can grant, or the API server isn't ready
+    /// to judge the request. An API server that is starting denies everything for a moment, because its RBAC caches are
+    /// empty.
+    #[error("{action}: the API server denied it: {message}")]
+    Denied { action: String, message: String },
     /// The API server understood and said no (400, 403, 422, …): repeating the call won't help.
     #[error("{action}: the API server refused it: {message}")]
     Refused { action: String, code: u16, reason: String, message: String },
@@ -27,6 +32,11 @@ impl Error {
     pub(super) fn is_unauthorized(&self) -> bool {
         let Self::Unavailable { source, .. } = self else { return false };
         matches!(source.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 401)
+    }
+
+    /// Whether the account may not do it, as far as the server knows just now.
+    pub(super) fn is_denied(&self) -> bool {
+        matches!(self, Self::Refused { code: 403, .. })
     }
 
     /// Whether nothing at all may get through just now: no connection, no answer, or one that asks everybody to wait. An
@@ -70,6 +80,7 @@ pub(super) fn sort(action: String, error: kube::Error) -> Error {
             404 => Error::NotFound { action, message: status.message.clone() },
             409 if status.reason == "AlreadyExists" => Error::AlreadyExists { action, message: status.message.clone() },
             409 => Error::Conflict { action, message: status.message.clone() },
+            403 if passes(&status.message) => Error::Denied { action, message: status.message.clone() },
             // A token may be renewed, a queue may drain, a server may come back.
             401 | 408 | 429 | 500..=599 | 0 => {
                 Error::Unavailable { action, source: Box::new(kube::Error::Api(status)) }
@@ -81,5 +92,47 @@ pub(super) fn sort(action: String, error: kube::Error) -> Error {
             Error::Refused { action, code: 400, reason: "BadRequest".to_owned(), message: error.to_string() }
         }
         other => Error::Unavailable { action, source: Box::new(other) },
+    }
+}
+
+/// Whether a 403 has a cause outside the request: missing rights (`responsewriters.Forbidden` of kube-apiserver),
+/// admission whose caches are empty (`admission.NewForbidden` with "not yet ready to handle request"), or a quota that no
+/// controller has counted yet. A policy, a webhook or an exceeded quota is final.
+fn passes(message: &str) -> bool {
+    let lacks_a_right = message.contains("is forbidden: User \"") && message.contains("\" cannot ");
+    lacks_a_right
+        || message.ends_with("not yet ready to handle request")
+        || message.contains("is forbidden: status unknown for quota")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(message: &str) -> Error {
+        let status =
+            kube::core::Status { code: 403, reason: "Forbidden".into(), message: message.into(), ..Default::default() };
+        sort("creating the driver pod a/b".to_owned(), kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn a_denial_that_an_operator_or_time_removes_passes() {
+        for message in [
+            "pods is forbidden: User \"system:serviceaccount:sparkgate:sparkgate\" cannot create resource \"pods\" in API \
+             group \"\" in the namespace \"spark\": RBAC: clusterrole.rbac.authorization.k8s.io \"x\" not found",
+            "pods \"pi-driver\" is forbidden: User \"u\" cannot patch resource \"pods\" in API group \"\" in the namespace \"spark\"",
+            "pods \"pi-driver\" is forbidden: not yet ready to handle request",
+            "pods \"pi-driver\" is forbidden: status unknown for quota: q, resources: pods",
+        ] {
+            assert!(matches!(sorted(message), Error::Denied { .. }), "{message}");
+        }
+        for message in [
+            "pods \"pi-driver\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5",
+            "pods \"pi-driver\" is forbidden: violates PodSecurity \"baseline:latest\": privileged",
+            "admission webhook \"images.example.org\" denied the request: this image is not allowed",
+            "pods \"pi-driver\" is forbidden: error looking up service account spark/x: serviceaccount \"x\" not found",
+        ] {
+            assert!(matches!(sorted(message), Error::Refused { code: 403, .. }), "{message}");
+        }
     }
 }

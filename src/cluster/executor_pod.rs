@@ -12,16 +12,25 @@ pub(super) const EXECUTOR_ID: &str = "spark-exec-id";
 /// What Spark calls the container, unless a pod template names another (`DEFAULT_EXECUTOR_CONTAINER_NAME`).
 pub(super) const CONTAINER: &str = "spark-kubernetes-executor";
 
+/// Executors of one attempt that are kept at most. Spark counts their ids up from 1.
+const MOST: i64 = 100_000;
+
 /// What a pod shows. `None` if its labels aren't ours, or if it has no number: Spark puts `EXECID` where a controller of
-/// the cluster numbers the pods, and doesn't take those for executors either (`ExecutorPodsSnapshot`).
+/// the cluster numbers the pods, and doesn't take those for executors either (`ExecutorPodsSnapshot`). A pod that no other pod
+/// owns was not created by a driver, which makes itself the owner (`BasicExecutorFeatureStep`).
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<ExecutorObservation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
+    if pod.label(labels::ROLE) != Some("executor") {
+        return None;
+    }
+    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Pod")?;
     let named = pod.spec.containers.iter().any(|container| container.name == CONTAINER);
     Some(ExecutorObservation {
         submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
         attempt: pod.label(labels::ATTEMPT)?.parse().ok()?,
-        executor_id: pod.label(EXECUTOR_ID)?.parse().ok()?,
+        executor_id: pod.label(EXECUTOR_ID)?.parse().ok().filter(|id| *id <= MOST)?,
+        driver_uid: owner.uid.clone(),
         pod_name: metadata.name.clone().unwrap_or_default(),
         pod_uid: metadata.uid.clone()?,
         phase: phase(status.phase.as_deref()),
@@ -47,6 +56,7 @@ mod tests {
             labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "2"});
         serde_json::from_value(json!({
             "metadata": {"name": "pi-exec-3", "uid": "u", "labels": labels, "creationTimestamp": "2026-01-01T00:00:01Z",
+                "ownerReferences": [{"kind": "Pod", "uid": "driver-uid"}],
                 "managedFields": "of no interest"},
             "spec": {"nodeName": "n", "containers": containers},
             "status": {"phase": "Failed", "reason": "Evicted", "containerStatuses": [
@@ -69,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_pod_without_a_number_is_no_executor() {
-        for id in ["EXECID", "", "1a"] {
+        for id in ["EXECID", "", "1a", "100001"] {
             assert_eq!(observation(&executor(id, &json!([]), "x"), false), None, "{id}");
         }
     }

@@ -14,8 +14,7 @@ use super::{
     Cluster, Error,
     error::{call, in_time},
     executor_pod::CONTAINER as EXECUTOR,
-    labels,
-    observe::{container, phase},
+    observe::{container, driver_container, phase},
     slim_pod::SlimPod,
 };
 use crate::submission::{Container, Phase};
@@ -120,9 +119,7 @@ fn params(part: &LogPart, container: Option<&str>) -> LogParams {
 /// The driver's container as it was at the creation, or the executor's; the last one where neither has its usual name.
 fn spark_container(pod: &SlimPod) -> Option<&str> {
     let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
-    pod.annotation(labels::DRIVER_CONTAINER)
-        .or_else(|| names().find(|name| *name == EXECUTOR))
-        .or_else(|| names().next_back())
+    driver_container(pod).or_else(|| names().find(|name| *name == EXECUTOR)).or_else(|| names().next_back())
 }
 
 fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {

@@ -2,16 +2,14 @@
 
 mod attempt;
 
-use k8s_openapi::api::core::v1::Pod;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use uuid::Uuid;
-
 use super::labels;
 use crate::{
     spark::{DriverObjects, Object},
-    submission::SubmissionId,
+    submission::{Installation, SubmissionId},
 };
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// All objects of an attempt, in the order of their creation. Written once and kept, so that whoever launches the attempt
 /// creates the same: each is sent as it was written, and is read by those alone who ask for a `Manifest<Value>`.
@@ -26,22 +24,18 @@ pub struct Manifest<Object = Box<RawValue>> {
 
 /// By what an attempt's objects are known again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marks {
+pub struct Marks<'a> {
     pub submission: SubmissionId,
     pub attempt: i32,
-    pub instance: Uuid,
+    pub installation: &'a Installation,
     /// Whether the pod is held until its outcome is recorded.
     pub finalizer: bool,
 }
 
-impl Marks {
+impl Marks<'_> {
     /// The labels that driver and executor pods carry.
     pub fn labels(&self) -> [(&'static str, String); 3] {
-        [
-            (labels::SUBMISSION_ID, self.submission.to_string()),
-            (labels::ATTEMPT, self.attempt.to_string()),
-            (labels::INSTANCE, self.instance.to_string()),
-        ]
+        labels::of(&self.submission, self.attempt, self.installation)
     }
 
     /// The properties that ask Spark to put them on executor pods.
@@ -50,7 +44,11 @@ impl Marks {
     }
 
     /// Marks the pod, and what is there before it.
-    pub fn put_on(&self, driver: &mut DriverObjects) {
+    ///
+    /// Neither a pod template nor an excluded feature step changes what the promises rest on: the pod has the name that its row
+    /// holds, since a repeated create must meet the first one's pod; it is labelled as a driver; and its driver isn't started
+    /// again by a kubelet.
+    pub fn put_on(&self, driver: &mut DriverObjects, name: &str) {
         for object in &mut driver.pre_resources {
             let labels = object.metadata_mut().labels.get_or_insert_default();
             labels.insert(labels::SUBMISSION_ID.to_owned(), self.submission.to_string());
@@ -58,10 +56,18 @@ impl Marks {
         // Spark appends the driver's container after all others.
         let container = driver.pod.spec.as_ref().and_then(|spec| spec.containers.last());
         let container = container.map(|container| container.name.clone()).unwrap_or_default();
+        driver.pod.spec.get_or_insert_default().restart_policy = Some("Never".to_owned());
         let metadata = &mut driver.pod.metadata;
+        metadata.name = Some(name.to_owned());
+        metadata.generate_name = None;
+        metadata.namespace = Some(driver.namespace.clone());
         let labels = metadata.labels.get_or_insert_default();
+        labels.insert(labels::ROLE.to_owned(), labels::DRIVER.to_owned());
         labels.extend(self.labels().map(|(label, value)| (label.to_owned(), value)));
-        metadata.annotations.get_or_insert_default().insert(labels::DRIVER_CONTAINER.to_owned(), container);
+        let identity = self.installation.identity(&self.submission, self.attempt, &driver.namespace, name);
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::DRIVER_CONTAINER.to_owned(), container);
+        annotations.insert(labels::IDENTITY.to_owned(), identity);
         if self.finalizer {
             metadata.finalizers.get_or_insert_default().push(labels::FINALIZER.to_owned());
         }
@@ -69,6 +75,11 @@ impl Marks {
 }
 
 impl Manifest {
+    /// Whether the pod is created with an identity: the release before rendered pods without one.
+    pub fn is_signed(&self) -> bool {
+        self.pod.get().contains(labels::IDENTITY)
+    }
+
     /// The text of the manifest that a marked driver's objects make, to be kept.
     ///
     /// # Errors

@@ -6,16 +6,53 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 
-use super::{labels, slim_pod::SlimPod};
-use crate::submission::{Container, Observation, Phase};
+use uuid::Uuid;
 
-/// What a pod shows, or `None` if its labels aren't ours: what others wrote there must not stop a watch.
-pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
+use super::{labels, slim_pod::SlimPod};
+use crate::submission::{Container, Installation, Observation, Phase, SubmissionId};
+
+/// What Spark calls the container, unless a pod template names another (`DEFAULT_DRIVER_CONTAINER_NAME`).
+const CONTAINER: &str = "spark-kubernetes-driver";
+
+/// What a driver pod shows that a watch found, or `None` if nothing on it names an attempt: what others wrote there must not
+/// stop a watch. Its identity names the attempt; its labels do where there is none.
+pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Installation>) -> Option<Observation> {
+    let signed = signed(pod, installation);
+    let is_driver = signed.is_some() || pod.label(labels::ROLE) == Some(labels::DRIVER);
+    let of = signed.or_else(|| labels_name(pod)).filter(|_| is_driver)?;
+    let seen = observation_of(pod, of, installation)?;
+    Some(Observation { gone, ..seen })
+}
+
+/// The attempt that the pod's identity names, if this installation signed it for this very pod.
+fn signed(pod: &SlimPod, installation: Option<&Installation>) -> Option<(SubmissionId, i32)> {
+    let metadata = &pod.metadata;
+    let (namespace, name) = (metadata.namespace.as_deref()?, metadata.name.as_deref()?);
+    installation?.verify(pod.annotation(labels::IDENTITY)?, namespace, name)
+}
+
+fn labels_name(pod: &SlimPod) -> Option<(SubmissionId, i32)> {
+    Some((pod.label(labels::SUBMISSION_ID)?.parse().ok()?, pod.label(labels::ATTEMPT)?.parse().ok()?))
+}
+
+/// What a pod shows that is looked at as the driver of this attempt. `None` if it has no uid; the API server gives each one.
+pub(super) fn observation_of(
+    pod: &SlimPod,
+    of: (SubmissionId, i32),
+    installation: Option<&Installation>,
+) -> Option<Observation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
+    let watched = installation.is_none_or(|installation| {
+        pod.label(labels::INSTANCE).is_some_and(|label| Uuid::try_parse(label).is_ok_and(|id| id == installation.id))
+    });
     Some(Observation {
-        submission: pod.label(labels::SUBMISSION_ID)?.parse().ok()?,
-        attempt: pod.label(labels::ATTEMPT)?.parse().ok()?,
+        genuine: signed(pod, installation).is_some_and(|signed| signed == of),
+        labelled: watched
+            && pod.label(labels::ROLE) == Some(labels::DRIVER)
+            && labels_name(pod).is_some_and(|labels| labels == of),
+        submission: of.0,
+        attempt: of.1,
         namespace: metadata.namespace.clone().unwrap_or_default(),
         pod: metadata.name.clone().unwrap_or_default(),
         pod_uid: metadata.uid.clone()?,
@@ -24,17 +61,25 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<Observation> {
         forced: metadata.deletion_timestamp.is_some() && metadata.deletion_grace_period_seconds == Some(0),
         asked_to_go_at: asked_to_go_at(metadata),
         holds_finalizer: metadata.finalizers.iter().flatten().any(|name| name == labels::FINALIZER),
-        gone,
+        gone: false,
         node: pod.spec.node_name.clone(),
         pod_ip: status.pod_ip.clone(),
         reason,
         message,
         // The container that was the driver's at the creation: webhooks may have put others before and behind it.
-        container: match container(pod, pod.annotation(labels::DRIVER_CONTAINER)) {
+        container: match container(pod, driver_container(pod)) {
             Container::Absent => without_node(pod),
             told => told,
         },
     })
+}
+
+/// The container that was the driver's when the pod was created, by the name that is noted on the pod; where others removed the
+/// note, by the name that Spark gives it.
+pub(super) fn driver_container(pod: &SlimPod) -> Option<&str> {
+    let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
+    let noted = pod.annotation(labels::DRIVER_CONTAINER).filter(|noted| names().any(|name| name == *noted));
+    noted.or_else(|| names().find(|name| *name == CONTAINER))
 }
 
 /// A container whose pod no node takes waits with it: the scheduler says for what.
@@ -104,7 +149,7 @@ mod tests {
     fn the_driver_is_found_beside_its_side_cars() {
         let pod: SlimPod = serde_json::from_value(json!({
             "metadata": {"uid": "u", "annotations": {labels::DRIVER_CONTAINER: "spark-kubernetes-driver"},
-                "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
+                "labels": {labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
             "spec": {"nodeName": "n", "containers": [{"name": "logger"}, {"name": "spark-kubernetes-driver"},
                 {"name": "injected"}]},
             "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [
@@ -114,7 +159,7 @@ mod tests {
                  "state": {"running": {}}}]}
         }))
         .unwrap();
-        let seen = observation(&pod, false).unwrap();
+        let seen = observation(&pod, false, None).unwrap();
         assert_eq!((seen.attempt, seen.pod_ip.as_deref()), (1, Some("10.0.0.1")));
         let Container::Terminated { exit_code: 3, finished_at: Some(at), .. } = seen.container else {
             panic!("{:?}", seen.container)
@@ -125,12 +170,12 @@ mod tests {
     #[test]
     fn a_pod_without_a_node_waits_for_what_the_scheduler_says() {
         let seen = |status: &str, node: serde_json::Value| {
-            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
             let condition = json!({"type": "PodScheduled", "status": status, "reason": "Unschedulable",
                 "message": "0/3 nodes are available: 3 Insufficient cpu."});
             let pod = json!({"metadata": {"uid": "u", "labels": labels}, "spec": {"nodeName": node,
                 "containers": [{"name": "d"}]}, "status": {"phase": "Pending", "conditions": [condition]}});
-            observation(&serde_json::from_value(pod).unwrap(), false).unwrap().container
+            observation(&serde_json::from_value(pod).unwrap(), false, None).unwrap().container
         };
         let Container::Waiting { reason, message } = seen("False", json!(null)) else { panic!() };
         assert_eq!(reason.as_deref(), Some("Unschedulable"));
@@ -141,20 +186,21 @@ mod tests {
 
     #[test]
     fn labels_of_others_are_no_observation() {
-        for labels in [json!({}), json!({labels::SUBMISSION_ID: "../x", labels::ATTEMPT: "1"})] {
+        for labels in [json!({}), json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "../x", labels::ATTEMPT: "1"})]
+        {
             let pod = serde_json::from_value(json!({"metadata": {"uid": "u", "labels": labels}})).unwrap();
-            assert_eq!(observation(&pod, false), None);
+            assert_eq!(observation(&pod, false, None), None);
         }
     }
 
     #[test]
     fn a_pod_was_asked_to_go_before_its_grace_period() {
         let asked = |grace: serde_json::Value| {
-            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
             let metadata = json!({"uid": "u", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:30Z",
                 "deletionGracePeriodSeconds": grace});
             let pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-            observation(&pod, false).unwrap().asked_to_go_at.map(|at| at.timestamp() % 60)
+            observation(&pod, false, None).unwrap().asked_to_go_at.map(|at| at.timestamp() % 60)
         };
         assert_eq!((asked(json!(25)), asked(json!(0)), asked(json!(null))), (Some(5), Some(30), None));
         assert_eq!(asked(json!(i64::MAX)), None);
@@ -163,9 +209,9 @@ mod tests {
     #[test]
     fn the_words_of_who_ends_the_pod_are_found_in_its_condition() {
         let pod = |status: serde_json::Value| {
-            let labels = json!({labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
+            let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
             let pod = json!({"metadata": {"uid": "u", "labels": labels}, "status": status});
-            observation(&serde_json::from_value(pod).unwrap(), false).unwrap().reason
+            observation(&serde_json::from_value(pod).unwrap(), false, None).unwrap().reason
         };
         let condition = |is: &str| json!({"type": "DisruptionTarget", "status": is, "reason": "DeletionByPodGC"});
         assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
@@ -179,13 +225,13 @@ mod tests {
             let state = json!({"terminated": {"exitCode": code, "reason": "Error", "finishedAt": finished}});
             let pod: SlimPod = serde_json::from_value(json!({
                 "metadata": {"uid": "u", "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": grace,
-                    "labels": {labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
+                    "labels": {labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
                 "spec": {"containers": [{"name": "d"}]},
                 "status": {"phase": "Failed", "containerStatuses": [
                     {"name": "d", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]}
             }))
             .unwrap();
-            !observation(&pod, false).unwrap().ended_by_itself()
+            !observation(&pod, false, None).unwrap().ended_by_itself()
         };
         assert!(!by_deletion(3, "2026-01-01T00:00:59Z", 0), "it was over");
         assert!(by_deletion(3, "2026-01-01T00:01:00Z", 0), "nobody can tell");

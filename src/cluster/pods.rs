@@ -1,6 +1,6 @@
 //! Looking up and deleting driver pods.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -9,15 +9,18 @@ use kube::{
     core::PartialObjectMeta,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Cluster, Error, create::TIMEOUT as WRITE, error::call, labels, observe::observation, slim_pod::SlimPod};
+use super::{
+    Cluster, Error, create::TIMEOUT as WRITE, error::call, labels, observe::observation_of, slim_pod::SlimPod,
+};
 use crate::submission::{SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    /// Reads the pod under a driver's name, from the API server itself and not from a cache.
+    /// Reads the pod under the name of an attempt's driver, from the API server itself and not from a cache. The pod's uid or its
+    /// identity tells whether it is that driver: by its name alone it may be anything.
     pub async fn find_driver(
         &self,
         namespace: &str,
@@ -28,10 +31,8 @@ impl Cluster {
         let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
         let action = format!("reading the driver pod {namespace}/{pod}");
         let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
-        Ok(match observation(&there, false) {
-            Some(seen) if seen.submission == *id && seen.attempt == attempt => Found::Ours(Box::new(seen)),
-            Some(_) | None => Found::Foreign,
-        })
+        let seen = observation_of(&there, (id.clone(), attempt), self.installation.as_deref());
+        Ok(seen.map_or(Found::Nothing, |seen| Found::There(Box::new(seen))))
     }
 
     /// Whether exactly this pod is there, by the API server itself.
@@ -56,12 +57,35 @@ impl Cluster {
         }
     }
 
+    /// Puts the labels by which an attempt's driver is watched, and its identity, back on exactly this pod. A pod that is gone
+    /// counts as done.
+    pub async fn restore_labels(
+        &self,
+        namespace: &str,
+        pod: &str,
+        uid: &str,
+        id: &SubmissionId,
+        attempt: i32,
+    ) -> Result<(), Error> {
+        let Some(installation) = &self.installation else { return Ok(()) };
+        let mut wanted: BTreeMap<_, _> = labels::of(id, attempt, installation).into();
+        wanted.insert(labels::ROLE, labels::DRIVER.to_owned());
+        let identity = installation.identity(id, attempt, namespace, pod);
+        let metadata = json!({"metadata": {"uid": uid, "labels": wanted, "annotations": {labels::IDENTITY: identity}}});
+        self.patch_metadata("putting the labels back on", namespace, pod, metadata).await
+    }
+
     /// Takes our finalizer from exactly this pod. A pod that is gone, or that never had it, counts as let go.
     pub async fn let_go(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
-        let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
         let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
-        let action = format!("taking the finalizer from the driver pod {namespace}/{pod}");
-        match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(without))).await {
+        self.patch_metadata("taking the finalizer from", namespace, pod, without).await
+    }
+
+    /// Patches the metadata of a pod whose uid the patch names.
+    async fn patch_metadata(&self, doing: &str, namespace: &str, pod: &str, patch: Value) -> Result<(), Error> {
+        let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
+        let action = format!("{doing} the driver pod {namespace}/{pod}");
+        match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(patch))).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             // The name belongs to another pod now: its uid can't be changed to ours, says the API server.
             Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),

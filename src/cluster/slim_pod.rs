@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::core::v1::ContainerState,
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
 };
 use serde::{Deserialize, Deserializer};
 
@@ -94,7 +94,15 @@ fn slim_meta<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D
         creation_timestamp: Option<Time>,
         deletion_timestamp: Option<Time>,
         deletion_grace_period_seconds: Option<i64>,
+        #[serde(default)]
+        owner_references: Vec<Owner>,
     }
+    #[derive(Deserialize)]
+    struct Owner {
+        kind: String,
+        uid: String,
+    }
+    let owner = |owner: Owner| OwnerReference { kind: owner.kind, uid: owner.uid, ..OwnerReference::default() };
     Slim::deserialize(deserializer).map(|slim| ObjectMeta {
         name: slim.name,
         namespace: slim.namespace,
@@ -106,6 +114,7 @@ fn slim_meta<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D
         creation_timestamp: slim.creation_timestamp,
         deletion_timestamp: slim.deletion_timestamp,
         deletion_grace_period_seconds: slim.deletion_grace_period_seconds,
+        owner_references: Some(slim.owner_references.into_iter().map(owner).collect()),
         ..ObjectMeta::default()
     })
 }

@@ -48,9 +48,10 @@ impl Gateway {
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = before.names.drawn_anew(Utc::now().timestamp_millis(), &entropy);
         let pod = names.driver_pod.clone();
+        let identity = self.installation.identity(&claimed.id, claimed.attempt, &claimed.namespace, &pod);
         let made = serde_json::from_str::<Manifest<Value>>(&before.manifest)
             .map_err(|error| error.to_string())
-            .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names))
+            .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names, &identity))
             .and_then(|manifest| serde_json::to_string(&manifest).map_err(|error| error.to_string()))
             .and_then(|text| Ok((serde_json::from_str(&text).map_err(|error| error.to_string())?, text)));
         let (manifest, text) = match made {

@@ -9,7 +9,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 
-use self::scope::Scope;
+use self::scope::{Scope, change_of};
 use super::{Error, Gateway, error::chain};
 use crate::{
     cluster,
@@ -116,7 +116,7 @@ impl Gateway {
         loop {
             let batch = self.executors.within(namespace, |scope| scope.batch(last.as_ref(), BATCH));
             let Some(end) = batch.last() else { return Ok(written) };
-            last = Some(end.key());
+            last = Some(change_of(end));
             written += self.write_batch(&batch).await?;
             self.executors.within(namespace, |scope| scope.written(&batch));
         }

@@ -108,6 +108,9 @@ impl Gateway {
         if let Err(error) = self.store.ping().await {
             return Readiness::NotReady(chain(&error));
         }
+        if let Some(problem) = self.home.problem() {
+            return Readiness::NotReady(problem);
+        }
         self.watch.problem().map_or(Readiness::Ready, Readiness::NotReady)
     }
 

@@ -32,6 +32,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const FINISH_TRIES: u32 = 24;
 const FINISH_PAUSE: Duration = Duration::from_millis(500);
 const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long a pod goes without the labels that others took from it.
+const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 /// Pods that this is done to at once.
 pub(super) const FINISHING: usize = 32;
 
@@ -100,6 +102,11 @@ impl Gateway {
             let here = namespace.is_none_or(|name| name == live.namespace);
             here && !listed.contains(&(live.id.clone(), live.attempt, uid))
         });
+        let missing: Vec<_> = missing.collect();
+        // Another cluster has none of them.
+        if !missing.is_empty() && !self.is_home_cluster(Duration::ZERO).await {
+            return;
+        }
         let each = async |live: Live| {
             let subject = Subject {
                 id: &live.id,
@@ -147,6 +154,10 @@ impl Gateway {
         tokio::spawn(async move {
             let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
             let mut pause = FINISH_PAUSE;
+            if matches!(machine.effect(), Effect::RestoreLabels(_)) {
+                // What took them may take them again.
+                sleep(RESTORE_PAUSE).await;
+            }
             for _ in 0..FINISH_TRIES {
                 let one = gateway.finishing.acquire().await;
                 match gateway.run(&subject, machine.clone()).await {

@@ -148,6 +148,10 @@ impl Gateway {
                 let grace = claim.as_ref().and_then(|claim| claim.grace);
                 cluster.delete_pod(namespace, pod, uid, grace).await.map(|()| Answer::Done)
             }
+            (Effect::RestoreLabels(uid), _) => {
+                tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "driver pod lost its labels: restoring them");
+                cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| Answer::Done)
+            }
             (Effect::LetGo(uid), _) => {
                 self.keep_what_stays(subject, uid).await;
                 cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done)
@@ -166,6 +170,8 @@ impl Gateway {
         };
         if called.as_ref().is_err_and(cluster::Error::is_outage) {
             self.gate.unanswered();
+        } else if matches!(called, Err(cluster::Error::Denied { .. })) {
+            // An API server that is starting says so to every call: it proves nothing.
         } else if self.gate.answered() {
             tracing::info!("the cluster answers again");
             self.wake.notify_one();
@@ -181,6 +187,7 @@ fn answer(error: cluster::Error) -> Answer {
         cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => Answer::Unknown(message),
         cluster::Error::AlreadyExists { .. } => Answer::Taken(message),
         cluster::Error::NotFound { .. } => Answer::Refused { reason: "NotFound".to_owned(), message },
+        cluster::Error::Denied { .. } => Answer::Denied(message),
         cluster::Error::Refused { reason, .. } => Answer::Refused { reason, message },
     }
 }

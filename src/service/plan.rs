@@ -64,7 +64,7 @@ impl Gateway {
         let marks = Marks {
             submission: drawn.id.clone(),
             attempt: 1,
-            instance: self.instance,
+            installation: &self.installation,
             finalizer: self.outcome_finalizer,
         };
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
@@ -86,7 +86,7 @@ impl Gateway {
         }
         let names = context.names;
         limits::check(&request, &names, &driver, &self.cluster)?;
-        marks.put_on(&mut driver);
+        marks.put_on(&mut driver, &names.driver_pod);
         let manifest = Manifest::text_of(&driver);
         let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
         let name = app_name(&request)?;

@@ -9,6 +9,7 @@ use super::{
     Error, Gateway,
     attempts::Objects,
     error::chain,
+    home_cluster::FRESH,
     perform::{Claim, Stopped, Subject},
 };
 use crate::{
@@ -19,6 +20,8 @@ use crate::{
 
 /// How often a driver that was told to go is looked at, should the watch miss its end.
 const RECHECK: Duration = Duration::from_secs(10);
+/// The reason of a submission that waits because the API server denies its launch: Kubernetes' own word for a 403.
+const DENIED: &str = "Forbidden";
 /// How soon a claim is tried to be given back again that the database didn't take.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -33,6 +36,9 @@ impl Gateway {
     /// all tries.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
         self.leases.begin().await?;
+        if !self.is_home_cluster(FRESH).await {
+            return Ok(Vec::new());
+        }
         let slots = self.gate.admits(slots);
         let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
         // One claim at a time: what the database has given out and we don't know of yet looks like a lost answer.
@@ -99,6 +105,7 @@ impl Gateway {
         };
         let job = Job {
             pod_uid: claimed.pod_uid.clone(),
+            signed: manifest.is_signed(),
             before: manifest.before.len(),
             beside: manifest.beside.len(),
             kill: claimed.kill.clone(),
@@ -124,7 +131,12 @@ impl Gateway {
                 // In an outage all wait for the same thing; otherwise this one has a trouble of its own.
                 let delay = self.gate.pause().unwrap_or_else(|| backoff(claimed.failed_tries));
                 tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
-                self.store.retry_later(claimed, delay, Some(why)).await?;
+                self.store.retry_later(claimed, delay, Some((None, why))).await?;
+            }
+            Settled::Denied(why) => {
+                let delay = backoff(claimed.failed_tries);
+                tracing::error!(submission = %id, ?task, retry_in = ?delay, "{why}");
+                self.store.retry_later(claimed, delay, Some((Some(DENIED), why))).await?;
             }
             Settled::GivenUp(why) => {
                 tracing::error!(submission = %id, ?task, "{why}");
@@ -135,7 +147,12 @@ impl Gateway {
     }
 }
 
-/// One second, doubling to half a minute.
+/// One second, doubling to half a minute. After about five minutes of failures the submission is set aside: it is tried
+/// every five minutes, for whatever is wrong may be put right.
 fn backoff(failed_tries: i32) -> Duration {
-    Duration::from_secs(1u64 << failed_tries.clamp(0, 5)).min(Duration::from_secs(30))
+    Duration::from_secs(match failed_tries {
+        ..=4 => 1 << failed_tries.max(0),
+        5..=13 => 30,
+        _ => 300,
+    })
 }

@@ -183,14 +183,20 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a claim back to be looked at again after `delay`; with a reason it counts as a failed try and a user sees
+    /// Gives a claim back to be looked at again after `delay`; with a reason (one word, if there is one) and a message it counts as a failed try and a user sees
     /// it, unless the submission has ended meanwhile, or is killed after a time whose words are its outcome. A kill that
     /// was asked for doesn't wait for a launch that is put off.
-    pub async fn retry_later(&self, claimed: &Claimed, delay: Duration, why: Option<&str>) -> Result<(), Error> {
+    pub async fn retry_later(
+        &self,
+        claimed: &Claimed,
+        delay: Duration,
+        why: Option<(Option<&str>, &str)>,
+    ) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE submissions SET claimed_by = {NOBODY},
                     not_before = CASE WHEN state <> 'KILLING' OR $5 THEN clock_timestamp() + make_interval(secs => $3) END,
                     failed_tries = CASE WHEN $4::text IS NULL THEN 0 ELSE failed_tries + 1 END,
+                    reason = CASE WHEN state = 'LAUNCHING' AND $4::text IS NOT NULL THEN $6 ELSE reason END,
                     message = CASE WHEN finished_at IS NULL AND coalesce(kill_cause, 'Killed') = 'Killed'
                         THEN coalesce($4, message) ELSE message END
              WHERE id = $1 AND claim_epoch = $2",
@@ -198,8 +204,9 @@ impl Store {
         .bind(claimed.id.as_str())
         .bind(claimed.epoch)
         .bind(delay.as_secs_f64())
-        .bind(why.map(kept))
+        .bind(why.map(|(_, message)| kept(message)))
         .bind(claimed.task == Task::Kill)
+        .bind(why.and_then(|(reason, _)| reason))
         .execute(&self.patient);
         within("putting a submission off", statement).await?;
         Ok(())

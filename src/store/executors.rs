@@ -22,7 +22,8 @@ pub struct LiveExecutor {
 }
 
 impl Store {
-    /// Writes executors, no two of the same key. A row only moves forwards (`ExecutorState::may_become`), so a late or
+    /// Writes executors, no two of the same key and owner. Only those count that the recorded driver pod of their attempt owns, or
+    /// that are known already and not there any more: labels alone make no executor. A row only moves forwards (`ExecutorState::may_become`), so a late or
     /// repeated batch changes nothing, whoever writes it; executors of a submission that isn't there are left out.
     /// Tells how many rows were new or changed.
     pub async fn write_executors(&self, executors: &[ExecutorRecord]) -> Result<u64, Error> {
@@ -36,19 +37,29 @@ impl Store {
                 r#"
             WITH seen AS (
                 SELECT * FROM jsonb_to_recordset($1) AS seen (
-                    submission_id text, attempt integer, executor_id bigint, pod_name text, pod_uid text, state text,
+                    submission_id text, attempt integer, executor_id bigint, driver_uid text, pod_name text, pod_uid text, state text,
                     exit_code integer, reason text, message text, node text,
                     created_at timestamptz, started_at timestamptz, finished_at timestamptz)
             ), known AS (
-                SELECT id FROM submissions WHERE id IN (SELECT submission_id FROM seen)
+                SELECT id, attempt AS present, pod_uid AS present_uid FROM submissions
+                WHERE id IN (SELECT submission_id FROM seen)
                 ORDER BY number FOR NO KEY UPDATE
+            ), owned AS (
+                SELECT seen.* FROM seen JOIN known ON id = submission_id
+                WHERE CASE
+                    WHEN driver_uid IS NULL THEN EXISTS (SELECT FROM executors e WHERE e.submission_id = id
+                        AND e.attempt = seen.attempt AND e.executor_id = seen.executor_id)
+                    WHEN seen.attempt = present THEN driver_uid = present_uid
+                    ELSE driver_uid = (SELECT a.pod_uid FROM attempts a WHERE a.submission_id = id
+                        AND a.attempt = seen.attempt)
+                END
             ), written AS (
                 INSERT INTO executors AS old (submission_id, attempt, executor_id, pod_name, pod_uid, state, exit_code,
                                               reason, message, node, created_at, started_at, finished_at)
                 SELECT submission_id, attempt, executor_id, pod_name, pod_uid, state, exit_code,
                        reason, message, node, created_at, started_at,
                        CASE WHEN state <> ALL($2) THEN coalesce(finished_at, clock_timestamp()) END
-                FROM seen JOIN known ON id = submission_id
+                FROM owned
                 ON CONFLICT (submission_id, attempt, executor_id) DO UPDATE SET
                     state_before = old.state, state = excluded.state, exit_code = excluded.exit_code,
                     reason = excluded.reason, message = excluded.message, node = coalesce(excluded.node, old.node),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{Error, Store, error::within};
+use crate::submission::Installation;
 
 /// The lease that stands behind all claims of a replica's session.
 pub fn replica(session: Uuid) -> String {
@@ -96,9 +97,10 @@ impl Store {
         Ok(())
     }
 
-    /// The id of this installation, the same for all replicas on one database.
-    pub async fn installation(&self) -> Result<Uuid, Error> {
-        let statement = sqlx::query_scalar("SELECT id FROM installation").fetch_one(&self.patient);
-        within("reading the installation's id", statement).await
+    /// The installation, the same for all replicas on one database.
+    pub async fn installation(&self) -> Result<Installation, Error> {
+        let statement = sqlx::query_as("SELECT id, key FROM installation").fetch_one(&self.patient);
+        let (id, key): (Uuid, Vec<u8>) = within("reading the installation's id", statement).await?;
+        Ok(Installation::new(id, key))
     }
 }

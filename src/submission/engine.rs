@@ -15,7 +15,7 @@ pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;
 
-use super::{KillCause, Outcome, State};
+use super::{KillCause, Observation, Outcome, State};
 
 /// A state machine.
 pub trait Machine {
@@ -31,11 +31,24 @@ pub trait Machine {
 pub struct Job {
     /// The driver pod that an earlier try made and recorded: no other is ever made for this attempt.
     pub pod_uid: Option<String>,
+    /// Its pod is created with a signed identity. The release before rendered pods without one.
+    pub signed: bool,
     /// How many objects have to be there before the pod, and how many follow it.
     pub before: usize,
     pub beside: usize,
     /// Why it is killed, if it is.
     pub kill: KillCause,
+}
+
+impl Job {
+    /// Whether this pod is the attempt's. Until its uid is recorded only its signed identity proves it: a pod of the same
+    /// name and labels can be made by others, also beforehand.
+    fn owns(&self, seen: &Observation) -> bool {
+        match &self.pod_uid {
+            Some(uid) => *uid == seen.pod_uid,
+            None => seen.genuine || (!self.signed && seen.labelled),
+        }
+    }
 }
 
 /// The cluster said no, and repeating can't help.

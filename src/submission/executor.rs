@@ -23,6 +23,8 @@ pub struct ExecutorObservation {
     pub attempt: i32,
     /// The label `spark-exec-id`. Pods without a number there (`EXECID`, before the driver filled it in) aren't executors.
     pub executor_id: i64,
+    /// The uid of the pod that owns it: that of the driver which created it.
+    pub driver_uid: String,
     pub pod_name: String,
     pub pod_uid: String,
     pub phase: Phase,

@@ -13,6 +13,11 @@ pub struct Observation {
     /// The pod's name.
     pub pod: String,
     pub pod_uid: String,
+    /// The pod carries the identity of this attempt, signed by this installation: it was created by it. Labels alone prove
+    /// nothing, and an identity can be removed: once its uid is recorded, the uid decides.
+    pub genuine: bool,
+    /// The pod has the labels by which it is watched.
+    pub labelled: bool,
     pub phase: Phase,
     /// `metadata.deletionTimestamp` is set: somebody deleted the pod before its driver was over. It may still run out its
     /// grace period.
@@ -40,6 +45,13 @@ impl Observation {
     pub fn is_alive(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
+    }
+
+    /// Whether the pod left the watch and nothing tells how the driver ended. It may have been deleted, or it may still run
+    /// and only lack the label by which it was watched: a watch reports both in the same way.
+    pub fn left_unexplained(&self) -> bool {
+        let ended = matches!(self.container, Container::Terminated { .. });
+        self.gone && !ended && !matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
     /// Whether the driver's container had ended before anybody deleted the pod. Both times are cut to whole seconds, so an

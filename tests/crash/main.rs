@@ -12,6 +12,7 @@ mod harness;
 
 mod absence;
 mod outage;
+mod restored;
 mod storm;
 
 /// The logs stay where the complaint says.

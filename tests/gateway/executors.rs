@@ -13,11 +13,21 @@ use sqlx::PgPool;
 
 use crate::world::{World, eventually};
 
+/// The recorded driver pod of [`with_driver`].
+const DRIVER: &str = "driver";
+
+async fn with_driver(world: &World) -> SubmissionId {
+    let id = world.submit(&[]).await;
+    world.set(&id, "pod_uid = 'driver'").await;
+    id
+}
+
 fn look(submission: &SubmissionId, id: i64, phase: Phase) -> ExecutorObservation {
     ExecutorObservation {
         submission: submission.clone(),
         attempt: 1,
         executor_id: id,
+        driver_uid: DRIVER.to_owned(),
         pod_name: format!("pi-exec-{id}"),
         pod_uid: format!("u{id}"),
         phase,
@@ -51,7 +61,7 @@ async fn states(gateway: &Gateway, id: &SubmissionId) -> Vec<(i64, ExecutorState
 async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
     let world = World::new(pool).await;
     let (gateway, here) = (&world.gateway, Some(world.namespace.as_str()));
-    let id = world.submit(&[]).await;
+    let id = with_driver(&world).await;
     gateway.executors.note(here, &look(&id, 1, Phase::Running));
     gateway.executors.note(here, &look(&id, 2, Phase::Pending));
     assert_eq!(gateway.flush_executors(here).await.unwrap(), 2);
@@ -70,7 +80,7 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
 async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
-    let id = world.submit(&[]).await;
+    let id = with_driver(&world).await;
     let nobody = "driver-20200101000000-9999".parse().unwrap();
     for n in 0..1600 {
         gateway.executors.note(None, &look(&id, n, Phase::Running));
@@ -86,7 +96,7 @@ async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
 async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
-    let id = world.submit(&[]).await;
+    let id = with_driver(&world).await;
     for n in 0..100 {
         // Postgres has no year 200 000 and more.
         let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
@@ -100,7 +110,7 @@ async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
 async fn what_could_not_be_written_is_written_later(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
-    let id = world.submit(&[]).await;
+    let id = with_driver(&world).await;
     gateway.executors.note(None, &look(&id, 1, Phase::Running));
     #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
     let mut lock = world.pool.begin().await.unwrap();
@@ -132,15 +142,18 @@ async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool
     let before = World::new(pool).await;
     let here = Some(before.namespace.as_str());
     let id = before.submit(&[]).await;
+    before.gateway.work().await.unwrap();
+    let driver_uid = before.driver().await.metadata.uid.unwrap();
+    let look = |n| ExecutorObservation { driver_uid: driver_uid.clone(), ..look(&id, n, Phase::Running) };
     let uid = start(&before, &id, "2").await;
     for n in 1..=3 {
         let pod_uid = if n == 2 { uid.clone() } else { format!("u{n}") };
-        before.gateway.executors.note(here, &ExecutorObservation { pod_uid, ..look(&id, n, Phase::Running) });
+        before.gateway.executors.note(here, &ExecutorObservation { pod_uid, ..look(n) });
     }
     assert_eq!(before.gateway.flush_executors(here).await.unwrap(), 3);
 
     let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone()).await;
-    after.gateway.executors.note(here, &look(&id, 1, Phase::Running));
+    after.gateway.executors.note(here, &look(1));
     after.gateway.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
     after.gateway.flush_executors(here).await.unwrap();
     // The second is younger than the list: whoever watched before has seen it.
@@ -152,7 +165,7 @@ async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool
 async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
     let here = World::new(pool.clone()).await;
     let there = World::new(pool).await;
-    let ids = [here.submit(&[]).await, there.submit(&[]).await];
+    let ids = [with_driver(&here).await, with_driver(&there).await];
     let gateway = &here.gateway;
     for (world, id) in [&here, &there].into_iter().zip(&ids) {
         gateway.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
@@ -171,6 +184,7 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
 async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
     for n in 1..=4 {
         start(&world, &id, &n.to_string()).await;
     }
@@ -210,8 +224,11 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
 
 /// Creates the pod of an executor as its driver does; answers the uid.
 async fn start(world: &World, id: &SubmissionId, executor: &str) -> String {
+    let driver = world.driver().await.metadata;
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": true}]);
     let pod = json!({
-        "metadata": {"name": format!("pi-exec-{}", executor.to_lowercase()), "labels": {"spark-role": "executor",
+        "metadata": {"name": format!("pi-exec-{}", executor.to_lowercase()), "ownerReferences": owner, "labels": {"spark-role": "executor",
             "spark-exec-id": executor, labels::SUBMISSION_ID: id.to_string(), labels::ATTEMPT: "1",
             labels::INSTANCE: world.gateway.instance().to_string()}},
         "spec": {"containers": [{"name": "spark-kubernetes-executor", "image": "spark"}]},

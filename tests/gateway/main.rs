@@ -12,6 +12,7 @@ mod kube_apiserver;
 mod clean_up;
 mod executors;
 mod faults;
+mod identity;
 mod kill;
 mod launch;
 mod limits;

@@ -136,10 +136,10 @@ async fn a_finished_driver_outlives_a_late_look_at_it(pool: PgPool) {
     let name = world.driver().await.metadata.name.unwrap();
     let cluster = Cluster::new(world.client.clone(), &[]);
     let found = cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
-    let Found::Ours(running) = found else { panic!("{found:?}") };
+    let Found::There(running) = found else { panic!("{found:?}") };
     world.play_exit(0).await;
     let found = cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
-    let Found::Ours(ended) = found else { panic!("{found:?}") };
+    let Found::There(ended) = found else { panic!("{found:?}") };
     world.gateway.take_in(None, [Seen::Driver(ended), Seen::Driver(running)]).await;
     assert_eq!(world.driver_count().await, 1, "the pod stays, with its log");
     assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);

@@ -160,6 +160,13 @@ impl World {
         pods.remove(0)
     }
 
+    /// The pod under the name that the row holds.
+    pub(crate) async fn driver_named(&self, id: &SubmissionId) -> Pod {
+        let name = sqlx::query_scalar("SELECT names ->> 'driverPod' FROM submissions WHERE id = $1").bind(id.as_str());
+        let name: String = name.fetch_one(&self.pool).await.unwrap();
+        self.pods().get(&name).await.unwrap()
+    }
+
     /// The only driver pod there is.
     pub(crate) async fn driver(&self) -> Pod {
         let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;

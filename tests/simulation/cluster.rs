@@ -21,6 +21,8 @@ pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) pod: Pod,
     pub(crate) gone: bool,
+    /// It only lost its labels: a watch shows that in the same way.
+    pub(crate) left: bool,
 }
 
 /// An object that was made for a pod.
@@ -123,10 +125,28 @@ impl Cluster {
         }
     }
 
+    /// Takes the labels from a pod, by which it is watched: a watch shows it for a last time, as it was.
+    pub(crate) fn take_labels(&mut self, name: usize) {
+        let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.labelled) else { return };
+        let before = *pod;
+        pod.labelled = false;
+        self.version += 1;
+        self.log.push(Change { version: self.version, pod: before, gone: true, left: true });
+    }
+
+    /// Puts labels and identity back on the pod, if it has this uid.
+    pub(crate) fn restore_labels(&mut self, name: usize, uid: u64) {
+        if let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid) {
+            (pod.labelled, pod.signed) = (true, true);
+            self.changed(name);
+        }
+    }
+
+    /// A watch shows only what has its labels.
     fn changed(&mut self, name: usize) {
         self.version += 1;
-        if let Some(pod) = self.names[name].pod {
-            self.log.push(Change { version: self.version, pod, gone: false });
+        if let Some(pod) = self.names[name].pod.filter(|pod| pod.labelled) {
+            self.log.push(Change { version: self.version, pod, gone: false, left: false });
         }
     }
 
@@ -139,7 +159,9 @@ impl Cluster {
     fn gone(&mut self, name: usize, now: Time) {
         if let Some(pod) = self.names[name].pod.take() {
             self.version += 1;
-            self.log.push(Change { version: self.version, pod, gone: true });
+            if pod.labelled {
+                self.log.push(Change { version: self.version, pod, gone: true, left: false });
+            }
             self.garbage.push((now + COLLECTED_WITHIN, pod.uid));
         }
     }

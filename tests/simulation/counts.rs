@@ -28,6 +28,7 @@ counted! {
     DeleteBefore "effects: delete an object made before"
     Delete "effects: delete a pod"
     LetGo "effects: take the finalizer away"
+    RestoreLabels "effects: put a pod's labels back"
     Advance "effects: advance the row"
     NoteWaiting "effects: note why it waits"
     Crash "faults: replica crashed"
@@ -37,6 +38,7 @@ counted! {
     GivenUpWaiting "faults: reply given up, request carried out later"
     DatabaseAway "faults: database away"
     ClusterAway "faults: API server away"
+    Denied "faults: API server denied an effect for a while"
     ClockForwards "faults: database clock jumped forwards"
     ClockBackwards "faults: database clock jumped backwards"
     WatchCut "faults: watch cut, events dropped"
@@ -60,6 +62,10 @@ counted! {
     ForcedOutside "outside: pod deleted by force"
     Stripped "outside: finalizer torn away"
     Foreign "outside: foreign pod under our name"
+    Forged "outside: pod with our labels, forged"
+    LabelsTaken "outside: labels removed"
+    IdentityTaken "outside: identity removed"
+    Replaced "outside: pod replaced by a copy under its name"
     Started "drivers started"
     Ended "drivers ended"
     Evicted "drivers evicted"
@@ -111,6 +117,7 @@ impl Counts {
             Effect::DeleteBefore(_) => Count::DeleteBefore,
             Effect::Delete(_) => Count::Delete,
             Effect::LetGo(_) => Count::LetGo,
+            Effect::RestoreLabels(_) => Count::RestoreLabels,
             Effect::Advance(..) => Count::Advance,
             Effect::NoteWaiting { .. } => Count::NoteWaiting,
             // No request: the machine is done.

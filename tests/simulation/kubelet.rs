@@ -70,7 +70,7 @@ impl World {
 
     fn start(&mut self, name: usize, pod: Pod) {
         let Some(Some(config_map)) = self.cluster.names[name].beside.last().copied() else { return };
-        if pod.whose == Whose::Foreign || self.now < pod.created_at + STARTS_AFTER {
+        if !matches!(pod.whose, Whose::Ours { .. }) || self.now < pod.created_at + STARTS_AFTER {
             return;
         }
         if pod.body == Body::Absent && self.rng.chance(100) {
@@ -133,7 +133,7 @@ impl World {
 
     fn node_trouble(&mut self, name: usize, pod: Pod) {
         let ended = pod.phase_is_final();
-        if pod.whose == Whose::Foreign || ended || pod.local == Local::Vanished {
+        if !matches!(pod.whose, Whose::Ours { .. }) || ended || pod.local == Local::Vanished {
             self.node_steps(name, pod);
         } else if pod.deletion.is_none() && self.rng.chance(400) {
             self.counts.add(Count::Preempted);

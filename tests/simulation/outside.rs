@@ -1,11 +1,12 @@
 //! Everybody else: users who kill, operators who delete, other people's pods, and trouble with machines and networks.
 
-use sparkgate::submission::KillCause;
+use sparkgate::submission::{KillCause, Phase};
 
 use crate::{
-    cluster::Whose,
+    cluster::{Body, Pod, Whose},
     counts::Count,
     names::{MOST_ATTEMPTS, name_of},
+    truth::PodTruth,
     world::World,
 };
 
@@ -32,16 +33,35 @@ impl World {
         let Some(name) = self.name_to_disturb(number) else { return };
         let Some(pod) = self.cluster.names[name].pod else {
             if self.rng.chance(self.plan.foreign * 10) {
-                self.foreign(name);
+                let forged = Whose::Forged { attempt: self.store.row(number).map_or(1, |row| row.attempt) };
+                let whose = if self.rng.chance(500) { forged } else { Whose::Foreign };
+                self.foreign(name, whose);
             }
             return;
         };
-        if pod.whose == Whose::Foreign {
+        if !matches!(pod.whose, Whose::Ours { .. }) {
             if self.settling || self.rng.chance(100) {
                 self.say(|_| format!("the foreign pod {} goes", pod.uid));
                 self.delete(name, pod.uid, Some(0));
+            } else if self.rng.chance(300) {
+                self.forged_status(name, pod.uid);
             }
             return;
+        }
+        if pod.labelled && self.rng.chance(self.plan.labels * 10) {
+            self.say(|_| format!("a controller takes the labels from pod {}", pod.uid));
+            self.counts.add(Count::LabelsTaken);
+            self.truths.pod(pod.uid).unlabelled = true;
+            self.cluster.take_labels(name);
+        }
+        if pod.signed && self.rng.chance(self.plan.identity * 10) {
+            self.say(|_| format!("a controller takes the annotations from pod {}", pod.uid));
+            self.counts.add(Count::IdentityTaken);
+            self.truths.pod(pod.uid).unsigned = true;
+            self.cluster.report(name, |pod| pod.signed = false);
+        }
+        if self.rng.chance(self.plan.replace * 10) {
+            return self.replace(name, pod);
         }
         if self.rng.chance(self.plan.outsider * 10) {
             let forced = self.rng.chance(400) || !pod.bound || pod.phase_is_final();
@@ -67,12 +87,40 @@ impl World {
         Some(name_of(number, attempt))
     }
 
-    fn foreign(&mut self, name: usize) {
-        if self.cluster.create_pod(name, Whose::Foreign, false, self.now).is_ok() {
-            self.say(|_| format!("a foreign pod stands under the name of attempt {name}"));
-            self.counts.add(Count::Foreign);
+    fn foreign(&mut self, name: usize, whose: Whose) {
+        if self.cluster.create_pod(name, whose, false, self.now).is_ok() {
+            self.say(|_| format!("a foreign pod stands under the name of attempt {name}: {whose:?}"));
+            self.counts.add(if whose == Whose::Foreign { Count::Foreign } else { Count::Forged });
             self.truths.attempts[name].foreign = true;
         }
+    }
+
+    /// A forged pod shows whatever its maker wants.
+    fn forged_status(&mut self, name: usize, uid: u64) {
+        let (phase, body) = self.rng.pick(&[
+            (Phase::Running, Body::Running),
+            (Phase::Succeeded, Body::Exited(0)),
+            (Phase::Failed, Body::Exited(9)),
+            (Phase::Failed, Body::Absent),
+        ]);
+        self.say(|_| format!("the foreign pod {uid} shows {phase:?}, {body:?}"));
+        self.cluster.report(name, |pod| (pod.phase, pod.body) = (phase, body));
+    }
+
+    /// `kubectl replace --force`: the pod is deleted by force, and a copy with all its metadata stands under its name.
+    fn replace(&mut self, name: usize, pod: Pod) {
+        self.counts.add(Count::Replaced);
+        self.say(|_| format!("somebody replaces pod {} by a copy", pod.uid));
+        let truth = self.truths.pod(pod.uid);
+        (truth.deleted_outside, truth.stripped) = (true, true);
+        truth.forced_first |= truth.exit.is_none();
+        self.cluster.let_go(name, pod.uid, self.now);
+        self.delete(name, pod.uid, Some(0));
+        let Ok(uid) = self.cluster.create_pod(name, pod.whose, pod.finalizer, self.now) else { return };
+        self.cluster.report(name, |copy| (copy.labelled, copy.signed) = (pod.labelled, pod.signed));
+        let copy =
+            PodTruth { name: Some(name), stray: true, copied: true, unlabelled: !pod.labelled, ..PodTruth::default() };
+        *self.truths.pod(uid) = PodTruth { unsigned: !pod.signed, ..copy };
     }
 
     /// Machines and networks fail.
@@ -98,6 +146,10 @@ impl World {
                 self.counts.add(Count::ClusterAway);
                 self.cluster_away_until = until;
             }
+        }
+        if self.rng.chance(self.plan.denied * 10) {
+            self.say(|_| "the API server denies everything".to_owned());
+            self.denied_until = self.now + self.rng.below(LONG);
         }
         if self.rng.chance(self.plan.clock * 10) {
             self.clock_jumps();

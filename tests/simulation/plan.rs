@@ -55,6 +55,10 @@ pub(crate) struct Plan {
     pub(crate) outsider: u64,
     pub(crate) strip: u64,
     pub(crate) foreign: u64,
+    pub(crate) labels: u64,
+    pub(crate) identity: u64,
+    pub(crate) replace: u64,
+    pub(crate) denied: u64,
     pub(crate) node: u64,
 }
 
@@ -96,6 +100,10 @@ impl Plan {
             outsider: maybe(40),
             strip: maybe(20),
             foreign: maybe(6),
+            labels: maybe(40),
+            identity: maybe(20),
+            replace: maybe(10),
+            denied: maybe(10),
             node: maybe(100),
             wanted,
             replicas: 1 + rng.below(3) as usize,
@@ -131,6 +139,10 @@ impl Plan {
             outsider: 0,
             strip: 0,
             foreign: 0,
+            labels: 0,
+            identity: 0,
+            replace: 0,
+            denied: 0,
             node: 0,
         };
     }

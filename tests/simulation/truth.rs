@@ -26,6 +26,11 @@ pub(crate) struct PodTruth {
     /// It was being deleted without grace before its end was told.
     pub(crate) forced_first: bool,
     pub(crate) stripped: bool,
+    /// Others took its labels, or its identity.
+    pub(crate) unlabelled: bool,
+    pub(crate) unsigned: bool,
+    /// Others made it, as a copy of a pod that they deleted.
+    pub(crate) copied: bool,
     pub(crate) recorded: bool,
 }
 
@@ -205,9 +210,11 @@ impl Truths {
         Err(format!("attempt {name} ended with {outcome:?} and was followed by another: {wrong}"))
     }
 
-    /// Whether its driver runs, and nobody has told the API server by force that it doesn't.
+    /// Whether its driver runs, and nobody has told the API server by force that it doesn't. A copy that others made of a pod
+    /// which they deleted is a driver of theirs.
     fn still_runs(&self, pod: &Pod) -> bool {
-        pod.local == Local::Running && !self.pods[pod.uid as usize].forced_first
+        let truth = self.pods.get(pod.uid as usize).copied().unwrap_or_default();
+        pod.local == Local::Running && !truth.forced_first && !truth.copied
     }
 
     /// What is wrong about an outcome.
@@ -222,6 +229,7 @@ impl Truths {
         let (submission, attempt) = (&self.submissions[submission_of(name)], &self.attempts[name]);
         let pod = recorded.map(|uid| self.pods[uid as usize]).unwrap_or_default();
         let deleted_outside = self.pods.iter().any(|pod| pod.name == Some(name) && pod.deleted_outside);
+        let unsigned = self.pods.iter().any(|pod| pod.name == Some(name) && pod.unsigned);
         let is_there = recorded.is_some_and(|uid| cluster.pod(uid).is_some());
         let by_us = submission.kill.as_ref().is_some_and(|cause| outcome.reason.as_deref() == Some(cause.reason()));
         if outcome.exit_code.is_some() && outcome.exit_code != pod.exit {
@@ -243,7 +251,8 @@ impl Truths {
             {
                 Some("its pod told how it ended")
             }
-            State::Error if !submission.refused && !attempt.foreign => Some("nothing was refused"),
+            // A pod that isn't recorded yet and lost its identity can't be told from a forged one.
+            State::Error if !submission.refused && !attempt.foreign && !unsigned => Some("nothing was refused"),
             State::Error if pod.started => Some("its driver ran"),
             State::Lost if is_there => Some("its pod is there"),
             State::Lost if finalizer && !pod.stripped => Some("the finalizer held its pod"),
@@ -267,7 +276,8 @@ impl Truths {
     ) -> Result<bool, String> {
         let pod = self.pod(uid);
         pod.started = true;
-        let (recorded, late) = (pod.recorded, pod.stray && config_map == ConfigMapOf::GoneByALateWriter);
+        let late = pod.copied || (pod.stray && config_map == ConfigMapOf::GoneByALateWriter);
+        let recorded = pod.recorded;
         let held = finalizer && !self.pods.iter().any(|pod| pod.name == Some(name) && pod.stripped);
         if !recorded && !late && (held || config_map == ConfigMapOf::Itself) {
             return Err(format!("the driver in pod {uid} of attempt {name} started, and the pod isn't recorded"));

@@ -209,6 +209,10 @@ impl World {
             let submission = submission_of(change.pod.name);
             let Some(row) = self.store.read(submission) else { return false };
             let Some(seen) = change.pod.observation(&self.ids[submission], change.gone) else { return false };
+            // It is still there, or goes without a watch that shows it.
+            if change.left {
+                return false;
+            }
             let is_its_pod = row.pod_uid.as_deref().is_some_and(|uid| uid == seen.pod_uid);
             is_its_pod && matches!(step(row.state, &row.kill, &seen), Step::Ended(_))
         });

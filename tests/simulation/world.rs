@@ -3,7 +3,7 @@
 use sparkgate::submission::{RetryKind, SubmissionId};
 
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, Whose},
     counts::{Count, Counts},
     names::{MOST_ATTEMPTS, name_of, submission_of},
     plan::{Plan, Refused, Wanted},
@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) last_request: u64,
     pub(crate) database_away_until: Time,
     pub(crate) cluster_away_until: Time,
+    /// Until then the API server denies everything: the gateway's rights are gone, or its caches are empty.
+    pub(crate) denied_until: Time,
     pub(crate) settling: bool,
     /// All changes after this version are shown to somebody: what was before the latest list without a resume may not be.
     pub(crate) shown_from: u64,
@@ -93,6 +95,7 @@ impl World {
             last_request: 0,
             database_away_until: 0,
             cluster_away_until: 0,
+            denied_until: 0,
             settling: false,
             shown_from: 0,
             wrong: None,
@@ -167,6 +170,7 @@ impl World {
         self.plan.settle();
         self.database_away_until = 0;
         self.cluster_away_until = 0;
+        self.denied_until = 0;
         for replica in &mut self.replicas {
             replica.alive = true;
             replica.paused_until = 0;
@@ -197,7 +201,12 @@ impl World {
         if left > 0 && !self.truths.attempts[name].may_leave_an_object {
             return Some(format!("an object that was made before the pod of attempt {name} is left"));
         }
-        let pod = named.pod.as_ref()?;
+        let pod = named.pod.as_ref().filter(|pod| matches!(pod.whose, Whose::Ours { .. }) && pod.labelled)?;
+        let truth = self.truths.pods.get(pod.uid as usize)?;
+        if truth.unsigned && (!truth.recorded || self.store.row(submission_of(name)).is_none()) {
+            // Nothing tells it from a forged pod: it stays, and can't start without its ConfigMap.
+            return None;
+        }
         let seen = pod.observation(&self.ids[submission_of(name)], false)?;
         if seen.is_alive() || seen.deleting {
             return Some(format!("pod {} of attempt {name}, which has ended, is alive", pod.uid));

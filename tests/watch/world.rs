@@ -107,7 +107,11 @@ impl World {
     }
 
     async fn create(&self, name: &str, labels: Value) -> String {
-        let pod = json!({"metadata": {"name": name, "labels": labels},
+        self.create_owned(name, labels, json!([])).await
+    }
+
+    async fn create_owned(&self, name: &str, labels: Value, owners: Value) -> String {
+        let pod = json!({"metadata": {"name": name, "labels": labels, "ownerReferences": owners},
             "spec": {"nodeName": "somewhere", "containers": [{"name": "spark", "image": "spark"}]}});
         let made = self.pods().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
         made.metadata.uid.unwrap()
@@ -124,7 +128,9 @@ impl World {
     pub(crate) async fn executor(&self, number: u32, id: &str) {
         let labels = json!({"spark-role": "executor", "spark-exec-id": id, "sparkgate.dev/attempt": "1",
             "sparkgate.dev/submission-id": submission(number)});
-        self.create(&format!("exec-{number}-{}", id.to_lowercase()), labels).await;
+        let owner =
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": submission(number), "uid": uuid::Uuid::new_v4()}]);
+        self.create_owned(&format!("exec-{number}-{}", id.to_lowercase()), labels, owner).await;
     }
 
     /// Says as a kubelet that the container has ended.

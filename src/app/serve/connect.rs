@@ -43,6 +43,12 @@ impl Parts {
         };
         let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;
         let gateway = patiently(gateway, service::Error::may_pass).await?;
+        match gateway.check_cluster().await {
+            Err(error) if error.may_pass() => {
+                tracing::warn!("nothing is launched until the API server answers: {}", chain(&error));
+            }
+            checked => checked?,
+        }
         Ok(Self { store, gateway, http, clean_up })
     }
 }

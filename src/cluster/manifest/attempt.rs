@@ -9,13 +9,19 @@ use crate::{cluster::labels, spark::DriverNames};
 const PROPERTIES: &str = "spark.properties";
 
 impl Manifest<Value> {
-    /// The same objects for the attempt of this number, under its own names. Each name has random digits in it, so that it
+    /// The same objects for the attempt of this number, under its own names and with the pod's identity. Each name has random digits in it, so that it
     /// is found wherever it stands: in metadata, arguments, variables, addresses, and in the driver's properties. It takes
     /// neither the files that the first attempt was built of nor the release that built it.
     ///
     /// # Errors
     /// What has to carry the number of the attempt isn't there.
-    pub fn for_attempt(mut self, attempt: i32, old: &DriverNames, new: &DriverNames) -> Result<Self, String> {
+    pub fn for_attempt(
+        mut self,
+        attempt: i32,
+        old: &DriverNames,
+        new: &DriverNames,
+        identity: &str,
+    ) -> Result<Self, String> {
         let renames = renames(old, new);
         for object in self.before.iter_mut().chain([&mut self.pod]).chain(&mut self.beside) {
             rename(object, &renames);
@@ -23,6 +29,7 @@ impl Manifest<Value> {
         let label = self.pod.pointer_mut(&format!("/metadata/labels/{}", labels::ATTEMPT.replace('/', "~1")));
         let label = label.ok_or("the pod has no label for the attempt")?;
         *label = attempt.to_string().into();
+        self.pod["metadata"]["annotations"][labels::IDENTITY] = identity.into();
         let is_main =
             |object: &&mut Value| object["kind"] == "ConfigMap" && object["metadata"]["name"] == *new.config_map;
         let main = self.beside.iter_mut().find(is_main).ok_or("there is no main ConfigMap")?;

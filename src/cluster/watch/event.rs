@@ -7,7 +7,7 @@ use super::{
     pods::{Event, bookmark},
     sort::{Sorted, sort, sort_pod},
 };
-use crate::cluster::Error;
+use crate::{cluster::Error, submission::Installation};
 
 /// Why a watch ended before its time.
 pub(super) enum Trouble {
@@ -20,12 +20,12 @@ pub(super) enum Trouble {
 }
 
 /// What a line tells; nothing if it is none that we know.
-pub(super) fn event(line: &[u8]) -> Result<Sorted, Trouble> {
+pub(super) fn event(line: &[u8], installation: Option<&Installation>) -> Result<Sorted, Trouble> {
     // Nearly all are of pods that can be read: they are gone through once.
     if let Ok(Event { kind, object }) = serde_json::from_slice(line)
         && let "ADDED" | "MODIFIED" | "DELETED" = kind
     {
-        return Ok(sort_pod(object, kind == "DELETED"));
+        return Ok(sort_pod(object, kind == "DELETED", installation));
     }
     let event: Event<'_, &RawValue> = match serde_json::from_slice(line) {
         Ok(event) => event,
@@ -35,8 +35,8 @@ pub(super) fn event(line: &[u8]) -> Result<Sorted, Trouble> {
         }
     };
     match event.kind {
-        "ADDED" | "MODIFIED" => Ok(sort(event.object.get(), false)),
-        "DELETED" => Ok(sort(event.object.get(), true)),
+        "ADDED" | "MODIFIED" => Ok(sort(event.object.get(), false, installation)),
+        "DELETED" => Ok(sort(event.object.get(), true, installation)),
         "BOOKMARK" => Ok(Sorted { resource_version: bookmark(event.object.get()), ..Sorted::default() }),
         "ERROR" => {
             let status: Status = serde_json::from_str(event.object.get()).unwrap_or_default();

@@ -11,7 +11,10 @@ use kube::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cluster::{Cluster, Error, error::call, labels};
+use crate::{
+    cluster::{Cluster, Error, error::call, labels},
+    submission::Installation,
+};
 
 /// A page may be a few megabytes, and an API server that was just started reads it from etcd.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,6 +26,7 @@ pub(in crate::cluster) struct Pods {
     client: Client,
     path: String,
     selector: Arc<str>,
+    installation: Option<Arc<Installation>>,
     /// What messages call them.
     name: String,
 }
@@ -71,6 +75,7 @@ impl Pods {
             client: cluster.watching(namespace).clone(),
             path: Pod::url_path(&(), namespace),
             selector: cluster.selector.clone(),
+            installation: cluster.installation.clone(),
             name: namespace.map_or_else(|| "our pods".to_owned(), |name| format!("our pods in the namespace {name}")),
         }
     }
@@ -89,6 +94,20 @@ impl Pods {
             self.client.request_text(request).await
         })
         .await
+    }
+
+    /// The version of the whole cluster, from etcd itself.
+    pub(super) async fn newest(&self) -> Result<String, Error> {
+        let text = self.page(1, None).await?;
+        let page: Page<'_> = serde_json::from_str(&text).map_err(|error| Error::Unavailable {
+            action: format!("reading a list of {}", self.name),
+            source: Box::new(error),
+        })?;
+        Ok(page.metadata.resource_version)
+    }
+
+    pub(super) fn installation(&self) -> Option<&Installation> {
+        self.installation.as_deref()
     }
 
     /// What happened since that version and happens in the next `seconds`.

@@ -68,7 +68,7 @@ impl Scope {
                 source: Box::new(error),
             })?;
             for pod in page.items.into_iter().flatten() {
-                let Sorted { seen, key, .. } = sort(pod.get(), false);
+                let Sorted { seen, key, .. } = sort(pod.get(), false, self.pods.installation());
                 match key {
                     Some(Key::Driver(key)) => drop(list.drivers.insert(key)),
                     Some(Key::Executor(key)) => drop(list.executors.insert(key)),
@@ -122,6 +122,9 @@ impl Scope {
         let begin = Instant::now();
         let renewal = Duration::from_secs(self.pace.renewal.into());
         let end = begin + renewal + self.pace.grace;
+        if self.broken {
+            self.is_continued(position).await?;
+        }
         let mut lines = self.pods.watch(position, self.pace.renewal).await.map_err(|error| Trouble::of(&error))?;
         if self.broken {
             self.tell(None, Some(position.clone())).await;
@@ -143,7 +146,7 @@ impl Scope {
                     continue;
                 }
             };
-            let Sorted { seen, resource_version, .. } = event(line)?;
+            let Sorted { seen, resource_version, .. } = event(line, self.pods.installation())?;
             silent = false;
             self.pause.reset();
             if let Some(version) = &resource_version {
@@ -163,6 +166,18 @@ impl Scope {
             return Err(Trouble::Hasty);
         }
         self.pause.reset();
+        Ok(())
+    }
+
+    /// Checks after trouble that the cluster's history still contains this position. An API server watches from a version of the
+    /// future without a word, and shows nothing: etcd may have been restored from a backup meanwhile.
+    async fn is_continued(&self, position: &str) -> Result<(), Trouble> {
+        let newest = self.pods.newest().await.map_err(|error| Trouble::of(&error))?;
+        if is_before(&newest, position) {
+            return Err(Trouble::Lost(format!(
+                "the cluster is at version {newest} and was at {position}: it was restored"
+            )));
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::{
         labels, observe,
         slim_pod::SlimPod,
     },
-    submission::ExecutorKey,
+    submission::{ExecutorKey, Installation},
 };
 
 /// One pod, as far as it could be read.
@@ -27,29 +27,24 @@ pub(super) enum Key {
     Executor(ExecutorKey),
 }
 
-pub(super) fn sort(text: &str, gone: bool) -> Sorted {
-    serde_json::from_str(text).map_or_else(|error| unreadable(text, &error), |pod| sort_pod(pod, gone))
+pub(super) fn sort(text: &str, gone: bool, installation: Option<&Installation>) -> Sorted {
+    serde_json::from_str(text).map_or_else(|error| unreadable(text, &error), |pod| sort_pod(pod, gone, installation))
 }
 
 /// The same of a pod that is read.
-pub(super) fn sort_pod(pod: SlimPod, gone: bool) -> Sorted {
-    let (seen, key) = match pod.label(ROLE) {
-        Some("driver") => observe::observation(&pod, gone).map(|seen| {
-            let key = Key::Driver((seen.submission.clone(), seen.attempt, seen.pod_uid.clone()));
-            (Seen::Driver(Box::new(seen)), key)
-        }),
-        Some("executor") => executor_pod::observation(&pod, gone).map(|seen| {
-            let key = Key::Executor(seen.key());
-            (Seen::Executor(Box::new(seen)), key)
-        }),
-        _ => None,
-    }
-    .unzip();
+pub(super) fn sort_pod(pod: SlimPod, gone: bool, installation: Option<&Installation>) -> Sorted {
+    let driver = observe::observation(&pod, gone, installation).map(|seen| {
+        let key = Key::Driver((seen.submission.clone(), seen.attempt, seen.pod_uid.clone()));
+        (Seen::Driver(Box::new(seen)), key)
+    });
+    let executor = || {
+        let seen = executor_pod::observation(&pod, gone)?;
+        let key = Key::Executor(seen.key());
+        Some((Seen::Executor(Box::new(seen)), key))
+    };
+    let (seen, key) = driver.or_else(executor).unzip();
     Sorted { seen, key, resource_version: pod.metadata.resource_version }
 }
-
-/// Spark's label that tells drivers from executors.
-const ROLE: &str = "spark-role";
 
 fn unreadable(text: &str, error: &serde_json::Error) -> Sorted {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
@@ -63,7 +58,7 @@ fn key(metadata: &Value) -> Option<Key> {
     let label = |key: &str| metadata["labels"][key].as_str();
     let submission = label(labels::SUBMISSION_ID)?.parse().ok()?;
     let attempt = label(labels::ATTEMPT)?.parse().ok()?;
-    match label(ROLE)? {
+    match label(labels::ROLE)? {
         "driver" => Some(Key::Driver((submission, attempt, metadata["uid"].as_str()?.to_owned()))),
         "executor" => Some(Key::Executor((submission, attempt, label(EXECUTOR_ID)?.parse().ok()?))),
         _ => None,
@@ -79,12 +74,14 @@ mod tests {
     #[test]
     fn a_pod_that_cannot_be_read_still_exists() {
         let pod = |role: &str, phase: Value| {
-            json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": {ROLE: role, EXECUTOR_ID: "3",
+            json!({"metadata": {"uid": "u", "resourceVersion": "7", "ownerReferences": [{"kind": "Pod", "uid": "d"}],
+                "labels": {labels::ROLE: role, EXECUTOR_ID: "3",
                 labels::SUBMISSION_ID: "driver-1", labels::ATTEMPT: "1"}}, "status": {"phase": phase}})
             .to_string()
         };
         for role in ["driver", "executor"] {
-            let (good, bad) = (sort(&pod(role, json!("Running")), false), sort(&pod(role, json!({"of": 1})), false));
+            let (good, bad) =
+                (sort(&pod(role, json!("Running")), false, None), sort(&pod(role, json!({"of": 1})), false, None));
             assert!(good.seen.is_some() && bad.seen.is_none());
             assert!(good.key.is_some() && good.key == bad.key, "{good:?}, {bad:?}");
             assert_eq!((good.resource_version.as_deref(), bad.resource_version.as_deref()), (Some("7"), Some("7")));

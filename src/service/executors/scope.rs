@@ -10,11 +10,14 @@ use crate::{
     submission::{ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots},
 };
 
+/// An executor and its owner: what only carries the labels of an executor doesn't take its place.
+pub(super) type Change = (ExecutorKey, Option<String>);
+
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     known: ExecutorSnapshots,
     /// Not written yet: the newest of each executor.
-    changed: BTreeMap<ExecutorKey, ExecutorRecord>,
+    changed: BTreeMap<Change, ExecutorRecord>,
     /// The last full list, until it was compared with the rows, and how many there were.
     listed: Option<HashSet<ExecutorKey>>,
     lists: u64,
@@ -38,7 +41,7 @@ impl Scope {
 
     /// An end that was seen isn't overwritten while it waits.
     fn change(&mut self, now: ExecutorRecord) {
-        let key = now.key();
+        let key = change_of(&now);
         if self.changed.get(&key).is_none_or(|before| before.state.may_become(now.state)) {
             self.changed.insert(key, now);
         }
@@ -49,7 +52,7 @@ impl Scope {
     }
 
     /// Up to `limit` changes behind `last`; they stay until they are `written`.
-    pub(super) fn batch(&self, last: Option<&ExecutorKey>, limit: usize) -> Vec<ExecutorRecord> {
+    pub(super) fn batch(&self, last: Option<&Change>, limit: usize) -> Vec<ExecutorRecord> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.changed.range((from, Bound::Unbounded));
         behind.map(|(_, record)| record.clone()).take(limit).collect()
@@ -57,7 +60,7 @@ impl Scope {
 
     pub(super) fn written(&mut self, batch: &[ExecutorRecord]) {
         for record in batch {
-            let key = record.key();
+            let key = change_of(record);
             if self.changed.get(&key) == Some(record) {
                 self.changed.remove(&key);
             }
@@ -91,6 +94,10 @@ impl Scope {
             self.change(ExecutorRecord::vanished(key, pod_name, pod_uid));
         }
     }
+}
+
+pub(super) fn change_of(record: &ExecutorRecord) -> Change {
+    (record.key(), record.driver_uid.clone())
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub enum Effect {
     Delete(String),
     /// Take our finalizer from exactly the pod of this uid.
     LetGo(String),
+    /// Put the labels by which a pod is watched back on exactly the pod of this uid.
+    RestoreLabels(String),
     /// Move the row forwards, unless it is there or beyond.
     Advance(Progress, Placement),
     /// Note why a driver that hasn't started still waits.
@@ -45,7 +47,8 @@ impl Effect {
             | Self::CreateBeside(..)
             | Self::DeleteBefore(_)
             | Self::Delete(_)
-            | Self::LetGo(_) => true,
+            | Self::LetGo(_)
+            | Self::RestoreLabels(_) => true,
             Self::Read
             | Self::LookUp
             | Self::RecordPod(_)
@@ -67,6 +70,8 @@ pub enum Settled {
     LookAgain,
     /// An answer is missing: the same again, later, under the same names.
     TryAgain(String),
+    /// The API server denies it for a reason outside the request, such as a missing right: the same again, later.
+    Denied(String),
     /// The API server said no to something that has to be: an operator has to look.
     GivenUp(String),
 }
@@ -88,16 +93,16 @@ pub enum Answer {
     Moved(bool),
     /// The API server understood and said no.
     Refused { reason: String, message: String },
+    /// The API server denied it and did nothing, for a reason that may pass.
+    Denied(String),
     /// No answer: it may have taken effect or not.
     Unknown(String),
 }
 
-/// Whose pod stands under a driver's name.
+/// The pod under a driver's name, whatever made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    Ours(Box<Observation>),
-    /// A pod of another submission or attempt, or of somebody else: never to be touched.
-    Foreign,
+    There(Box<Observation>),
     Nothing,
 }
 

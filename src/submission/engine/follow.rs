@@ -9,6 +9,8 @@ use crate::submission::{Observation, Outcome, Progress, State, Step, step};
 pub struct Follow {
     /// What was seen; unknown for a pod that wasn't in a list, until it was looked up.
     seen: Option<Box<Observation>>,
+    /// The API server itself confirmed that the pod that was seen isn't there any more.
+    confirmed: bool,
     effect: Effect,
     row: Option<Row>,
 }
@@ -16,7 +18,7 @@ pub struct Follow {
 impl Follow {
     /// A pod was seen, by a watch or in a list.
     pub fn seen(seen: Box<Observation>) -> Self {
-        Self { seen: Some(seen), effect: Effect::Read, row: None }
+        Self { seen: Some(seen), confirmed: false, effect: Effect::Read, row: None }
     }
 
     /// The same with the row already read.
@@ -28,24 +30,26 @@ impl Follow {
         self
     }
 
-    /// The pod of a live row wasn't in a list: it may be younger than the list, or gone.
+    /// The pod of a live row wasn't in a list: it may be younger than the list, have lost its labels, or be gone.
     pub fn missed(row: Row) -> Self {
-        Self { seen: None, effect: Effect::LookUp, row: Some(row) }
+        Self { seen: None, confirmed: false, effect: Effect::LookUp, row: Some(row) }
     }
 
     fn next(&mut self, answer: Answer) -> Effect {
         match (&self.effect, answer) {
-            (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (_, Answer::Unknown(why) | Answer::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
             (Effect::Read, Answer::Row(row)) => {
                 let before = std::mem::replace(&mut self.row, row);
                 if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }
             }
             (Effect::LookUp, Answer::Found(found)) => match self.seen.take() {
                 None => self.looked_for(found),
+                Some(before) if before.gone => self.looked_behind(before, found),
                 Some(before) => self.looked_again(&before, found),
             },
             // The outcome is committed, by us or by somebody before us: the pod may go.
             (Effect::Advance(Progress::Ended(_), _), Answer::Moved(_)) => self.let_go(),
+            (Effect::Advance(..), Answer::Moved(_)) | (Effect::NoteWaiting { .. }, Answer::Done) => self.keep_watched(),
             (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
             (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
             _ => Effect::done(),
@@ -55,27 +59,55 @@ impl Follow {
     fn read(&mut self) -> Effect {
         let Some(seen) = &self.seen else { return Effect::done() };
         let row = self.row.as_ref().filter(|row| stands_for(row, seen));
+        let proven = seen.genuine || row.is_some();
         let Some(row) = row.filter(|row| !row.state.is_terminal()) else {
-            // What was seen may be old: before a pod is deleted it is looked at afresh.
-            return if seen.is_alive() { Effect::LookUp } else { self.let_go() };
+            let unrecorded =
+                |row: &Row| !row.state.is_terminal() && row.pod_uid.is_none() && row.attempt == seen.attempt;
+            return match seen.is_alive() {
+                // The launch finds out what it is.
+                _ if !proven && self.row.as_ref().is_some_and(unrecorded) => Effect::done(),
+                // What was seen may be old: before a pod is deleted it is looked at afresh.
+                true if proven => Effect::LookUp,
+                // It has our labels, and others may have put them there: it isn't ours to delete.
+                true => Effect::done(),
+                false => self.let_go(),
+            };
         };
         match step(row.state, &row.kill, seen) {
-            Step::Stay => Effect::done(),
+            Step::Stay => self.keep_watched(),
             Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
             Step::Started => Effect::Advance(Progress::Running, seen.placement()),
+            Step::Ended(_) if seen.left_unexplained() && !self.confirmed => Effect::LookUp,
             Step::Ended(outcome) => Effect::Advance(Progress::Ended(outcome), seen.placement()),
         }
     }
 
     fn looked_for(&mut self, found: Found) -> Effect {
         match (found, &self.row) {
-            (Found::Ours(seen), Some(row)) if stands_for(row, &seen) => {
+            (Found::There(seen), Some(row)) if stands_for(row, &seen) => {
                 self.seen = Some(seen);
                 Effect::Read
             }
             // The row may be much older than this look: a kill may have been asked for, and be the reason.
             (_, Some(_)) => Effect::Read,
             (_, None) => Effect::done(),
+        }
+    }
+
+    /// A watch no longer shows the pod that `before` describes.
+    fn looked_behind(&mut self, before: Box<Observation>, found: Found) -> Effect {
+        match found {
+            // It is still there, and only its labels are gone.
+            Found::There(now) if now.pod_uid == before.pod_uid => {
+                self.seen = Some(now);
+                self.read()
+            }
+            Found::There(_) | Found::Nothing => {
+                self.seen = Some(before);
+                self.confirmed = true;
+                // A kill may have been asked for meanwhile, and be the reason.
+                Effect::Read
+            }
         }
     }
 
@@ -97,12 +129,20 @@ impl Follow {
     /// A live driver that no submission stands for must not run: a writer that was paused may have created it late.
     fn looked_again(&mut self, before: &Observation, found: Found) -> Effect {
         match found {
-            Found::Ours(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
-            Found::Ours(now) if now.pod_uid == before.pod_uid => {
+            Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
+            Found::There(now) if now.pod_uid == before.pod_uid => {
                 self.seen = Some(now);
                 self.let_go()
             }
-            Found::Ours(_) | Found::Foreign | Found::Nothing => Effect::done(),
+            Found::There(_) | Found::Nothing => Effect::done(),
+        }
+    }
+
+    /// Without its labels the watch would not show how the driver ends.
+    fn keep_watched(&self) -> Effect {
+        match &self.seen {
+            Some(seen) if !seen.labelled && !seen.gone => Effect::RestoreLabels(seen.pod_uid.clone()),
+            Some(_) | None => Effect::done(),
         }
     }
 
@@ -124,7 +164,7 @@ impl Machine for Follow {
     }
 }
 
-/// Whether the pod is the one of the submission.
+/// Whether the pod is the one of the submission. Labels alone never make it so.
 fn stands_for(row: &Row, seen: &Observation) -> bool {
-    row.attempt == seen.attempt && row.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid)
+    row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
 }

@@ -25,7 +25,8 @@ impl Kill {
     fn next(&mut self, answer: Answer) -> Effect {
         match (&self.effect, answer) {
             (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
-            (Effect::LookUp, Answer::Found(Found::Ours(seen))) if self.is_ours(&seen) => self.found(&seen),
+            (_, Answer::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            (Effect::LookUp, Answer::Found(Found::There(seen))) if self.job.owns(&seen) => self.found(&seen),
             // One that isn't there can't be left behind.
             (Effect::HandOver(done, uid), Answer::Done | Answer::Refused { .. }) => {
                 self.hand_over(done + 1, uid.clone())
@@ -47,10 +48,6 @@ impl Kill {
             (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
             _ => Effect::done(),
         }
-    }
-
-    fn is_ours(&self, seen: &Observation) -> bool {
-        self.job.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid)
     }
 
     fn hand_over(&mut self, next: usize, uid: String) -> Effect {

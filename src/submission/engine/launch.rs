@@ -40,6 +40,7 @@ impl Launch {
     fn next(&mut self, answer: Answer) -> Effect {
         match (&self.effect, answer) {
             (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (_, Answer::Denied(why)) => Effect::Settle(Settled::Denied(why)),
             (Effect::CreateBefore(done), Answer::Done) => before(&self.job, done + 1),
             (Effect::CreatePod, Answer::Created(uid)) => self.record(uid),
             (Effect::CreatePod, Answer::Taken(message)) => {
@@ -77,17 +78,14 @@ impl Launch {
     }
 
     fn found(&mut self, found: Found) -> Effect {
-        let known = self.job.pod_uid.is_some();
         match found {
-            Found::Ours(seen) if self.job.pod_uid.as_ref().is_none_or(|uid| *uid == seen.pod_uid) => {
-                self.record(seen.pod_uid)
-            }
+            Found::There(seen) if self.job.owns(&seen) => self.record(seen.pod_uid),
             // It was there, and may have run: it is never made again.
-            _ if known => self.give_up(Outcome::pod_gone()),
-            Found::Foreign => self
+            _ if self.job.pod_uid.is_some() => self.give_up(Outcome::pod_gone()),
+            Found::There(_) => self
                 .give_up(error("AlreadyExists".to_owned(), format!("{}, and it isn't this submission's", self.taken))),
             // It went between the two calls, before it could start: its name is free for the next try.
-            Found::Ours(_) | Found::Nothing => Effect::Settle(Settled::TryAgain(self.taken.clone())),
+            Found::Nothing => Effect::Settle(Settled::TryAgain(self.taken.clone())),
         }
     }
 

@@ -8,6 +8,8 @@ fn seen(phase: Phase, container: Container) -> Observation {
         namespace: "spark".to_owned(),
         pod: "pi-driver".to_owned(),
         pod_uid: "u".to_owned(),
+        genuine: true,
+        labelled: true,
         phase,
         deleting: false,
         forced: false,
@@ -52,7 +54,7 @@ fn ends(effect: &Effect) -> Option<State> {
     }
 }
 
-const ROUND_POD: Job = Job { pod_uid: None, before: 1, beside: 2, kill: KillCause::Request };
+const ROUND_POD: Job = Job { pod_uid: None, signed: true, before: 1, beside: 2, kill: KillCause::Request };
 
 #[test]
 fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {
@@ -78,9 +80,7 @@ fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {
 #[test]
 fn a_recorded_pod_is_never_made_again() {
     let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
-    for found in
-        [Found::Nothing, Found::Foreign, Found::Ours(Box::new(Observation { pod_uid: "v".into(), ..running() }))]
-    {
+    for found in [Found::Nothing, Found::There(Box::new(Observation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(Launch::begin(job.clone()), [Answer::Found(found), Answer::Done, Answer::Moved(true)]);
         assert_eq!(asked[1], Effect::DeleteBefore(0), "it may not have been handed over");
         assert_eq!(ends(&asked[2]), Some(State::Lost), "{asked:?}");
@@ -112,7 +112,7 @@ fn what_went_with_the_pod_before_it_was_handed_over_is_no_refusal() {
 #[test]
 fn a_kill_leaves_nothing_behind_that_was_made_before_the_pod() {
     let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
-    let pending = || Answer::Found(Found::Ours(Box::new(seen(Phase::Pending, Container::Absent))));
+    let pending = || Answer::Found(Found::There(Box::new(seen(Phase::Pending, Container::Absent))));
     let asked = run(Kill::begin(job.clone()), [pending(), Answer::Done, pending()]);
     assert_eq!(asked[1..], [Effect::HandOver(0, "u".into()), Effect::LookUp, Effect::Delete("u".into())]);
 
@@ -135,9 +135,9 @@ fn a_kill_lets_go_of_a_pod_that_never_had_a_node() {
     let asked = run(
         Kill::begin(Job::default()),
         [
-            Answer::Found(Found::Ours(Box::new(pending))),
+            Answer::Found(Found::There(Box::new(pending))),
             Answer::Done,
-            Answer::Found(Found::Ours(Box::new(held))),
+            Answer::Found(Found::There(Box::new(held))),
             Answer::Moved(true),
             Answer::Done,
         ],
@@ -172,11 +172,11 @@ fn a_driver_that_no_submission_stands_for_is_deleted_after_a_fresh_look() {
         Some(Row { attempt: 2, ..row(State::Running, None) }),
     ];
     for row in rows {
-        let fresh = Answer::Found(Found::Ours(Box::new(running())));
+        let fresh = Answer::Found(Found::There(Box::new(running())));
         let asked = run(Follow::seen(Box::new(running())), [Answer::Row(row.clone()), fresh, Answer::Done]);
         assert_eq!(asked[1..], [Effect::LookUp, Effect::Delete("u".into()), Effect::LetGo("u".into())], "{row:?}");
 
-        let ended = Answer::Found(Found::Ours(Box::new(seen(Phase::Failed, exit(1)))));
+        let ended = Answer::Found(Found::There(Box::new(seen(Phase::Failed, exit(1)))));
         let asked = run(Follow::seen(Box::new(running())), [Answer::Row(row), ended]);
         assert_eq!(asked[2], Effect::LetGo("u".into()), "a finished pod stays, with its log");
     }
@@ -197,6 +197,86 @@ fn a_pod_that_is_missing_from_a_list_is_looked_up_before_its_submission_is_lost(
     for now in [None, Some(row(State::Finished, Some("u"))), Some(row(State::Running, Some("v")))] {
         assert_eq!(nothing(now)[2], Effect::Settle(Settled::Done));
     }
-    let asked = run(missed(), [Answer::Found(Found::Ours(Box::new(running())))]);
+    let asked = run(missed(), [Answer::Found(Found::There(Box::new(running())))]);
     assert_eq!(asked[1], Effect::Read);
+}
+
+/// A pod that others made: it has our labels, and lacks a signed identity.
+fn forged() -> Observation {
+    Observation { genuine: false, ..running() }
+}
+
+#[test]
+fn a_forged_pod_moves_no_row_and_is_left_alone() {
+    let ended = Observation { genuine: false, ..seen(Phase::Succeeded, exit(0)) };
+    for row in [row(State::Queued, None), row(State::Launching, None), row(State::Running, Some("v"))] {
+        for forged in [forged(), Observation { holds_finalizer: false, ..ended.clone() }] {
+            let asked = run(Follow::seen(Box::new(forged)), [Answer::Row(Some(row.clone()))]);
+            assert_eq!(asked[1], Effect::Settle(Settled::Done), "{row:?}");
+        }
+    }
+    let asked = run(Follow::seen(Box::new(ended)), [Answer::Row(Some(row(State::Running, Some("u"))))]);
+    assert_eq!(ends(&asked[1]), Some(State::Finished), "once the uid is recorded, it decides");
+}
+
+#[test]
+fn a_pod_made_beforehand_is_neither_adopted_nor_deleted() {
+    let taken = || [Answer::Done, Answer::Taken("taken".into()), Answer::Found(Found::There(Box::new(forged())))];
+    let asked = run(Launch::begin(ROUND_POD), taken().into_iter().chain([Answer::Done]));
+    assert_eq!(asked[3], Effect::DeleteBefore(0));
+    assert_eq!(ends(&asked[4]), Some(State::Error));
+    let asked = run(Kill::begin(Job { before: 0, ..ROUND_POD }), [Answer::Found(Found::There(Box::new(forged())))]);
+    assert_eq!(ends(&asked[1]), Some(State::Killed), "there is no pod of its own");
+
+    let unsigned = Job { signed: false, ..ROUND_POD };
+    let asked = run(Launch::begin(unsigned), taken());
+    assert_eq!(asked[3], Effect::RecordPod("u".into()), "the release before rendered it");
+}
+
+#[test]
+fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
+    let left = || Observation { gone: true, ..running() };
+    let live = || Answer::Row(Some(row(State::Running, Some("u"))));
+    let unlabelled = Observation { labelled: false, ..running() };
+    let asked = run(
+        Follow::seen(Box::new(left())),
+        [live(), Answer::Found(Found::There(Box::new(unlabelled.clone()))), Answer::Done],
+    );
+    assert_eq!(asked[1..], [Effect::LookUp, Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
+
+    let over = Observation { labelled: false, ..seen(Phase::Failed, exit(3)) };
+    let asked = run(Follow::seen(Box::new(left())), [live(), Answer::Found(Found::There(Box::new(over)))]);
+    assert_eq!(ends(&asked[2]), Some(State::Failed), "it ended meanwhile");
+
+    for found in [Found::Nothing, Found::There(Box::new(Observation { pod_uid: "v".into(), ..running() }))] {
+        let asked = run(Follow::seen(Box::new(left())), [live(), Answer::Found(found), live(), Answer::Moved(true)]);
+        assert_eq!((&asked[1], &asked[2], ends(&asked[3])), (&Effect::LookUp, &Effect::Read, Some(State::Lost)));
+    }
+    let being_deleted = Observation { deleting: true, ..left() };
+    let asked = run(Follow::seen(Box::new(being_deleted)), [live(), Answer::Found(Found::There(Box::new(unlabelled)))]);
+    assert_eq!(asked[2], Effect::RestoreLabels("u".into()), "it runs out its grace period");
+
+    let explained = Observation { gone: true, ..seen(Phase::Failed, exit(3)) };
+    let asked = run(Follow::seen(Box::new(explained)), [live()]);
+    assert_eq!(ends(&asked[1]), Some(State::Failed), "its last state tells");
+}
+
+#[test]
+fn a_pod_that_is_shown_without_its_labels_gets_them_back() {
+    let started = Observation { labelled: false, ..running() };
+    let pending = Answer::Row(Some(row(State::Pending, Some("u"))));
+    let asked = run(Follow::seen(Box::new(started)), [pending, Answer::Moved(true), Answer::Done]);
+    assert!(matches!(asked[1], Effect::Advance(Progress::Running, _)), "{asked:?}");
+    assert_eq!(asked[2..], [Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
+}
+
+#[test]
+fn a_denial_that_may_pass_ends_nothing() {
+    let denied = || Answer::Denied("no right".into());
+    let settled = Effect::Settle(Settled::Denied("no right".into()));
+    assert_eq!(run(Launch::begin(ROUND_POD), [denied()])[1], settled);
+    assert_eq!(run(Launch::begin(ROUND_POD), [Answer::Done, denied()])[2], settled);
+    assert_eq!(run(Kill::begin(ROUND_POD), [denied()])[1], settled);
+    let asked = run(Follow::missed(row(State::Running, Some("u"))), [denied()]);
+    assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no right".into())));
 }

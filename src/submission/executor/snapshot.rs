@@ -9,8 +9,9 @@ use crate::submission::SubmissionId;
 /// larger than the cluster.
 #[derive(Debug, Default)]
 pub struct ExecutorSnapshots {
-    /// For each attempt, by executor id.
-    known: HashMap<(SubmissionId, i32), HashMap<i64, Known>>,
+    /// For each driver pod that owns executors, by executor id: what carries the labels of an attempt and another owner
+    /// doesn't hide the attempt's own.
+    known: HashMap<(SubmissionId, i32, String), HashMap<i64, Known>>,
 }
 
 #[derive(Debug)]
@@ -23,7 +24,7 @@ enum Known {
 impl ExecutorSnapshots {
     /// Takes one look at a pod in; answers the executor if that tells something new of it.
     pub fn take(&mut self, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
-        let attempt = (seen.submission.clone(), seen.attempt);
+        let attempt = (seen.submission.clone(), seen.attempt, seen.driver_uid.clone());
         let executors = self.known.entry(attempt.clone()).or_default();
         let changed = changed(executors.get(&seen.executor_id), seen);
         if seen.gone {
@@ -40,7 +41,7 @@ impl ExecutorSnapshots {
     /// Takes a full list in: forgets those that are not in it. One of them may be younger than the list; it is shown
     /// again, and then all of it is news again.
     pub fn listed(&mut self, listed: &HashSet<ExecutorKey>) {
-        self.known.retain(|(submission, attempt), executors| {
+        self.known.retain(|(submission, attempt, _), executors| {
             executors.retain(|id, _| listed.contains(&(submission.clone(), *attempt, *id)));
             !executors.is_empty()
         });

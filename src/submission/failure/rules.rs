@@ -64,6 +64,8 @@ pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
         | "RegistryUnavailable"
         | "SignatureValidationFailed" => ImagePull,
         "Unschedulable" | "SchedulingGated" | "SchedulerError" => Unschedulable,
+        // The API server denies the launch.
+        "Forbidden" => Refused,
         "CreateContainerConfigError" | "FailedMount" | "FailedAttachVolume" => ConfigMissing,
         "CreateContainerError"
         | "RunContainerError"

@@ -10,6 +10,8 @@ fn seen(phase: Phase, container: Container) -> Observation {
         asked_to_go_at: None,
         holds_finalizer: true,
         pod_uid: "u".to_owned(),
+        genuine: true,
+        labelled: true,
         phase,
         deleting: false,
         gone: false,

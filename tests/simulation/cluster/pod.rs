@@ -6,7 +6,13 @@ use crate::store::Time;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    Ours { attempt: i32 },
+    Ours {
+        attempt: i32,
+    },
+    /// Others made it, with the labels of an attempt and no signed identity.
+    Forged {
+        attempt: i32,
+    },
     Foreign,
 }
 
@@ -45,6 +51,9 @@ pub(crate) struct Pod {
     pub(crate) body: Body,
     pub(crate) local: Local,
     pub(crate) created_at: Time,
+    /// It has the labels by which it is watched, and its signed identity.
+    pub(crate) labelled: bool,
+    pub(crate) signed: bool,
 }
 
 impl Pod {
@@ -61,6 +70,8 @@ impl Pod {
             body: Body::Absent,
             local: Local::NotStarted,
             created_at: now,
+            labelled: whose != Whose::Foreign,
+            signed: matches!(whose, Whose::Ours { .. }),
         }
     }
 
@@ -68,9 +79,18 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// What the gateway sees, if it is a pod of ours.
+    /// What a watch shows of it, if it shows it.
     pub(crate) fn observation(&self, id: &SubmissionId, gone: bool) -> Option<Observation> {
-        let Whose::Ours { attempt } = self.whose else { return None };
+        let (Whose::Ours { attempt } | Whose::Forged { attempt }) = self.whose else { return None };
+        self.labelled.then(|| self.looked_up(id, attempt, gone))
+    }
+
+    /// What it shows that is looked up as the driver of this attempt.
+    pub(crate) fn looked_up(&self, id: &SubmissionId, of: i32, gone: bool) -> Observation {
+        let named = match self.whose {
+            Whose::Ours { attempt } | Whose::Forged { attempt } => attempt == of,
+            Whose::Foreign => false,
+        };
         let container = match self.body {
             Body::Absent => Container::Absent,
             Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
@@ -79,9 +99,11 @@ impl Pod {
                 Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
             }
         };
-        Some(Observation {
+        Observation {
             submission: id.clone(),
-            attempt,
+            attempt: of,
+            genuine: self.signed && named,
+            labelled: self.labelled && named,
             namespace: String::new(),
             pod: String::new(),
             pod_uid: uid_text(self.uid),
@@ -96,7 +118,7 @@ impl Pod {
             reason: self.reason.map(str::to_owned),
             message: None,
             container,
-        })
+        }
     }
 }
 

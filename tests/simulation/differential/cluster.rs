@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use futures::StreamExt;
 use sparkgate::{
-    cluster::{Error, Seen},
+    cluster::{Error, Seen, labels},
     submission::{Container, Observation, Phase, SubmissionId, engine::Found},
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -61,13 +61,15 @@ impl Both {
 
     async fn operation(&mut self) -> String {
         let name = self.rng.below(NAMES as u64) as usize;
-        match (self.model.names[name].pod, self.rng.below(12)) {
+        match (self.model.names[name].pod, self.rng.below(14)) {
             (None, 0..2) => self.foreign(name).await,
             (None, _) | (Some(_), 0) => self.create(name).await,
             (Some(pod), 1..4) => self.kubelet(name, pod).await,
             (Some(pod), 4) => self.delete(name, pod).await,
             (Some(pod), 5) => self.delete_outside(name, pod).await,
             (Some(pod), 6 | 7) => self.let_go(name, pod).await,
+            (Some(pod), 8) => self.take(name, pod).await,
+            (Some(pod), 9) => self.restore(name, pod).await,
             (Some(pod), _) => self.objects(name, pod).await,
         }
     }
@@ -81,7 +83,7 @@ impl Both {
 
     async fn create(&mut self, name: usize) -> String {
         let finalizer = self.rng.chance(600);
-        let pod = driver(&self.pod_name(name), self.ids[name].as_str(), finalizer);
+        let pod = driver(&self.real.namespace, &self.pod_name(name), &self.ids[name], finalizer);
         match self.real.cluster.create_pod(&self.real.namespace, &pod).await {
             Ok(uid) => self.made(name, uid, Whose::Ours { attempt: 1 }, finalizer),
             Err(Error::AlreadyExists { .. }) => {
@@ -94,9 +96,11 @@ impl Both {
     }
 
     async fn foreign(&mut self, name: usize) -> String {
-        let uid = self.real.foreign(&self.pod_name(name)).await.unwrap();
-        self.made(name, uid, Whose::Foreign, false);
-        format!("a foreign pod {name}")
+        let forged = self.rng.chance(500);
+        let whose = if forged { Whose::Forged { attempt: 1 } } else { Whose::Foreign };
+        let uid = self.real.foreign(&self.pod_name(name), forged.then_some(&self.ids[name])).await.unwrap();
+        self.made(name, uid, whose, false);
+        format!("a foreign pod {name}: {whose:?}")
     }
 
     /// The next thing that can be told of a pod.
@@ -151,6 +155,35 @@ impl Both {
         format!("let go of {name}, uid {uid}")
     }
 
+    /// Others take what marks a pod.
+    async fn take(&mut self, name: usize, pod: Pod) -> String {
+        let place = self.pod_name(name);
+        if self.rng.chance(500) {
+            if pod.labelled {
+                self.real.take(&place, "labels", labels::INSTANCE).await;
+            }
+            self.model.take_labels(name);
+            return format!("take the labels from {name}");
+        }
+        if pod.signed {
+            self.real.take(&place, "annotations", labels::IDENTITY).await;
+            self.model.report(name, |pod| pod.signed = false);
+        }
+        format!("take the identity from {name}")
+    }
+
+    async fn restore(&mut self, name: usize, pod: Pod) -> String {
+        let uid = self.some_uid(pod);
+        if matches!(pod.whose, Whose::Ours { .. }) && !(pod.uid == uid && pod.labelled && pod.signed) {
+            let (real, id) = (&self.real, &self.ids[name]);
+            let place = self.pod_name(name);
+            let restored = real.cluster.restore_labels(&real.namespace, &place, &self.real_uids[&uid], id, 1);
+            restored.await.unwrap();
+            self.model.restore_labels(name, uid);
+        }
+        format!("restore the labels of {name}, uid {uid}")
+    }
+
     /// Objects of a pod that is there: what garbage collection takes is compared at the end.
     async fn objects(&mut self, name: usize, pod: Pod) -> String {
         let (namespace, id) = (self.real.namespace.clone(), self.ids[name].clone());
@@ -190,7 +223,7 @@ impl Both {
     }
 
     /// What is told of a pod, in the model's words.
-    fn known(&self, seen: &Observation) -> (u64, Phase, Body, Option<String>, [bool; 4]) {
+    fn known(&self, seen: &Observation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
         let body = match &seen.container {
             Container::Absent => Body::Absent,
             Container::Waiting { .. } => Body::Stuck,
@@ -198,7 +231,7 @@ impl Both {
             Container::Terminated { exit_code, .. } => Body::Exited(*exit_code),
         };
         let uid = self.uids.get(&seen.pod_uid).copied().unwrap_or_else(|| uid_number(&seen.pod_uid));
-        let flags = [seen.deleting, seen.forced, seen.holds_finalizer, seen.gone];
+        let flags = [seen.deleting, seen.forced, seen.holds_finalizer, seen.gone, seen.genuine, seen.labelled];
         (uid, seen.phase, body, seen.reason.clone(), flags)
     }
 
@@ -208,12 +241,11 @@ impl Both {
             let real = &self.real.cluster;
             let real = real.find_driver(&self.real.namespace, &self.pod_name(name), id, 1).await.unwrap();
             let real = match &real {
-                Found::Ours(seen) => Some(Some(self.known(seen))),
-                Found::Foreign => Some(None),
+                Found::There(seen) => Some(self.known(seen)),
                 Found::Nothing => None,
             };
             let model = self.model.names[name].pod;
-            let model = model.map(|pod| pod.observation(id, false).map(|seen| self.known(&seen)));
+            let model = model.map(|pod| self.known(&pod.looked_up(id, 1, false)));
             assert_eq!(model, real, "{done}: pod {name}");
         }
     }

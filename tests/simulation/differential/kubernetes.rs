@@ -13,7 +13,7 @@ use serde_json::{
 };
 use sparkgate::{
     cluster::{Cluster, WatchPace, labels},
-    submission::Phase,
+    submission::{Installation, Phase, SubmissionId},
 };
 
 use crate::{
@@ -32,7 +32,9 @@ impl Kubernetes {
     pub(super) async fn start(namespace: &str) -> Self {
         let server = KubeApiserver::start().await;
         server.create_namespace(namespace).await;
-        let cluster = Cluster::new(server.gateway().await, &[namespace.to_owned()]).with_pace(WatchPace::default());
+        let cluster = Cluster::new(server.gateway().await, &[namespace.to_owned()])
+            .of_installation(installation())
+            .with_pace(WatchPace::default());
         Self { client: server.admin().await, namespace: namespace.to_owned(), cluster }
     }
 
@@ -40,9 +42,10 @@ impl Kubernetes {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A pod as somebody else makes it.
-    pub(super) async fn foreign(&self, name: &str) -> Option<String> {
-        let pod = serde_json::from_value(pod(name, json!({}), false)).unwrap();
+    /// A pod as others make it, with the labels of a submission or without.
+    pub(super) async fn foreign(&self, name: &str, labelled_as: Option<&SubmissionId>) -> Option<String> {
+        let labels = labelled_as.map_or(json!({}), labels);
+        let pod = serde_json::from_value(pod(name, labels, false)).unwrap();
         let made = self.pods().create(&PostParams::default(), &pod).await;
         made.ok().and_then(|made| made.metadata.uid)
     }
@@ -77,6 +80,12 @@ impl Kubernetes {
         self.pods().patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
+    /// Takes one of our labels away, or the identity.
+    pub(super) async fn take(&self, name: &str, field: &str, key: &str) {
+        let without = json!({"metadata": {field: {key: null}}});
+        self.pods().patch(name, &PatchParams::default(), &Patch::Merge(without)).await.unwrap();
+    }
+
     /// Deletes the pod of this uid with this grace period, as users and kubelets do.
     pub(super) async fn delete(&self, name: &str, uid: &str, grace: u32) -> bool {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
@@ -93,9 +102,20 @@ impl Kubernetes {
 }
 
 /// A driver pod of a submission.
-pub(super) fn driver(name: &str, submission: &str, finalizer: bool) -> Box<RawValue> {
-    let labels = json!({"spark-role": "driver", labels::SUBMISSION_ID: submission, labels::ATTEMPT: "1"});
-    to_raw_value(&pod(name, labels, finalizer)).unwrap()
+pub(super) fn driver(namespace: &str, name: &str, submission: &SubmissionId, finalizer: bool) -> Box<RawValue> {
+    let mut pod = pod(name, labels(submission), finalizer);
+    let identity = installation().identity(submission, 1, namespace, name);
+    pod["metadata"]["annotations"] = json!({ labels::IDENTITY: identity });
+    to_raw_value(&pod).unwrap()
+}
+
+fn labels(submission: &SubmissionId) -> Value {
+    json!({"spark-role": "driver", labels::SUBMISSION_ID: submission.as_str(), labels::ATTEMPT: "1",
+        labels::INSTANCE: installation().id.to_string()})
+}
+
+fn installation() -> Installation {
+    Installation::new(uuid::Uuid::nil(), vec![7; 32])
 }
 
 fn pod(name: &str, labels: Value, finalizer: bool) -> Value {

@@ -235,7 +235,7 @@ impl Both {
             self.model.release(submission, epoch);
             return format!("release {submission} under {epoch}");
         }
-        self.real.retry_later(real, millis(delay), failed.then_some("why")).await.unwrap();
+        self.real.retry_later(real, millis(delay), failed.then_some((None, "why"))).await.unwrap();
         self.model.retry_later(submission, epoch, kill, delay, failed.then_some("why"));
         format!("retry {submission} under {epoch} in {delay} ms, failed: {failed}")
     }

@@ -146,9 +146,9 @@ impl World {
             changes.iter().for_each(|change| watch.show(id, Shown::Change(*change), Some(change.version)));
         }
         for pod in self.cluster.pods() {
-            if let Whose::Ours { attempt } = pod.whose {
+            if let (Whose::Ours { attempt } | Whose::Forged { attempt }, true) = (pod.whose, pod.labelled) {
                 listed.push((submission_of(pod.name), attempt, pod.uid));
-                watch.show(id, Shown::Change(Change { version, pod: *pod, gone: false }), None);
+                watch.show(id, Shown::Change(Change { version, pod: *pod, gone: false, left: false }), None);
             }
         }
         if !changes_first {

@@ -107,7 +107,7 @@ impl World {
         let name = name_of(submission, if unmade { named } else { attempt });
         let made = |count| if unmade { 0 } else { count };
         let (before, beside) = (made(wanted.before), made(wanted.beside));
-        let job = Job { pod_uid, before, beside, kill: kill.unwrap_or_default() };
+        let job = Job { pod_uid, signed: true, before, beside, kill: kill.unwrap_or_default() };
         let under = if kills {
             Under::Kill(Kill::begin(job))
         } else if wanted.refused == Refused::Build {
@@ -244,7 +244,9 @@ impl Task {
         Some(match settled {
             Settled::Done | Settled::GivenBack | Settled::GivenUp(_) => Ask::Release { submission, claim },
             Settled::LookAgain => later(RECHECK, None),
-            Settled::TryAgain(_) => later((PAUSE << failed_tries.clamp(0, 5)).min(PAUSE_MAX), Some("why")),
+            Settled::TryAgain(_) | Settled::Denied(_) => {
+                later((PAUSE << failed_tries.clamp(0, 5)).min(PAUSE_MAX), Some("why"))
+            }
         })
     }
 }

@@ -24,6 +24,10 @@ impl World {
         if self.now < away {
             return Answer::Unknown("away".to_owned());
         }
+        if of_the_cluster && self.now < self.denied_until {
+            self.counts.add(Count::Denied);
+            return Answer::Denied("no right".to_owned());
+        }
         let answer = match effect {
             Effect::Read => return Answer::Row(self.store.read(submission)),
             Effect::LookUp => return Answer::Found(self.look_up(name, attempt)),
@@ -49,10 +53,7 @@ impl World {
 
     fn look_up(&self, name: usize, attempt: i32) -> Found {
         let Some(pod) = self.cluster.names[name].pod else { return Found::Nothing };
-        match pod.observation(&self.ids[submission_of(name)], false) {
-            Some(seen) if seen.attempt == attempt => Found::Ours(Box::new(seen)),
-            Some(_) | None => Found::Foreign,
-        }
+        Found::There(Box::new(pod.looked_up(&self.ids[submission_of(name)], attempt, false)))
     }
 
     fn write(&mut self, submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: &Effect) -> Answer {
@@ -89,10 +90,17 @@ impl World {
             }
             Effect::Delete(uid) => {
                 let uid = uid_number(uid);
+                if self.cluster.pod(uid).is_some_and(|pod| matches!(pod.whose, Whose::Forged { .. })) {
+                    self.fail(format!("pod {uid} is forged, and is deleted"));
+                }
                 if self.truths.pod(uid).stray && self.cluster.delete_pod(name, uid, None, now) {
                     self.counts.add(Count::Reaped);
                 }
                 self.cluster.delete_pod(name, uid, None, now);
+                Answer::Done
+            }
+            Effect::RestoreLabels(uid) => {
+                self.cluster.restore_labels(name, uid_number(uid));
                 Answer::Done
             }
             Effect::LetGo(uid) => {

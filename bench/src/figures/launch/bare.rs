@@ -8,6 +8,7 @@ use sparkgate::{
     app::render::{driver, list},
     cluster::Marks,
     spark::rest::parse_partial,
+    submission::Installation,
 };
 use uuid::Uuid;
 
@@ -39,14 +40,16 @@ struct Metadata {
 
 /// Renders them before it counts, with the marks of a gateway that there isn't: nobody watches them.
 pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
-    let (settings, instance) = (settings(), Uuid::new_v4());
+    let (settings, installation) = (settings(), Installation::new(Uuid::new_v4(), vec![7; 32]));
     let one = |n: usize| -> anyhow::Result<Rendered> {
         let namespace = NAMESPACES[n % NAMESPACES.len()];
         let (mut request, _) = parse_partial(&request(n, namespace), settings.version)?;
-        let marks = Marks { submission: rows::id(n).parse()?, attempt: 1, instance, finalizer: true };
+        let marks =
+            Marks { submission: rows::id(n).parse()?, attempt: 1, installation: &installation, finalizer: true };
         request.spark_properties.extend(marks.executor_properties());
         let mut driver = driver(request, &settings)?;
-        marks.put_on(&mut driver);
+        let name = driver.pod.metadata.name.clone().unwrap_or_default();
+        marks.put_on(&mut driver, &name);
         let list = list(&driver)?;
         let mut items = list["items"].as_array().into_iter().flatten().cloned();
         let pod = items.next().unwrap_or_default().to_string();

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     cluster::Marks,
     spark::{CreateSubmissionRequest, NameEntropy, SubmitContext, SubmitterFiles, build_driver},
+    submission::Installation,
 };
 
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -15,12 +16,17 @@ fn entropy(seed: u8) -> NameEntropy {
     NameEntropy::from_uuids(random(1), random(2), random(3), random(4))
 }
 
+fn installation() -> Installation {
+    Installation::new(Uuid::nil(), vec![7; 32])
+}
+
 /// What the service makes of a request, for an attempt whose names are these.
 fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
+    let installation = installation();
     let marks = Marks {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt,
-        instance: Uuid::nil(),
+        installation: &installation,
         finalizer: true,
     };
     let submitted_at: DateTime<Utc> = NOW.parse().unwrap();
@@ -55,8 +61,12 @@ fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
         submitter: SubmitterFiles::default(),
     };
     let mut driver = build_driver(&request, &context).unwrap();
-    marks.put_on(&mut driver);
+    marks.put_on(&mut driver, &names.driver_pod);
     serde_json::from_str(&Manifest::text_of(&driver).unwrap()).unwrap()
+}
+
+fn identity(names: &DriverNames, attempt: i32) -> String {
+    installation().identity(&"driver-20260101000000-0001".parse().unwrap(), attempt, "default", &names.driver_pod)
 }
 
 fn names(seed: u8) -> DriverNames {
@@ -68,9 +78,9 @@ fn another_attempt_is_what_would_be_built_for_it() {
     let (first, second, third) = (names(1), names(2), names(3));
     let manifest = built(&first, 1);
     assert!(!manifest.before.is_empty() && manifest.beside.len() >= 3, "every kind of object is there");
-    let again = manifest.for_attempt(2, &first, &second).unwrap();
+    let again = manifest.for_attempt(2, &first, &second, &identity(&second, 2)).unwrap();
     assert_eq!(again, built(&second, 2));
-    assert_eq!(again.clone().for_attempt(3, &second, &third).unwrap(), built(&third, 3));
+    assert_eq!(again.clone().for_attempt(3, &second, &third, &identity(&third, 3)).unwrap(), built(&third, 3));
 
     let text = serde_json::to_string(&again).unwrap();
     let DriverNames { app_id, resource_prefix, driver_service, config_map, local_dir, .. } = &first;
@@ -86,7 +96,7 @@ fn objects_that_lack_what_is_ours_make_no_attempt() {
     let without = |spoil: fn(&mut Manifest<Value>)| {
         let mut manifest = built(&first, 1);
         spoil(&mut manifest);
-        manifest.for_attempt(2, &first, &second).unwrap_err()
+        manifest.for_attempt(2, &first, &second, &identity(&second, 2)).unwrap_err()
     };
     assert!(without(|manifest| manifest.pod["metadata"]["labels"] = json!({})).contains("the pod"));
     assert!(without(|manifest| drop(manifest.beside.pop())).contains("no main ConfigMap"));

@@ -6,6 +6,7 @@ fn look(id: i64, phase: Phase) -> ExecutorObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
         executor_id: id,
+        driver_uid: "driver".to_owned(),
         pod_name: format!("pi-exec-{id}"),
         pod_uid: format!("u{id}"),
         phase,
@@ -36,7 +37,7 @@ fn a_batch_stays_until_it_is_written() {
     }
     let first = scope.batch(None, 2);
     assert_eq!(first, scope.batch(None, 2), "whoever asked first was interrupted");
-    let behind = scope.batch(Some(&first[1].key()), 10);
+    let behind = scope.batch(Some(&change_of(&first[1])), 10);
     assert_eq!(behind.iter().map(|record| record.executor_id).collect::<Vec<_>>(), [3, 4, 5]);
     scope.note(&look(2, Phase::Running));
     scope.written(&first);

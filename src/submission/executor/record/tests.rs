@@ -5,6 +5,7 @@ fn seen(phase: Phase, container: Container) -> ExecutorObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
         executor_id: 3,
+        driver_uid: "driver".to_owned(),
         pod_name: "pi-exec-3".to_owned(),
         pod_uid: "u".to_owned(),
         phase,

@@ -6,6 +6,7 @@ fn look(id: i64, phase: Phase) -> ExecutorObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
         executor_id: id,
+        driver_uid: "driver".to_owned(),
         pod_name: format!("pi-exec-{id}"),
         pod_uid: format!("u{id}"),
         phase,

@@ -82,6 +82,26 @@ impl Kubernetes {
         self.etcd = None;
     }
 
+    /// Copies what etcd holds.
+    pub(crate) async fn back_up(&mut self) {
+        self.copy("etcd", "etcd.backup").await;
+    }
+
+    /// Puts the copy back in etcd's place: all that happened since is undone.
+    pub(crate) async fn restore(&mut self) {
+        self.copy("etcd.backup", "etcd").await;
+    }
+
+    async fn copy(&mut self, from: &str, to: &str) {
+        (self.apiserver, self.etcd) = (None, None);
+        let (from, to) = (self.directory.join(from), self.directory.join(to));
+        if to.exists() {
+            std::fs::remove_dir_all(&to).unwrap();
+        }
+        assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+        self.ready().await;
+    }
+
     /// Waits until the API server answers. What can't start (a port that isn't free yet) is started again.
     pub(crate) async fn ready(&mut self) {
         until("the kube-apiserver is ready", Duration::from_secs(120), async || {

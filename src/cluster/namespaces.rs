@@ -1,0 +1,33 @@
+//! The uids of namespaces: by them a cluster is known again.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+
+use super::{Cluster, Error, error::call};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The namespace that every cluster has, and nobody makes anew.
+pub const SYSTEM: &str = "kube-system";
+
+impl Cluster {
+    /// The uids of `kube-system` and of the watched namespaces, as far as they exist and this account may read them.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the API server doesn't answer.
+    pub async fn namespace_uids(&self) -> Result<BTreeMap<String, String>, Error> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let mut uids = BTreeMap::new();
+        for name in [SYSTEM].into_iter().chain(self.namespaces.iter().map(String::as_str)) {
+            let read = call(format!("reading the namespace {name}"), TIMEOUT, namespaces.get_metadata_opt(name));
+            match read.await {
+                Ok(there) => uids.extend(there.and_then(|there| Some((name.to_owned(), there.metadata.uid?)))),
+                Err(error @ Error::Unavailable { .. }) => return Err(error),
+                Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "a namespace can't be read"),
+            }
+        }
+        Ok(uids)
+    }
+}

@@ -1,0 +1,189 @@
+//! The cluster that the database belongs to.
+//!
+//! The same database with another cluster's API server would take every driver for lost, and start retries there while the
+//! first drivers run. So the uids of namespaces are kept, and compared before anything is launched, killed or given up.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{Error, Gateway, error::chain};
+use crate::{
+    cluster::{Cluster, SYSTEM},
+    store::Store,
+};
+
+/// The database and the cluster don't belong together.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeClusterError {
+    /// The API server is that of another cluster than the database's.
+    #[error(
+        "this is not the cluster that the database belongs to: the uid of its namespace {namespace} is another one. \
+         Point the gateway at the right cluster, or move the database with `sparkgate adopt-cluster`"
+    )]
+    Other { namespace: String },
+    /// A database isn't moved to another cluster while drivers may run in the first.
+    #[error(
+        "{0} submissions may have drivers in the cluster that the database belongs to. Wait for their end or kill them there, \
+         or give --with-live-submissions: they then end as LOST, and those that ask for retries are started again here"
+    )]
+    LiveDrivers(u64),
+    #[error(transparent)]
+    Service(#[from] Error),
+}
+
+impl HomeClusterError {
+    /// Whether the same call may succeed in a while.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Service(error) if error.may_pass())
+    }
+}
+
+/// How long an answer serves for launches and kills.
+pub(super) const FRESH: Duration = Duration::from_secs(15);
+/// How soon an API server that gave none is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is known of the cluster behind the API server.
+#[derive(Debug, Default)]
+pub(super) struct HomeCluster(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    asked: Option<Instant>,
+    /// It was the database's own at the last answer.
+    ours: bool,
+    /// Why it isn't.
+    problem: Option<String>,
+}
+
+impl HomeCluster {
+    /// Why nothing is launched or followed, if another cluster answers.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.with(|known| known.problem.clone())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Gateway {
+    /// Whether the API server is that of the database's own cluster, by an answer that is at most as old as `age`. While it
+    /// doesn't answer, the last answer holds.
+    pub(super) async fn is_home_cluster(&self, age: Duration) -> bool {
+        let answered = self.home.with(|known| {
+            let age = if known.ours { age } else { AGAIN };
+            known.asked.is_some_and(|asked| asked.elapsed() < age).then_some(known.ours)
+        });
+        if let Some(ours) = answered {
+            return ours;
+        }
+        match self.check_cluster().await {
+            Ok(()) => {}
+            Err(error @ HomeClusterError::Other { .. }) => {
+                tracing::error!("nothing is launched, killed or followed: {}", chain(&error));
+            }
+            Err(error) => tracing::warn!("the cluster can't be compared with the database's: {}", chain(&error)),
+        }
+        self.home.with(|known| known.ours)
+    }
+
+    /// Compares the cluster with the one that the database belongs to, and keeps it if there is none yet.
+    ///
+    /// # Errors
+    /// [`HomeClusterError::Other`]; the database or the API server doesn't answer.
+    pub async fn check_cluster(&self) -> Result<(), HomeClusterError> {
+        self.home.with(|known| known.asked = Some(Instant::now()));
+        let checked = check(&self.store, &self.cluster).await;
+        self.home.with(|known| match &checked {
+            Ok(()) => (known.ours, known.problem) = (true, None),
+            Err(error @ HomeClusterError::Other { .. }) => {
+                (known.ours, known.problem) = (false, Some(error.to_string()))
+            }
+            Err(HomeClusterError::LiveDrivers(_) | HomeClusterError::Service(_)) => {}
+        });
+        checked
+    }
+}
+
+/// Makes this cluster the database's own.
+///
+/// # Errors
+/// [`HomeClusterError::LiveDrivers`] if submissions may have drivers in the other one and `with_live` isn't set; the database
+/// or the API server doesn't answer.
+pub async fn adopt_cluster(store: &Store, cluster: &Cluster, with_live: bool) -> Result<(), HomeClusterError> {
+    let live = store.count_with_a_driver().await.map_err(Error::from)?;
+    if live > 0 && !with_live {
+        return Err(HomeClusterError::LiveDrivers(live));
+    }
+    // An API server that doesn't answer is noticed before anything is forgotten.
+    cluster.namespace_uids().await.map_err(Error::from)?;
+    store.forget_cluster().await.map_err(Error::from)?;
+    check(store, cluster).await
+}
+
+async fn check(store: &Store, cluster: &Cluster) -> Result<(), HomeClusterError> {
+    let here = cluster.namespace_uids().await.map_err(Error::from)?;
+    if here.is_empty() {
+        tracing::debug!("no namespace can be read, so another cluster would not be noticed");
+    }
+    let known = store.cluster_namespaces().await.map_err(Error::from)?;
+    let verdict = compare(&known, &here);
+    if let Verdict::Other(namespace) = verdict {
+        return Err(HomeClusterError::Other { namespace });
+    }
+    if here.iter().any(|(namespace, uid)| known.get(namespace) != Some(uid)) {
+        store.keep_cluster_namespaces(&here, verdict == Verdict::SameSystem).await.map_err(Error::from)?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The same cluster for certain, whatever became of its other namespaces.
+    SameSystem,
+    /// Nothing speaks against it.
+    Same,
+    /// The namespace that tells.
+    Other(String),
+}
+
+fn compare(known: &BTreeMap<String, String>, here: &BTreeMap<String, String>) -> Verdict {
+    match (known.get(SYSTEM), here.get(SYSTEM)) {
+        (Some(known), Some(here)) if known == here => Verdict::SameSystem,
+        (Some(_), Some(_)) => Verdict::Other(SYSTEM.to_owned()),
+        _ => {
+            let differs =
+                |(namespace, uid): &(&String, &String)| known.get(*namespace).is_some_and(|known| known != *uid);
+            here.iter().find(differs).map_or(Verdict::Same, |(namespace, _)| Verdict::Other(namespace.clone()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uids(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(namespace, uid)| ((*namespace).to_owned(), (*uid).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_system_namespace_decides_and_others_where_it_cannot_be_read() {
+        let known = uids(&[(SYSTEM, "a"), ("spark", "b")]);
+        assert_eq!(compare(&uids(&[]), &known), Verdict::Same, "the first cluster");
+        assert_eq!(compare(&known, &known), Verdict::SameSystem);
+        assert_eq!(compare(&known, &uids(&[(SYSTEM, "a"), ("spark", "made anew")])), Verdict::SameSystem);
+        assert_eq!(compare(&known, &uids(&[(SYSTEM, "x"), ("spark", "b")])), Verdict::Other(SYSTEM.to_owned()));
+        assert_eq!(compare(&known, &uids(&[("spark", "x")])), Verdict::Other("spark".to_owned()));
+        assert_eq!(compare(&known, &uids(&[("other", "x")])), Verdict::Same, "nothing in common");
+        assert_eq!(compare(&known, &uids(&[])), Verdict::Same, "nothing can be read");
+        let named = uids(&[("spark", "b")]);
+        assert_eq!(compare(&named, &uids(&[(SYSTEM, "x"), ("spark", "x")])), Verdict::Other("spark".to_owned()));
+    }
+}

@@ -1,0 +1,103 @@
+//! The installation: the id in the labels of its pods, and the key by which it knows its own driver pods again.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use uuid::Uuid;
+
+use super::SubmissionId;
+
+/// Bytes of a signature that are kept: 128 bits.
+const SIGNATURE: usize = 16;
+
+/// One database and all replicas on it.
+///
+/// Labels can be copied, so they prove nothing. A driver pod therefore carries its identity signed: the submission and the
+/// attempt, with a code (HMAC-SHA-256, RFC 2104) over both, the namespace and the pod's name. Only this installation can make
+/// one, and a copy on another pod doesn't match that pod's name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Installation {
+    pub id: Uuid,
+    key: Vec<u8>,
+}
+
+impl Installation {
+    pub fn new(id: Uuid, key: Vec<u8>) -> Self {
+        Self { id, key }
+    }
+
+    /// The identity of a driver pod: `<submission>/<attempt>/<signature in hex>`.
+    pub fn identity(&self, submission: &SubmissionId, attempt: i32, namespace: &str, pod: &str) -> String {
+        let signature = self.code(submission.as_str(), attempt, namespace, pod).finalize().into_bytes();
+        let hex = signature.iter().take(SIGNATURE).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+        format!("{submission}/{attempt}/{hex}")
+    }
+
+    /// Reads an identity that a pod of this name carries; `None` if it isn't this installation's, or not this pod's.
+    pub fn verify(&self, identity: &str, namespace: &str, pod: &str) -> Option<(SubmissionId, i32)> {
+        let (of, signature) = identity.rsplit_once('/')?;
+        let (submission, attempt) = of.split_once('/')?;
+        let attempt = attempt.parse().ok()?;
+        let signature = bytes(signature)?;
+        self.code(submission, attempt, namespace, pod).verify_truncated_left(&signature).ok()?;
+        Some((submission.parse().ok()?, attempt))
+    }
+
+    fn code(&self, submission: &str, attempt: i32, namespace: &str, pod: &str) -> Hmac<Sha256> {
+        // A key of any length serves; none of the names contains a slash.
+        let code = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key);
+        let code = code.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default()));
+        code.chain_update(format!("{submission}/{attempt}/{namespace}/{pod}"))
+    }
+}
+
+/// The bytes of a signature in hex, if it is as long as one.
+fn bytes(hex: &str) -> Option<[u8; SIGNATURE]> {
+    let mut bytes = [0; SIGNATURE];
+    if hex.len() != 2 * SIGNATURE || !hex.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Without the key.
+impl fmt::Debug for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Installation").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_that_of_one_pod_of_one_installation() {
+        let ours = Installation::new(Uuid::nil(), vec![7; 32]);
+        let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
+        let identity = ours.identity(&id, 2, "spark", "pi-1-driver");
+        assert_eq!(ours.verify(&identity, "spark", "pi-1-driver"), Some((id.clone(), 2)));
+        assert_eq!(ours.verify(&identity, "spark", "pi-2-driver"), None, "a copy on another pod");
+        assert_eq!(ours.verify(&identity, "other", "pi-1-driver"), None, "in another namespace");
+        assert_eq!(Installation::new(Uuid::nil(), vec![8; 32]).verify(&identity, "spark", "pi-1-driver"), None);
+        let (of, signature) = identity.rsplit_once('/').unwrap();
+        assert_eq!(signature.len(), 2 * SIGNATURE);
+        for forged in [
+            identity.replace("-0001/", "-0002/"),
+            identity.replace("/2/", "/1/"),
+            of.to_owned(),
+            format!("{of}/"),
+            format!("{of}/{}", &signature[2..]),
+            format!("{of}/{}", "0".repeat(2 * SIGNATURE)),
+            format!("{of}/{}", "é".repeat(SIGNATURE)),
+            String::new(),
+        ] {
+            assert_eq!(ours.verify(&forged, "spark", "pi-1-driver"), None, "{forged}");
+        }
+        assert!(!format!("{ours:?}").contains('7'), "{ours:?}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Etcd is restored from a backup while a gateway watches: the versions of objects go back.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{Api, Client, api::PostParams};
+use serde_json::json;
+use sparkgate::cluster::{Cluster, Seen, Shown};
+use tokio::time::timeout;
+
+use crate::harness::servers::borrow;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn create(client: &Client, namespace: &str, number: u32) {
+    let labels = json!({"spark-role": "driver", "sparkgate.dev/submission-id": format!("driver-{number}"),
+        "sparkgate.dev/attempt": "1"});
+    let pod = json!({"metadata": {"name": format!("driver-{number}"), "labels": labels},
+        "spec": {"containers": [{"name": "spark", "image": "spark"}]}});
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+}
+
+async fn shown(watch: &mut (impl StreamExt<Item = Shown> + Unpin), number: u32) {
+    let id = format!("driver-{number}");
+    let seen = async {
+        loop {
+            if let Some(Seen::Driver(seen)) = watch.next().await.unwrap().seen
+                && seen.submission.as_str() == id
+            {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, seen).await.unwrap_or_else(|_| panic!("{id} isn't shown"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_notices_that_the_cluster_was_restored() {
+    let mut servers = borrow().await;
+    let kubernetes = &mut servers.both().kubernetes;
+    let namespace = format!("restored-{}", uuid::Uuid::new_v4().simple());
+    let client = kubernetes.client().await;
+    let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
+    let mut watch = cluster.watch(Some(namespace.clone()), None);
+    create(&client, &namespace, 1).await;
+    shown(&mut watch, 1).await;
+
+    kubernetes.back_up().await;
+    for number in 2..12 {
+        create(&client, &namespace, number).await;
+        shown(&mut watch, number).await;
+    }
+    kubernetes.restore().await;
+    create(&client, &namespace, 12).await;
+    shown(&mut watch, 12).await;
+}

@@ -1,0 +1,174 @@
+//! Whose pod it is: labels can be removed, overwritten and copied by others, and a pod can stand under any name.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use sparkgate::{
+    cluster::labels,
+    service::Readiness,
+    submission::{DriverState, SubmissionId},
+};
+use sqlx::PgPool;
+
+use crate::world::{World, eventually};
+
+/// A pod as others make it, with all labels of an attempt's driver.
+async fn forge(world: &World, name: &str, id: &SubmissionId, attempt: i32) -> Pod {
+    let pod = json!({
+        "metadata": {"name": name, "labels": {"spark-role": "driver", labels::SUBMISSION_ID: id.to_string(),
+            labels::ATTEMPT: attempt.to_string(), labels::INSTANCE: world.gateway.instance().to_string()}},
+        "spec": {"containers": [{"name": "spark-kubernetes-driver", "image": "spark"}]},
+    });
+    world.pods().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap()
+}
+
+fn exited(code: i32) -> Value {
+    json!({"terminated": {"exitCode": code, "reason": "Completed"}})
+}
+
+async fn patch(world: &World, pod: &str, metadata: Value) {
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    world.pods().patch(pod, &PatchParams::default(), &patch).await.unwrap();
+}
+
+async fn labels_are_back(world: &World, pod: &str, id: &SubmissionId) {
+    eventually(|| async {
+        let labels = world.pods().get(pod).await.unwrap().labels().clone();
+        let whole = labels.get(labels::SUBMISSION_ID) == Some(&id.to_string())
+            && labels.get(labels::ATTEMPT).map(String::as_str) == Some("1")
+            && labels.get(labels::INSTANCE) == Some(&world.gateway.instance().to_string())
+            && labels.get("spark-role").map(String::as_str) == Some("driver");
+        if whole { Ok(()) } else { Err(labels) }
+    })
+    .await;
+}
+
+#[sqlx::test]
+async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    world.set(&id, "max_retries_infrastructure = 1").await;
+    let pod = world.driver().await.name_any();
+    let all = json!({labels::INSTANCE: null, labels::SUBMISSION_ID: null, labels::ATTEMPT: null, "spark-role": null});
+    for taken in [json!({labels::INSTANCE: null}), all] {
+        patch(&world, &pod, json!({ "labels": taken })).await;
+        labels_are_back(&world, &pod, &id).await;
+    }
+    // The annotations too: the recorded uid is enough.
+    patch(&world, &pod, json!({"labels": {labels::INSTANCE: null}, "annotations": null})).await;
+    labels_are_back(&world, &pod, &id).await;
+    world.play_exit(0).await;
+    world.until(&id, DriverState::Finished).await;
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"]);
+}
+
+#[sqlx::test]
+async fn a_driver_that_is_labelled_as_another_submissions_stays_its_own(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let ended = world.submit(&[]).await;
+    assert!(world.gateway.kill(&ended).await.unwrap());
+    let id = world.submit_running().await;
+    let pod = world.driver().await.name_any();
+    patch(&world, &pod, json!({"labels": {labels::SUBMISSION_ID: ended.to_string()}})).await;
+    labels_are_back(&world, &pod, &id).await;
+    world.play_exit(0).await;
+    world.until(&id, DriverState::Finished).await;
+}
+
+#[sqlx::test]
+async fn a_forged_pod_ends_no_submission(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    let forged = forge(&world, "forged", &id, 1).await;
+    world.play_on(forged, "Succeeded", exited(0)).await;
+    world.watch();
+    world.gateway.work().await.unwrap();
+    let own = world.driver_named(&id).await;
+    let forged = forge(&world, "forged-again", &id, 1).await;
+    world.play_on(forged, "Failed", exited(9)).await;
+    // The watch shows this after all of the above.
+    world.play_on(own.clone(), "Running", json!({"running": {}})).await;
+    world.until(&id, DriverState::Running).await;
+    world.play_on(own, "Succeeded", exited(0)).await;
+    world.until(&id, DriverState::Finished).await;
+    assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"]);
+    for name in ["forged", "forged-again"] {
+        assert!(world.pods().get_opt(name).await.unwrap().is_some(), "{name} isn't ours to delete");
+    }
+}
+
+#[sqlx::test]
+async fn a_pod_made_beforehand_with_all_our_labels_is_not_adopted(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    let name = "SELECT names ->> 'driverPod' FROM submissions";
+    let name: String = sqlx::query_scalar(name).fetch_one(&world.pool).await.unwrap();
+    let theirs = forge(&world, &name, &id, 1).await;
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Error);
+    assert_eq!(world.driver().await.metadata.uid, theirs.metadata.uid, "never touched");
+}
+
+/// What a repeated create and a kill rely on is not for a template to decide.
+#[sqlx::test]
+async fn neither_a_template_nor_an_excluded_step_names_the_pod(pool: PgPool) {
+    let world = World::new(pool).await;
+    let mut request = world.request(&[(
+        "spark.kubernetes.driver.pod.excludedFeatureSteps",
+        "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep",
+    )]);
+    request.driver_pod_template = Some(
+        serde_json::from_value(json!({
+            "metadata": {"name": "mine", "generateName": "x-", "labels": {"spark-role": "other"}},
+            "spec": {"restartPolicy": "Always", "containers": [{"name": "spark-kubernetes-driver", "image": "spark"}]},
+        }))
+        .unwrap(),
+    );
+    let id = world.gateway.create(request).await.unwrap();
+    world.gateway.work().await.unwrap();
+    let pod = world.driver().await;
+    assert_eq!(pod.name_any(), world.driver_named(&id).await.name_any());
+    assert_eq!((pod.metadata.generate_name, pod.spec.unwrap().restart_policy.as_deref()), (None, Some("Never")));
+    assert!(world.gateway.kill(&id).await.unwrap());
+    world.gateway.work().await.unwrap();
+    world.until(&id, DriverState::Killed).await;
+    world.until_no_driver().await;
+}
+
+/// The same database with another cluster would take every driver for lost, and start retries beside those that run.
+#[sqlx::test]
+async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
+    let mut first = World::new(pool).await;
+    let id = first.submit_running().await;
+    first.set(&id, "max_retries_infrastructure = 1").await;
+    first.look_away();
+    // The driver is not in this cluster.
+    let uid = "UPDATE cluster_namespaces SET uid = 'of another cluster'";
+    sqlx::query(uid).execute(&first.pool).await.unwrap();
+    let mut other = World::on(first.pool.clone(), first.client.clone(), first.namespace.clone()).await;
+    let pod = other.driver().await.name_any();
+    patch(&other, &pod, json!({"finalizers": null})).await;
+    other.remove_driver().await;
+    let queued = other.submit(&[]).await;
+    assert_eq!(other.gateway.work().await.unwrap(), 0, "nothing is launched there");
+    other.watch();
+    eventually(|| async {
+        match other.gateway.readiness().await {
+            Readiness::NotReady(why) if why.contains("adopt-cluster") => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+    assert_eq!(other.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING"]);
+
+    let store = sparkgate::store::Store::new(other.pool.clone());
+    let cluster = sparkgate::cluster::Cluster::new(other.client.clone(), std::slice::from_ref(&other.namespace));
+    let refused = sparkgate::service::adopt_cluster(&store, &cluster, false).await.unwrap_err();
+    assert!(refused.to_string().contains("1 submissions may have drivers"), "{refused}");
+    sparkgate::service::adopt_cluster(&store, &cluster, true).await.unwrap();
+    eventually(|| async { (other.gateway.work().await.unwrap() > 0).then_some(()).ok_or("not launched yet") }).await;
+    assert_eq!(other.events(&queued).await.last().unwrap(), "PENDING");
+}
