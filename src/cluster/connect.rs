@@ -10,7 +10,11 @@ use kube::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{Cluster, Error, error::call, http};
+use super::{
+    Cluster, Error,
+    error::{in_time, sort},
+    http,
+};
 
 /// An API server allows a hundred streams on a connection (`MaxConcurrentStreams` of its secure serving).
 pub(super) const WATCHES_PER_CONNECTION: usize = 50;
@@ -20,6 +24,7 @@ const LOG_CONNECTIONS: usize = 4;
 /// An API server that starts denies everything until its RBAC caches are filled, and the account's Role may be made a moment
 /// after the gateway. A denial is tried again for so long.
 const DENIED: Duration = Duration::from_secs(10);
+const LISTING: &str = "listing our pods";
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// How to reach the cluster.
@@ -100,11 +105,11 @@ impl Cluster {
 async fn try_list(pods: &Api<Pod>, selector: &str, deadline: Instant) -> Result<(), Error> {
     let one = ListParams::default().labels(selector).limit(1);
     loop {
-        match call("listing our pods", Duration::from_secs(10), pods.list(&one)).await {
-            Err(error) if error.is_denied() && Instant::now() + PAUSE < deadline => {
-                tracing::warn!(retry_in = ?PAUSE, "the Kubernetes API denies the list of pods: {error}");
+        match in_time(LISTING, Duration::from_secs(10), pods.list(&one)).await? {
+            Err(kube::Error::Api(status)) if status.code == 403 && Instant::now() + PAUSE < deadline => {
+                tracing::warn!(retry_in = ?PAUSE, "the Kubernetes API denies the list of pods: {}", status.message);
             }
-            answer => return answer.map(drop),
+            answer => return answer.map(drop).map_err(|error| sort(LISTING.to_owned(), error)),
         }
         sleep(PAUSE).await;
     }

@@ -34,11 +34,6 @@ impl Error {
         matches!(source.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 401)
     }
 
-    /// Whether the account may not do it, as far as the server knows just now.
-    pub(super) fn is_denied(&self) -> bool {
-        matches!(self, Self::Refused { code: 403, .. })
-    }
-
     /// Whether nothing at all may get through just now: no connection, no answer, or one that asks everybody to wait. An
     /// error of the server about one object is something else.
     pub fn is_outage(&self) -> bool {

@@ -172,7 +172,10 @@ async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
     let mut labels: std::collections::BTreeMap<String, String> =
         labels.into_iter().filter(|(key, _)| key.starts_with("sparkgate.dev/")).collect();
     labels.extend([("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())));
-    let pod = json!({"metadata": {"name": "exec-7", "labels": labels}, "spec": {"restartPolicy": "Never", "containers": [
+    let driver = site.world.driver().await.metadata;
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": true}]);
+    let pod = json!({"metadata": {"name": "exec-7", "labels": labels, "ownerReferences": owner}, "spec": {"restartPolicy": "Never", "containers": [
         {"name": "mesh", "image": "mesh"},
         {"name": "spark-kubernetes-executor", "image": "spark", "args": ["driver", "echo from the executor"]},
         {"name": "logger", "image": "logger"}]}});

@@ -128,8 +128,12 @@ impl World {
     pub(crate) async fn executor(&self, number: u32, id: &str) {
         let labels = json!({"spark-role": "executor", "spark-exec-id": id, "sparkgate.dev/attempt": "1",
             "sparkgate.dev/submission-id": submission(number)});
-        let owner =
-            json!([{"apiVersion": "v1", "kind": "Pod", "name": submission(number), "uid": uuid::Uuid::new_v4()}]);
+        // What is owned by nothing that is there is collected.
+        let driver = match self.pods().get_opt(&submission(number)).await.unwrap() {
+            Some(driver) => driver.metadata.uid.unwrap(),
+            None => self.create(&format!("unlabelled-{number}-{}", id.to_lowercase()), json!({})).await,
+        };
+        let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": "driver", "uid": driver}]);
         self.create_owned(&format!("exec-{number}-{}", id.to_lowercase()), labels, owner).await;
     }
 

@@ -41,7 +41,7 @@ pub(super) struct Drivers<'a> {
 impl<'a> Drivers<'a> {
     pub(super) async fn new(client: Client, database: &'a Database) -> anyhow::Result<Self> {
         let store = database.store().await?;
-        let instance = store.installation().await?.to_string();
+        let instance = store.installation().await?.id.to_string();
         store.close().await;
         Ok(Self { client, database, instance, waiting: VecDeque::new(), running: VecDeque::new(), next: 1 })
     }

@@ -83,15 +83,18 @@ impl Kubernetes {
     }
 
     /// Copies what etcd holds.
+    #[cfg(test)]
     pub(crate) async fn back_up(&mut self) {
         self.copy("etcd", "etcd.backup").await;
     }
 
     /// Puts the copy back in etcd's place: all that happened since is undone.
+    #[cfg(test)]
     pub(crate) async fn restore(&mut self) {
         self.copy("etcd.backup", "etcd").await;
     }
 
+    #[cfg(test)]
     async fn copy(&mut self, from: &str, to: &str) {
         (self.apiserver, self.etcd) = (None, None);
         let (from, to) = (self.directory.join(from), self.directory.join(to));
