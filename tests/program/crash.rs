@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -57,18 +58,29 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) async fn new(server: &KubeApiserver) -> Self {
+        let place = Self::without_rights(server).await;
+        server.create_namespace(&place.namespace).await;
+        place
+    }
+
+    /// The same, and the namespace isn't there yet.
+    pub(crate) async fn without_rights(server: &KubeApiserver) -> Self {
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
-        server.create_namespace(&namespace).await;
         Self { database: database(&namespace).await, namespace, kubeconfig: server.file(GATEWAY) }
     }
 
     /// A gateway here; each start is a new process on the same database.
     fn serve(&self) -> Gateway {
+        let (command, address) = self.command();
+        Gateway::start(command, address, false)
+    }
+
+    pub(crate) fn command(&self) -> (Command, SocketAddr) {
         let address = free_address();
         let mut command = sparkgate();
         command.args(["serve", "--listen", &address.to_string(), "--namespaces", &self.namespace]);
         command.arg("--kubeconfig").arg(&self.kubeconfig).env("SPARKGATE_DATABASE_URL", &self.database);
-        Gateway::start(command, address, false)
+        (command, address)
     }
 
     /// Submits a driver that will exit with what is written to `file`.

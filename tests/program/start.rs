@@ -7,8 +7,10 @@ use std::{
 };
 
 use crate::{
+    crash::Place,
     http,
-    process::{free_address, sparkgate},
+    kube_apiserver::KubeApiserver,
+    process::{free_address, sparkgate, until},
 };
 
 fn refusal(command: &mut Command) -> String {
@@ -93,6 +95,28 @@ fn no_cluster_yet() {
     let mut command = serve(&database()).0;
     let expected = format!("the Kubernetes API at http://{nowhere}/ doesn't answer yet");
     waits(command.arg("--kubeconfig").arg(&kubeconfig), &expected, || {});
+}
+
+/// The account's Role is made a moment after the gateway is started, as by one `kubectl apply` of all objects.
+#[test]
+fn rights_that_come_after_the_start() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(KubeApiserver::start());
+    let place = runtime.block_on(Place::without_rights(server));
+    let (mut command, address) = place.command();
+    waits(&mut command, "denies the list of pods", || {
+        runtime.block_on(server.create_namespace(&place.namespace));
+        until("it is ready", || http::get(address, "/readyz").is_ok_and(|reply| reply.status == 200));
+    });
+}
+
+#[test]
+fn an_account_without_rights() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(KubeApiserver::start());
+    let place = runtime.block_on(Place::without_rights(server));
+    let said = refusal(&mut place.command().0);
+    assert!(said.contains(&format!("may this account list pods in the namespace {}?", place.namespace)), "{said}");
 }
 
 #[test]
