@@ -1,10 +1,12 @@
 //! The parts of a crash run.
 //!
 //! Real: Postgres, etcd, kube-apiserver ([`servers`]) and the program under test ([`replica`]). Played: the scheduler
-//! and the kubelet ([`kubelet`]), the clients ([`clients`]) and the hand that kills ([`chaos`]). What was played is
+//! and the kubelet ([`kubelet`]), the clients ([`clients`]), the hand that kills ([`chaos`]), and the others on the same servers,
+//! who touch pods ([`adversary`]) and hold rows ([`locks`]). What was played is
 //! written down ([`truth`]), and at the end compared with what the program recorded ([`oracle`]).
 
 pub(crate) mod absence;
+pub(crate) mod adversary;
 pub(crate) mod audit;
 pub(crate) mod chaos;
 pub(crate) mod clients;
@@ -12,6 +14,7 @@ pub(crate) mod dice;
 pub(crate) mod guard;
 pub(crate) mod http;
 pub(crate) mod kubelet;
+pub(crate) mod locks;
 pub(crate) mod oracle;
 pub(crate) mod outage;
 pub(crate) mod plan;

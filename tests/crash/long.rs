@@ -6,6 +6,9 @@
 #[path = "../support/fault_proxy.rs"]
 mod fault_proxy;
 mod harness;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/rights.rs"]
+mod rights;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -63,6 +66,7 @@ async fn main() -> ExitCode {
     if options.outage > 0 {
         complaints.extend(looks_away(&program, seed).await);
         complaints.extend(outages(&options, &program, seed).await);
+        complaints.push(restarts(&program, seed).await);
     }
     let complaints: Vec<_> = complaints.into_iter().flatten().collect();
     for complaint in &complaints {
@@ -81,6 +85,10 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         etcd: (kills / 50).max(1),
         compactions: (kills / 50).max(1),
         network: kills / 10,
+        isolations: kills / 25,
+        denials: kills / 25,
+        acts: kills * 3,
+        locks: kills / 10,
         lost_replies: 0.02,
     };
     let run = Run {
@@ -107,6 +115,13 @@ async fn looks_away(program: &std::path::Path, seed: u64) -> Vec<Option<String>>
         complaints.push(complaint(&absence.to_string(), &verdict.violations));
     }
     complaints
+}
+
+async fn restarts(program: &std::path::Path, seed: u64) -> Option<String> {
+    let verdict = outage::restarts(program.to_owned(), seed, 20, 40).await;
+    let states: Vec<_> = verdict.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    println!("{:<36}{}", "API server restarted 20 times", states.join(", "));
+    complaint("the API server restarted 20 times", &verdict.violations)
 }
 
 async fn outages(options: &Options, program: &std::path::Path, seed: u64) -> Vec<Option<String>> {

@@ -9,6 +9,9 @@
 #[path = "../support/fault_proxy.rs"]
 mod fault_proxy;
 mod harness;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/rights.rs"]
+mod rights;
 
 mod absence;
 mod outage;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    harness::outage::{Server, play},
+    harness::outage::{Server, play, restarts},
     panic_if_any,
 };
 
@@ -21,4 +21,10 @@ async fn without_the_api_server_submissions_are_taken_and_launched_later() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_postgres_clients_are_told_to_come_again() {
     outage(Server::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_that_starts_refuses_no_queued_submission() {
+    let verdict = restarts(env!("CARGO_BIN_EXE_sparkgate").into(), 8, 2, 40).await;
+    panic_if_any("the API server started again", &verdict.violations);
 }

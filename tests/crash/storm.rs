@@ -27,6 +27,10 @@ async fn weather(seed: u64, kills: u16) {
         etcd: 1,
         compactions: 1,
         network: 4,
+        isolations: 1,
+        denials: 2,
+        acts: 24,
+        locks: 3,
         lost_replies: 0.02,
     };
     let run = Run {

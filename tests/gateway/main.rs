@@ -10,6 +10,7 @@ mod fault_proxy;
 mod kube_apiserver;
 
 mod clean_up;
+mod denials;
 mod executors;
 mod faults;
 mod identity;

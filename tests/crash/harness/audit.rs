@@ -10,7 +10,9 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A driver pod that the API server made.
+use super::adversary::FORGED;
+
+/// A driver pod that the API server made for the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Made {
     pub(crate) submission: String,
@@ -64,7 +66,7 @@ pub(crate) fn made(log: &Path, namespace: &str) -> BTreeSet<Made> {
 
 fn driver(pod: &Value) -> Option<Made> {
     let (meta, label) = (&pod["metadata"], |key: &str| pod["metadata"]["labels"][key].as_str());
-    (label("spark-role")? == "driver").then_some(())?;
+    (label("spark-role")? == "driver" && meta["annotations"][FORGED].is_null()).then_some(())?;
     Some(Made {
         submission: label("sparkgate.dev/submission-id")?.to_owned(),
         attempt: label("sparkgate.dev/attempt")?.parse().ok()?,

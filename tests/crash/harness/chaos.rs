@@ -1,13 +1,16 @@
-//! The hand that kills: replicas, servers and connections, at times that the seed decides.
+//! The hand that kills replicas, servers and connections, and the others on the same servers, at times that the seed decides.
 
 use std::{sync::Arc, time::Duration};
 
+use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 
 use super::{
+    adversary::Adversary,
     dice::Dice,
+    locks::hold,
     replica::Replica,
-    servers::{Kubernetes, Postgres},
+    servers::{Kubernetes, Postgres, grant, revoke},
     world::World,
 };
 use crate::fault_proxy::{Fault, Way};
@@ -25,6 +28,14 @@ pub(crate) struct Blows {
     pub(crate) compactions: usize,
     /// Connections cut, refused or half-open for a while.
     pub(crate) network: usize,
+    /// One replica cut off from the API server or from Postgres alone, for longer than a lease: wholly, or in one direction.
+    pub(crate) isolations: usize,
+    /// The gateway's rights taken away for a while.
+    pub(crate) denials: usize,
+    /// What others do to pods: see [`Adversary`].
+    pub(crate) acts: usize,
+    /// Rows and tables locked by others, transactions left open, backends ended.
+    pub(crate) locks: usize,
     /// The probability that a request is carried out and its reply lost.
     pub(crate) lost_replies: f64,
 }
@@ -47,6 +58,8 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         replica.database.lose_replies(blows.lost_replies);
         replica.cluster.lose_replies(blows.lost_replies);
     }
+    let (adversary, pool) = (Adversary::new(world), world.pool.clone());
+    let (client, namespace) = (world.client.clone(), world.namespace.clone());
     let servers = world.servers.both();
     let dice = |purpose| Dice::new(seed, purpose);
     tokio::join!(
@@ -55,6 +68,10 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         strike_postgres(&mut servers.postgres, dice("postgres"), blows),
         strike_kubernetes(&mut servers.kubernetes, dice("kubernetes"), blows),
         strike_network(replicas, dice("network"), blows),
+        isolate(replicas, dice("isolations"), blows),
+        deny(&client, &namespace, dice("denials"), blows),
+        touch_pods(&adversary, dice("acts"), blows),
+        lock(&pool, dice("locks"), blows),
     );
 }
 
@@ -126,6 +143,50 @@ async fn strike_kubernetes(kubernetes: &mut Kubernetes, mut dice: Dice, blows: &
         }
         sleep(dice.millis(0, 1000)).await;
         kubernetes.ready().await;
+    }
+}
+
+async fn isolate(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.isolations {
+        moment(&mut dice, began, blows, nth, blows.isolations).await;
+        let replica = dice.pick(replicas).unwrap();
+        let proxy = if dice.one_in(2) { &replica.database } else { &replica.cluster };
+        let faults =
+            [Fault::Silent(Way::Both), Fault::Silent(Way::ToServer), Fault::Silent(Way::ToClient), Fault::Refuse];
+        let fault = *dice.pick(&faults).unwrap();
+        proxy.set(fault);
+        if fault == Fault::Refuse {
+            proxy.cut();
+        }
+        sleep(dice.millis(4000, 9000)).await;
+        proxy.set(Fault::None);
+    }
+}
+
+async fn deny(client: &kube::Client, namespace: &str, mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.denials {
+        moment(&mut dice, began, blows, nth, blows.denials).await;
+        revoke(client, namespace).await;
+        sleep(dice.millis(500, 4000)).await;
+        grant(client, namespace).await;
+    }
+}
+
+async fn touch_pods(adversary: &Adversary, mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.acts {
+        moment(&mut dice, began, blows, nth, blows.acts).await;
+        adversary.act(&mut dice).await;
+    }
+}
+
+async fn lock(pool: &PgPool, mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.locks {
+        moment(&mut dice, began, blows, nth, blows.locks).await;
+        hold(pool, &mut dice).await;
     }
 }
 

@@ -99,7 +99,8 @@ impl Clients {
 
     async fn submit_once(&self, number: u32) -> Option<String> {
         let properties = json!({"spark.kubernetes.namespace": self.namespace,
-            "spark.kubernetes.container.image": "spark", "spark.app.name": "crash"});
+            "spark.kubernetes.container.image": "spark", "spark.app.name": "crash",
+            "spark.sparkgate.maxRetries.infrastructure": Job::planned(self.seed, number).retries.to_string()});
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0",
             "appResource": "local:///opt/app.jar", "mainClass": "org.example.Main",
             "appArgs": [Job::argument(number)], "sparkProperties": properties, "environmentVariables": {}});

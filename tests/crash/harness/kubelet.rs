@@ -1,4 +1,5 @@
-//! The scheduler and the kubelet of the cluster: it watches the driver pods and lives each of their lives as planned.
+//! The scheduler and the kubelet of the cluster: it watches all pods, whatever their labels have become, and lives each driver's
+//! life as planned. Forged pods have no life: their status is forged, too.
 
 mod api;
 mod life;
@@ -22,10 +23,10 @@ use self::{
     api::PodsApi,
     life::{Life, Sight},
 };
-use super::{
-    plan::Job,
-    truth::{PodTruth, Truth},
-};
+use super::{adversary::is_forged, plan::Job, truth::Truth};
+
+/// The container of a driver, whatever webhooks put beside it.
+const DRIVER: &str = "spark-kubernetes-driver";
 
 pub(crate) struct Kubelet {
     pub(crate) client: Client,
@@ -43,10 +44,11 @@ impl Kubelet {
         let mut seen: HashMap<String, watch::Sender<Sight>> = HashMap::new();
         let mut listed: HashSet<String> = HashSet::new();
         let mut lives = JoinSet::new();
-        let mut events = pin!(watcher(api.pods.clone(), Config::default().labels("spark-role=driver")));
+        let mut events = pin!(watcher(api.pods.clone(), Config::default()));
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(pod) | Event::Apply(pod)) if is_forged(&pod.metadata) => {}
                 Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
                     let uid = pod.metadata.uid.clone().unwrap_or_default();
                     listed.insert(uid.clone());
@@ -67,6 +69,7 @@ impl Kubelet {
                         self.gone(&seen, uid);
                     }
                 }
+                Ok(Event::Delete(pod)) if is_forged(&pod.metadata) => {}
                 Ok(Event::Delete(pod)) => self.gone(&seen, &pod.metadata.uid.unwrap_or_default()),
                 Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
             }
@@ -84,19 +87,16 @@ impl Kubelet {
     fn life(&self, api: &PodsApi, pod: &Pod, sight: watch::Receiver<Sight>) -> Life {
         let label = |key: &str| pod.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default();
         let spec = pod.spec.clone().unwrap_or_default();
-        let driver = spec.containers.last().cloned().unwrap_or_default();
+        let named = spec.containers.iter().find(|container| container.name == DRIVER);
+        let driver = named.or(spec.containers.last()).cloned().unwrap_or_default();
         let volumes = spec.volumes.unwrap_or_default();
         let job = Job::number_in(&driver.args.unwrap_or_default());
         let (name, uid) = (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.uid.clone().unwrap_or_default());
         self.truth.note(&uid, |truth| {
-            *truth = PodTruth {
-                name: name.clone(),
-                submission: label("sparkgate.dev/submission-id"),
-                attempt: label("sparkgate.dev/attempt").parse().unwrap_or_default(),
-                job,
-                gone: truth.gone,
-                ..PodTruth::default()
-            };
+            truth.name.clone_from(&name);
+            truth.submission = label("sparkgate.dev/submission-id");
+            truth.attempt = label("sparkgate.dev/attempt").parse().unwrap_or_default();
+            truth.job = job;
         });
         Life {
             api: api.clone(),

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::FromRow;
 
-use self::{leftovers::leftovers, outcome::expected};
+use self::{
+    leftovers::leftovers,
+    outcome::{ByOthers, expected},
+};
 use super::{
     audit::{self, Made},
     truth::{Played, PodTruth},
@@ -21,6 +24,7 @@ pub(crate) struct Row {
     pub(crate) state: String,
     pub(crate) exit_code: Option<i32>,
     pub(crate) reason: Option<String>,
+    pub(crate) attempt: i32,
     pub(crate) pod_uid: Option<String>,
 }
 
@@ -54,22 +58,34 @@ pub(crate) struct Verdict {
 /// Judges a run that has come to rest.
 pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     let mut verdict = Verdict { violations: leftovers(world).await, ..Verdict::default() };
-    let rows = sqlx::query_as("SELECT id, state, exit_code, reason, pod_uid FROM submissions");
+    let rows = sqlx::query_as("SELECT id, state, exit_code, reason, attempt, pod_uid FROM submissions");
     let rows: Vec<Row> = rows.fetch_all(&world.pool).await.unwrap();
     let rows: BTreeMap<String, Row> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
-    let truth = world.truth.all().clone();
+    let recorded = recorded(world, &rows).await;
+    let mut truth = world.truth.all().clone();
     let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespace);
+    // Its labels may have been another's when the kubelet saw it first.
+    for Made { submission, attempt, uid } in &made {
+        if let Some(pod) = truth.get_mut(uid) {
+            (pod.submission, pod.attempt) = (submission.clone(), *attempt);
+        }
+    }
 
     accepted(world, &rows, &truth, &mut verdict);
-    created(&rows, &truth, &made, &mut verdict);
+    created(&recorded, &truth, &made, &mut verdict);
+    beside(&truth, &mut verdict);
+    forged(world, &recorded, &mut verdict).await;
     let kills = world.clients.book().kills.clone();
+    let usurped = world.deeds.lock().unwrap().usurped.clone();
     for row in rows.values() {
         *verdict.states.entry(row.state.clone()).or_default() += 1;
         let pod = row.pod_uid.as_ref().and_then(|uid| truth.get(uid));
-        if let Err(wrong) = expected(row, pod, kills.contains(&row.id), unseen) {
+        let by_others = ByOthers { kill_asked: kills.contains(&row.id), usurped: usurped.contains(&row.id) };
+        if let Err(wrong) = expected(row, pod, by_others, unseen) {
             verdict.wrong_outcomes += 1;
-            let Row { id, state, exit_code, reason, pod_uid, .. } = row;
-            let was = format!("{state}, exit code {exit_code:?}, reason {reason:?}, pod {pod_uid:?}");
+            let Row { id, state, exit_code, reason, attempt, pod_uid } = row;
+            let was =
+                format!("{state}, attempt {attempt}, exit code {exit_code:?}, reason {reason:?}, pod {pod_uid:?}");
             verdict.violations.push(format!("{id}: {was}: {wrong}"));
         }
     }
@@ -104,13 +120,48 @@ fn accepted(world: &World, rows: &BTreeMap<String, Row>, truth: &BTreeMap<String
     }
 }
 
+/// The uids of the driver pods that the program recorded, by submission and attempt.
+type Recorded = BTreeMap<(String, i32), String>;
+
+async fn recorded(world: &World, rows: &BTreeMap<String, Row>) -> Recorded {
+    let past = "SELECT submission_id, attempt, pod_uid FROM attempts WHERE pod_uid IS NOT NULL";
+    let past: Vec<(String, i32, String)> = sqlx::query_as(past).fetch_all(&world.pool).await.unwrap();
+    let now = rows.values().filter_map(|row| Some(((row.id.clone(), row.attempt), row.pod_uid.clone()?)));
+    past.into_iter().map(|(id, attempt, uid)| ((id, attempt), uid)).chain(now).collect()
+}
+
+/// No attempt runs beside the one before it.
+fn beside(truth: &BTreeMap<String, PodTruth>, verdict: &mut Verdict) {
+    let mut drivers: BTreeMap<&str, Vec<&PodTruth>> = BTreeMap::new();
+    for pod in truth.values().filter(|pod| pod.began.is_some()) {
+        drivers.entry(&pod.submission).or_default().push(pod);
+    }
+    for (submission, mut pods) in drivers {
+        pods.sort_by_key(|pod| pod.attempt);
+        for pair in pods.windows(2) {
+            let apart = pair[0].ended.is_some_and(|ended| pair[1].began.is_some_and(|began| ended <= began));
+            if pair[0].attempt != pair[1].attempt && !apart {
+                verdict.violations.push(format!("{submission}: two attempts at once: {pair:?}"));
+            }
+        }
+    }
+}
+
+/// Pods that others made are nothing to the program.
+async fn forged(world: &World, recorded: &Recorded, verdict: &mut Verdict) {
+    let forged = world.deeds.lock().unwrap().forged.clone();
+    for ((submission, attempt), uid) in recorded.iter().filter(|(_, uid)| forged.contains(*uid)) {
+        verdict.violations.push(format!("{submission}: a forged pod is recorded as attempt {attempt}: {uid}"));
+    }
+    let executors = "SELECT submission_id, pod_name FROM executors WHERE pod_name LIKE 'forged-%'";
+    let executors: Vec<(String, String)> = sqlx::query_as(executors).fetch_all(&world.pool).await.unwrap();
+    for (submission, pod) in executors {
+        verdict.violations.push(format!("{submission}: the forged executor {pod} is recorded"));
+    }
+}
+
 /// One pod for each attempt, and one start.
-fn created(
-    rows: &BTreeMap<String, Row>,
-    truth: &BTreeMap<String, PodTruth>,
-    made: &BTreeSet<Made>,
-    verdict: &mut Verdict,
-) {
+fn created(all_recorded: &Recorded, truth: &BTreeMap<String, PodTruth>, made: &BTreeSet<Made>, verdict: &mut Verdict) {
     let logged: BTreeSet<&String> = made.iter().map(|made| &made.uid).collect();
     let mut attempts: BTreeMap<(&str, i32), BTreeSet<&str>> = BTreeMap::new();
     for Made { submission, attempt, uid } in made {
@@ -126,7 +177,7 @@ fn created(
         let pods: Vec<_> = uids.iter().filter_map(|uid| Some((*uid, truth.get(*uid)?))).collect();
         let started: Vec<_> = pods.iter().filter(|(_, pod)| pod.started).map(|(uid, _)| *uid).collect();
         verdict.starts += started.len();
-        let recorded = rows.get(submission).and_then(|row| row.pod_uid.as_deref());
+        let recorded = all_recorded.get(&(submission.to_owned(), attempt)).map(String::as_str);
         if started.len() > 1 {
             let why = format!("{submission}: attempt {attempt} ran {} times: {started:?}", started.len());
             verdict.violations.push(why);

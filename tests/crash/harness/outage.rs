@@ -2,6 +2,7 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
+use futures::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -70,6 +71,19 @@ pub(crate) async fn play(program: PathBuf, seed: u64, server: Server, away: Dura
     let mut verdict = judge(&mut world, Unseen::Never).await;
     verdict.violations.append(&mut complaints);
     Outage { verdict, longest_reply, drained_after }
+}
+
+/// The API server ends with so many submissions queued, and starts again, in rounds: for a moment it knows no rights.
+pub(crate) async fn restarts(program: PathBuf, seed: u64, rounds: usize, queued: u32) -> Verdict {
+    let mut world = World::new(program, seed, 2, &[]).await;
+    for _ in 0..rounds {
+        world.servers.both().kubernetes.kill_apiserver();
+        join_all((0..queued).map(|_| world.clients.submit())).await;
+        world.servers.both().kubernetes.ready().await;
+        world.drain(PATIENCE).await;
+    }
+    world.settle(PATIENCE).await;
+    judge(&mut world, Unseen::Never).await
 }
 
 /// Nobody is put off while the API server is away.

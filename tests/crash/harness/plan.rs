@@ -33,6 +33,8 @@ pub(crate) struct Job {
     pub(crate) ending: Ending,
     /// A client asks for its end this long after it was accepted.
     pub(crate) kill_after: Option<Duration>,
+    /// Attempts that may follow one that the infrastructure ended.
+    pub(crate) retries: u32,
 }
 
 impl Job {
@@ -53,7 +55,8 @@ impl Job {
         // Some end before anybody could have seen them run.
         let runs = if dice.one_in(5) { Duration::ZERO } else { dice.millis(10, 3000) };
         let kill_after = dice.one_in(6).then(|| dice.millis(0, 2500));
-        Self { number, pulls: dice.millis(0, 300), runs, ending, kill_after }
+        let (pulls, retries) = (dice.millis(0, 300), u32::from(dice.one_in(3)));
+        Self { number, pulls, runs, ending, kill_after, retries }
     }
 
     /// The argument by which the kubelet knows it again.

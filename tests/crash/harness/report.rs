@@ -1,12 +1,14 @@
 //! What a run was and what came of it, as a table.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers};
 
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
+    /// What others did to pods, and how often.
+    pub(crate) acts: BTreeMap<String, usize>,
     pub(crate) jobs: u32,
     pub(crate) accepted: usize,
     pub(crate) in_doubt: usize,
@@ -44,6 +46,11 @@ impl fmt::Display for Report {
         line("kube-apiserver, etcd killed", format!("{}, {}", blows.apiserver, blows.etcd))?;
         line("etcd compacted", blows.compactions.to_string())?;
         line("connections cut, refused, half-open", blows.network.to_string())?;
+        line("one replica cut off for 4 to 9 s", blows.isolations.to_string())?;
+        line("rights taken away for a while", blows.denials.to_string())?;
+        line("locks, open transactions, ended backends", blows.locks.to_string())?;
+        let acts: Vec<_> = self.acts.iter().map(|(act, count)| format!("{count} {act}")).collect();
+        line("what others did to pods", acts.join(", "))?;
         line("requests done with their reply lost", self.replies_lost.to_string())?;
         line("outcomes", states.join(", "))?;
         line("driver pods made", format!("{} ({} not in the audit log)", verdict.creates, verdict.unlogged_creates))?;

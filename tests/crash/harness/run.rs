@@ -60,7 +60,9 @@ impl Run {
 
         let sum = |of: fn(&Replica) -> usize| world.replicas.iter().map(|replica| of(replica)).sum();
         let book = world.clients.book();
+        let acts = world.deeds.lock().unwrap().counts.clone();
         Report {
+            acts,
             seed: self.seed,
             jobs: self.jobs,
             accepted: book.accepted.len(),

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-pub(crate) use kubernetes::Kubernetes;
+pub(crate) use kubernetes::{Kubernetes, grant, revoke};
 pub(crate) use postgres::Postgres;
 
 pub(crate) struct Servers {

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard},
+    time::Instant,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,13 @@ pub(crate) struct PodTruth {
     pub(crate) forced: bool,
     /// The pod isn't there any more.
     pub(crate) gone: bool,
+    /// Our finalizer was taken off: the end may have passed unseen.
+    pub(crate) unheld: bool,
+    /// What others did to the pod.
+    pub(crate) acts: Vec<&'static str>,
+    /// When its container started, and when it ended or was torn away.
+    pub(crate) began: Option<Instant>,
+    pub(crate) ended: Option<Instant>,
 }
 
 /// All pods that were ever seen, by uid.

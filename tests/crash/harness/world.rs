@@ -1,10 +1,12 @@
 //! A namespace, a database and some replicas: what one run happens in.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, api::PostParams};
-use serde_json::json;
+use kube::Client;
 use sqlx::PgPool;
 use tokio::{
     sync::watch,
@@ -13,12 +15,13 @@ use tokio::{
 };
 
 use super::{
+    adversary::Deeds,
     clients::Clients,
     dice::Dice,
     kubelet::Kubelet,
     process::until,
     replica::Replica,
-    servers::{Borrowed, borrow},
+    servers::{Borrowed, borrow, grant},
     truth::Truth,
 };
 
@@ -28,6 +31,8 @@ pub(crate) struct World {
     pub(crate) replicas: Vec<Arc<Replica>>,
     pub(crate) clients: Clients,
     pub(crate) truth: Arc<Truth>,
+    /// What others did in the namespace.
+    pub(crate) deeds: Arc<Mutex<Deeds>>,
     /// Direct ways to both servers, for the oracle.
     pub(crate) pool: PgPool,
     pub(crate) client: Client,
@@ -43,8 +48,7 @@ impl World {
         let mut servers = borrow().await;
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
         let client = servers.both().kubernetes.client().await;
-        let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
-        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        servers.both().kubernetes.create_namespace(&namespace).await;
         let pool = servers.both().postgres.create_database(&namespace).await;
 
         let mut tasks = JoinSet::new();
@@ -69,8 +73,20 @@ impl World {
         tasks.spawn(kubelet.play());
         let gateways = started.iter().map(|replica| replica.address).collect();
         let clients = Clients::new(seed, namespace.clone(), gateways);
-        let world =
-            Self { seed, namespace, replicas: started, clients, truth, pool, client, hold, _tasks: tasks, servers };
+        tasks.spawn(hurry(pool.clone()));
+        let world = Self {
+            seed,
+            namespace,
+            replicas: started,
+            clients,
+            truth,
+            deeds: Arc::default(),
+            pool,
+            client,
+            hold,
+            _tasks: tasks,
+            servers,
+        };
         world.all_up().await;
         world
     }
@@ -87,6 +103,7 @@ impl World {
         let servers = self.servers.both();
         servers.postgres.ready().await;
         servers.kubernetes.ready().await;
+        grant(&self.client, &self.namespace).await;
         for replica in &self.replicas {
             replica.calm();
             replica.start();
@@ -114,6 +131,17 @@ impl World {
             }
             sleep(Duration::from_millis(20)).await;
         }
+    }
+}
+
+/// Ends the pauses before another attempt, which are longer than a run.
+async fn hurry(pool: PgPool) {
+    let due = "UPDATE submissions SET not_before = NULL
+               WHERE state = 'QUEUED' AND attempt > 1 AND failed_tries = 0 AND not_before > now()";
+    loop {
+        sleep(Duration::from_millis(500)).await;
+        // The servers may be away.
+        let _ = sqlx::query(due).execute(&pool).await;
     }
 }
 

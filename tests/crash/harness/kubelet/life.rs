@@ -1,6 +1,9 @@
 //! One pod's life on its node.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use tokio::{sync::watch, time::sleep};
@@ -71,7 +74,10 @@ impl Life {
     }
 
     async fn run(&self) {
-        self.truth.note(&self.uid, |pod| pod.started = true);
+        self.truth.note(&self.uid, |pod| {
+            pod.started = true;
+            pod.began = Some(Instant::now());
+        });
         self.report("Running", json!({"running": {"startedAt": now()}})).await;
         tokio::select! {
             biased;
@@ -177,7 +183,10 @@ impl Life {
     }
 
     fn played(&self, what: Played) {
-        self.truth.note(&self.uid, |pod| pod.played = Some(what));
+        self.truth.note(&self.uid, |pod| {
+            pod.played = Some(what);
+            pod.ended.get_or_insert_with(Instant::now);
+        });
     }
 
     fn by_others(&self) {

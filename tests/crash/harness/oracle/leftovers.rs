@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::ListParams};
 use tokio::time::{Instant, sleep};
 
-use crate::harness::world::World;
+use crate::harness::{adversary::is_forged, world::World};
 
 const FINALIZER: &str = "sparkgate.dev/outcome";
 /// Finalizers and strays may go a little after the last outcome.
@@ -32,11 +32,13 @@ async fn pods(world: &World) -> Vec<String> {
     let ended: std::collections::BTreeSet<String> =
         sqlx::query_scalar::<_, String>(ended).fetch_all(&world.pool).await.unwrap().into_iter().collect();
     let pods: Api<Pod> = Api::namespaced(world.client.clone(), &world.namespace);
-    let pods = pods.list(&ListParams::default().labels("sparkgate.dev/submission-id")).await.unwrap();
+    let pods = pods.list(&ListParams::default()).await.unwrap();
     let mut found = Vec::new();
-    for pod in pods.items {
+    for pod in pods.items.into_iter().filter(|pod| !is_forged(&pod.metadata)) {
         let name = pod.metadata.name.unwrap_or_default();
-        let id = pod.metadata.labels.unwrap_or_default().remove("sparkgate.dev/submission-id").unwrap_or_default();
+        // Its labels may be gone.
+        let uid = pod.metadata.uid.unwrap_or_default();
+        let Some(id) = world.truth.all().get(&uid).map(|pod| pod.submission.clone()) else { continue };
         let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
         if !ended.contains(&id) {
             continue;
@@ -53,15 +55,19 @@ async fn pods(world: &World) -> Vec<String> {
 
 /// Submissions that have not ended, and histories that go back, end twice or don't end as the row does.
 async fn events(world: &World) -> Vec<String> {
-    let all = "SELECT s.id, s.state, e.state FROM submissions s LEFT JOIN submission_events e ON e.submission_id = s.id
+    let all = "SELECT s.id, coalesce(a.state, s.state), e.attempt, e.state FROM submissions s
+               LEFT JOIN submission_events e ON e.submission_id = s.id
+               LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = e.attempt
                ORDER BY s.id, e.id";
-    let all: Vec<(String, String, Option<String>)> = sqlx::query_as(all).fetch_all(&world.pool).await.unwrap();
-    let mut histories: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for (id, state, event) in all {
-        histories.entry((id, state)).or_default().extend(event);
+    let all: Vec<(String, String, Option<i32>, Option<String>)> =
+        sqlx::query_as(all).fetch_all(&world.pool).await.unwrap();
+    let mut histories: BTreeMap<(String, Option<i32>, String), Vec<String>> = BTreeMap::new();
+    for (id, state, attempt, event) in all {
+        histories.entry((id, attempt, state)).or_default().extend(event);
     }
     let mut found = Vec::new();
-    for ((id, state), history) in histories {
+    for ((id, attempt, state), history) in histories {
+        let id = format!("{id} (attempt {})", attempt.unwrap_or_default());
         let ranks: Vec<_> = history.iter().map(|state| rank(state)).collect();
         if rank(&state) != 5 {
             found.push(format!("{id} has not ended: {history:?}"));

@@ -3,15 +3,25 @@
 use super::{Row, Unseen};
 use crate::harness::truth::{Played, PodTruth};
 
-/// Whether the row says what happened to its pod.
+/// What others had to do with a submission.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ByOthers {
+    /// A client asked for its end.
+    pub(super) kill_asked: bool,
+    /// A pod was made under the name of its driver.
+    pub(super) usurped: bool,
+}
+
+/// Whether the row says what happened to its pod. Labels, annotations and forged pods change nothing.
 ///
 /// # Errors
 /// What should have been recorded.
-pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, kill_asked: bool, unseen: Unseen) -> Result<(), String> {
+pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, unseen: Unseen) -> Result<(), String> {
+    let ByOthers { kill_asked, usurped } = by_others;
     let Some(pod) = pod else {
-        // Killed before there was one.
-        let killed = kill_asked && is(row, "KILLED", None);
-        return if killed { Ok(()) } else { Err("no pod of it was ever seen".to_owned()) };
+        // Killed before there was one, or its name was taken.
+        let without = (kill_asked && is(row, "KILLED", None)) || (usurped && is(row, "ERROR", None));
+        return if without { Ok(()) } else { Err("no pod of it was ever seen".to_owned()) };
     };
     let Some(played) = pod.played else { return Err(format!("its pod still lives: {pod:?}")) };
     let (state, exit_code, reason) = match played {
@@ -34,6 +44,10 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, kill_asked: bool, unse
     }
     // Nobody waits for the report on a pod that is deleted without a grace period.
     if pod.forced && is(row, state, None) {
+        return Ok(());
+    }
+    // Without our finalizer a pod may be gone before anything of its end is seen.
+    if pod.unheld && pod.gone && (is(row, "LOST", None) || (pod.by_others && is(row, "KILLED", None))) {
         return Ok(());
     }
     // A kill that came while it ended.

@@ -6,11 +6,20 @@ use std::{
     time::Duration,
 };
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::RoleBinding};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
 
-use crate::harness::{
-    guard::guard,
-    process::{Process, free_port, until},
+use crate::{
+    harness::{
+        guard::guard,
+        process::{Process, free_port, until},
+    },
+    rights::{self, Grant},
 };
 
 /// Creates of pods with the answers, since the uid is there. What else happens to pods is for whoever looks for a bug.
@@ -29,7 +38,8 @@ pub(crate) struct Kubernetes {
     /// For clients and for peers, of which there are none.
     etcd_ports: [u16; 2],
     pub(crate) port: u16,
-    token: String,
+    /// Of the administrator, and of the gateway.
+    tokens: [String; 2],
     etcd: Option<Process>,
     apiserver: Option<Process>,
 }
@@ -38,11 +48,13 @@ impl Kubernetes {
     pub(super) fn new() -> Self {
         let directory = guard().directory().join("kubernetes");
         std::fs::create_dir_all(&directory).unwrap();
-        let token = uuid::Uuid::new_v4().to_string();
-        std::fs::write(directory.join("tokens.csv"), format!("{token},admin,admin,system:masters\n")).unwrap();
+        let tokens = [(); 2].map(|()| uuid::Uuid::new_v4().to_string());
+        let gateway = rights::token_line(rights::USER, &tokens[1]);
+        let lines = format!("{},admin,admin,system:masters\n{gateway}", tokens[0]);
+        std::fs::write(directory.join("tokens.csv"), lines).unwrap();
         std::fs::write(directory.join("audit-policy.yaml"), POLICY).unwrap();
         let etcd_ports = [free_port(), free_port()];
-        Self { assets: assets(), directory, etcd_ports, port: free_port(), token, etcd: None, apiserver: None }
+        Self { assets: assets(), directory, etcd_ports, port: free_port(), tokens, etcd: None, apiserver: None }
     }
 
     /// Starts what doesn't run.
@@ -129,9 +141,28 @@ impl Kubernetes {
         etcd.request_text(request).await.map(drop)
     }
 
-    /// A client with all rights, for the runtime of whoever asks.
+    /// Makes a namespace of drivers, in which the gateway has the rights of the deployment.
+    pub(crate) async fn create_namespace(&self, name: &str) {
+        let client = self.client().await;
+        let object = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        grant(&client, name).await;
+        let gateway = self.client_of(&self.tokens[1]).await;
+        let list = format!("/api/v1/namespaces/{name}/pods?limit=1");
+        until("the gateway has its rights", Duration::from_secs(30), async || {
+            let list = http::Request::get(&list).body(Vec::new()).unwrap();
+            gateway.request_text(list).await.is_ok()
+        })
+        .await;
+    }
+
+    /// A client with all rights, for the runtime that asks.
     pub(crate) async fn client(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig(self.port)).unwrap();
+        self.client_of(&self.tokens[0]).await
+    }
+
+    async fn client_of(&self, token: &str) -> kube::Client {
+        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig_of(token, self.port)).unwrap();
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(5));
@@ -139,9 +170,13 @@ impl Kubernetes {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// A kubeconfig for the API server as seen through `port`.
+    /// The gateway's kubeconfig for the API server as seen through `port`.
     pub(crate) fn kubeconfig(&self, port: u16) -> String {
-        let (authority, token) = (self.directory.join("certs/apiserver.crt"), &self.token);
+        self.kubeconfig_of(&self.tokens[1], port)
+    }
+
+    fn kubeconfig_of(&self, token: &str, port: u16) -> String {
+        let authority = self.directory.join("certs/apiserver.crt");
         format!(
             "{{apiVersion: v1, kind: Config, current-context: crash, \
              clusters: [{{name: crash, cluster: {{server: 'https://127.0.0.1:{port}', certificate-authority: '{}'}}}}], \
@@ -154,6 +189,27 @@ impl Kubernetes {
     pub(crate) fn audit_log(&self) -> PathBuf {
         self.directory.join("audit.log")
     }
+}
+
+/// Gives the gateway what it lacks of its rights in a namespace, however long the API server is away.
+pub(crate) async fn grant(client: &kube::Client, namespace: &str) {
+    for Grant { collection, object } in rights::in_namespace(namespace) {
+        until("a right is granted", Duration::from_secs(120), async || {
+            let request = http::Request::post(&collection).header("content-type", "application/json");
+            match client.request_text(request.body(object.to_string().into_bytes()).unwrap()).await {
+                Ok(_) => true,
+                Err(kube::Error::Api(status)) => status.reason == "AlreadyExists",
+                Err(_) => false,
+            }
+        })
+        .await;
+    }
+}
+
+/// Takes the gateway's rights in a namespace away, if the API server is there.
+pub(crate) async fn revoke(client: &kube::Client, namespace: &str) {
+    let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
+    let _ = bindings.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
 }
 
 fn runs(process: &mut Option<Process>) -> bool {

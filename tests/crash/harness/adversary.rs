@@ -1,0 +1,307 @@
+//! The others in the namespace, who may do everything to our pods: they prune labels and annotations, take finalizers off, delete
+//! and replace drivers, and make pods that look like ours. What they do is noted before they do it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api,
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::{Value, json};
+use sqlx::{FromRow, PgPool};
+use tokio::time::timeout;
+
+use super::{
+    dice::Dice,
+    truth::{PodTruth, Truth},
+    world::World,
+};
+
+/// The annotation of pods that the program didn't make. The program doesn't know it.
+pub(crate) const FORGED: &str = "crash.example.org/forged";
+const FINALIZER: &str = "sparkgate.dev/outcome";
+const SUBMISSION: &str = "sparkgate.dev/submission-id";
+const ATTEMPT: &str = "sparkgate.dev/attempt";
+const INSTANCE: &str = "sparkgate.dev/instance";
+const ROLE: &str = "spark-role";
+const LIMIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn is_forged(metadata: &ObjectMeta) -> bool {
+    metadata.annotations.as_ref().is_some_and(|all| all.contains_key(FORGED))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    /// One of our labels is taken off.
+    Prune,
+    /// All of them are, and `spark-role` with them.
+    PruneAll,
+    /// One of our labels gets another value, such as another submission's.
+    Overwrite,
+    /// All annotations are taken off.
+    Annotations,
+    /// Our finalizer is taken off.
+    Finalizer,
+    Delete,
+    ForceDelete,
+    /// The finalizer is taken off and the pod is deleted by force.
+    Tear,
+    /// The same, and a copy of the pod takes its name and reports an end.
+    Replace,
+    /// A pod is made under the name of the driver of a queued submission.
+    Usurp,
+    /// A pod with the labels of a live or queued submission, which reports an end.
+    ForgeDriver,
+    /// Two executors of a live submission, owned by nothing and by another pod, which report an end.
+    ForgeExecutors,
+}
+
+const ACTS: [(u64, Act); 12] = [
+    (14, Act::Prune),
+    (8, Act::PruneAll),
+    (14, Act::Overwrite),
+    (10, Act::Annotations),
+    (8, Act::Finalizer),
+    (6, Act::Delete),
+    (6, Act::ForceDelete),
+    (8, Act::Tear),
+    (8, Act::Replace),
+    (4, Act::Usurp),
+    (14, Act::ForgeDriver),
+    (10, Act::ForgeExecutors),
+];
+
+/// What the adversary did that concerns no pod of the program.
+#[derive(Debug, Default)]
+pub(crate) struct Deeds {
+    /// The pods that it made, by uid.
+    pub(crate) forged: BTreeSet<String>,
+    /// Submissions for whose driver's name it made a pod.
+    pub(crate) usurped: BTreeSet<String>,
+    /// How often it did what.
+    pub(crate) counts: BTreeMap<String, usize>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Adversary {
+    pods: Api<Pod>,
+    pool: PgPool,
+    truth: Arc<Truth>,
+    deeds: Arc<Mutex<Deeds>>,
+}
+
+/// A submission that has not ended.
+#[derive(Debug, Clone, FromRow)]
+struct Target {
+    id: String,
+    attempt: i32,
+    pod: Option<String>,
+    uid: Option<String>,
+    instance: String,
+}
+
+const TARGETS: &str = "SELECT s.id, attempt, names->>'driverPod' AS pod, pod_uid AS uid, i.id::text AS instance
+     FROM submissions s CROSS JOIN installation i
+     WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') ORDER BY number DESC LIMIT 60";
+
+impl Adversary {
+    pub(crate) fn new(world: &World) -> Self {
+        let pods = Api::namespaced(world.client.clone(), &world.namespace);
+        Self { pods, pool: world.pool.clone(), truth: world.truth.clone(), deeds: world.deeds.clone() }
+    }
+
+    /// Does one thing to one submission's pods, if there are any just now. Nothing is repeated: servers may be away.
+    pub(crate) async fn act(&self, dice: &mut Dice) {
+        let act = dice.weighed(&ACTS);
+        let Ok(targets) = sqlx::query_as::<_, Target>(TARGETS).fetch_all(&self.pool).await else { return };
+        let with_pod = |target: &&Target| {
+            let known = |uid| self.truth.all().get(uid).is_some_and(|pod: &PodTruth| pod.job.is_some());
+            target.uid.as_ref().is_some_and(known)
+        };
+        let targets: Vec<_> = match act {
+            Act::Usurp => targets.iter().filter(|target| target.uid.is_none()).collect(),
+            Act::ForgeDriver => targets.iter().collect(),
+            _ => targets.iter().filter(with_pod).collect(),
+        };
+        let Some(target) = dice.pick(&targets).map(|target| (*target).clone()) else { return };
+        *self.deeds().counts.entry(format!("{act:?}")).or_default() += 1;
+        let _ = timeout(LIMIT * 3, self.carry_out(act, &target, dice)).await;
+    }
+
+    async fn carry_out(&self, act: Act, target: &Target, dice: &mut Dice) {
+        match act {
+            Act::Prune => {
+                let label = *dice.pick(&[SUBMISSION, ATTEMPT, INSTANCE, ROLE]).unwrap();
+                self.change(target, "a label taken off", json!({"labels": {label: null}})).await;
+            }
+            Act::PruneAll => {
+                let none = json!({"labels": {SUBMISSION: null, ATTEMPT: null, INSTANCE: null, ROLE: null}});
+                self.change(target, "all labels taken off", none).await;
+            }
+            Act::Overwrite => {
+                let values = [
+                    (SUBMISSION, "driver-20260101000000-0001".to_owned()),
+                    (SUBMISSION, self.another(target, dice).await),
+                    (ATTEMPT, "7".to_owned()),
+                    (INSTANCE, uuid::Uuid::nil().to_string()),
+                    (ROLE, "executor".to_owned()),
+                ];
+                let (label, value) = dice.pick(&values).unwrap().clone();
+                self.change(target, "a label overwritten", json!({"labels": {label: value}})).await;
+            }
+            Act::Annotations => {
+                self.change(target, "annotations taken off", json!({"annotations": null})).await;
+            }
+            Act::Finalizer => self.take_finalizer(target).await,
+            Act::Delete => self.delete(target, "deleted", 30).await,
+            Act::ForceDelete => self.delete(target, "deleted by force", 0).await,
+            Act::Tear => {
+                self.take_finalizer(target).await;
+                self.delete(target, "torn away", 0).await;
+            }
+            Act::Replace => self.replace(target, dice).await,
+            Act::Usurp => self.usurp(target, dice).await,
+            Act::ForgeDriver => {
+                let name = format!("forged-{}", uuid::Uuid::new_v4().simple());
+                if self.create(&name, driver_labels(target), None).await.is_some() {
+                    self.report(&name, dice).await;
+                }
+            }
+            Act::ForgeExecutors => {
+                let other = json!([{"apiVersion": "v1", "kind": "Pod", "name": "another",
+                    "uid": uuid::Uuid::new_v4().to_string(), "controller": true}]);
+                for owner in [None, Some(other)] {
+                    let name = format!("forged-exec-{}", uuid::Uuid::new_v4().simple());
+                    let mut labels = driver_labels(target);
+                    labels[ROLE] = json!("executor");
+                    labels["spark-exec-id"] = json!((900 + dice.below(90)).to_string());
+                    if self.create(&name, labels, owner).await.is_some() {
+                        self.report(&name, dice).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn note(&self, target: &Target, act: &'static str, change: impl FnOnce(&mut PodTruth)) {
+        if let Some(uid) = &target.uid {
+            self.truth.note(uid, |pod| {
+                pod.acts.push(act);
+                change(pod);
+            });
+        }
+    }
+
+    /// Changes the metadata of exactly this pod.
+    async fn change(&self, target: &Target, act: &'static str, mut metadata: Value) {
+        self.note(target, act, |_| ());
+        let (Some(name), Some(uid)) = (&target.pod, &target.uid) else { return };
+        metadata["uid"] = json!(uid);
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let _ = timeout(LIMIT, self.pods.patch(name, &PatchParams::default(), &patch)).await;
+    }
+
+    async fn take_finalizer(&self, target: &Target) {
+        self.note(target, "the finalizer taken off", |pod| pod.unheld = true);
+        let (Some(name), Some(uid)) = (&target.pod, &target.uid) else { return };
+        let Ok(Ok(pod)) = timeout(LIMIT, self.pods.get_metadata(name)).await else { return };
+        let mut left = pod.metadata.finalizers.unwrap_or_default();
+        left.retain(|finalizer| finalizer != FINALIZER);
+        let patch = Patch::Merge(json!({"metadata": {"uid": uid, "finalizers": left}}));
+        let _ = timeout(LIMIT, self.pods.patch(name, &PatchParams::default(), &patch)).await;
+    }
+
+    async fn delete(&self, target: &Target, act: &'static str, grace: u32) {
+        self.note(target, act, |pod| {
+            pod.by_others = true;
+            // A pod that nothing holds is gone at once, and its container with it.
+            if pod.unheld && grace == 0 {
+                pod.ended.get_or_insert_with(Instant::now);
+            }
+        });
+        let (Some(name), Some(uid)) = (&target.pod, &target.uid) else { return };
+        let only_this = Preconditions { uid: Some(uid.clone()), resource_version: None };
+        let how = DeleteParams::default().grace_period(grace).preconditions(only_this);
+        let _ = timeout(LIMIT, self.pods.delete(name, &how)).await;
+    }
+
+    /// Puts a copy, with all labels and annotations, in the pod's place.
+    async fn replace(&self, target: &Target, dice: &mut Dice) {
+        let Some(name) = &target.pod else { return };
+        let Ok(Ok(original)) = timeout(LIMIT, self.pods.get(name)).await else { return };
+        if original.metadata.uid != target.uid {
+            return;
+        }
+        self.take_finalizer(target).await;
+        self.delete(target, "replaced", 0).await;
+        let mut annotations = original.metadata.annotations.unwrap_or_default();
+        annotations.insert(FORGED.to_owned(), "copy".to_owned());
+        let copy = json!({"apiVersion": "v1", "kind": "Pod", "spec": plain_spec(),
+            "metadata": {"name": name, "labels": original.metadata.labels, "annotations": annotations}});
+        if self.make(copy).await.is_some() {
+            self.report(name, dice).await;
+        }
+    }
+
+    /// Takes the name of a driver that there is not yet.
+    async fn usurp(&self, target: &Target, dice: &mut Dice) {
+        let Some(name) = &target.pod else { return };
+        let labels = if dice.one_in(2) { driver_labels(target) } else { json!({}) };
+        // Noted first: the program may see the pod before this process hears of it.
+        self.deeds().usurped.insert(target.id.clone());
+        if self.create(name, labels, None).await.is_some() {
+            self.report(name, dice).await;
+        }
+    }
+
+    async fn another(&self, target: &Target, dice: &mut Dice) -> String {
+        let all = self.truth.all();
+        let all: Vec<_> = all.values().map(|pod| &pod.submission).filter(|id| **id != target.id).collect();
+        dice.pick(&all).map_or_else(|| target.id.clone(), |id| (*id).clone())
+    }
+
+    async fn create(&self, name: &str, labels: Value, owners: Option<Value>) -> Option<String> {
+        let mut metadata = json!({"name": name, "labels": labels, "annotations": {FORGED: "yes"}});
+        if let Some(owners) = owners {
+            metadata["ownerReferences"] = owners;
+        }
+        self.make(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": plain_spec()})).await
+    }
+
+    /// Answers the uid, if the API server made it.
+    async fn make(&self, pod: Value) -> Option<String> {
+        let pod = serde_json::from_value(pod).unwrap();
+        let made = timeout(LIMIT, self.pods.create(&PostParams::default(), &pod)).await.ok()?.ok()?;
+        let uid = made.metadata.uid?;
+        self.deeds().forged.insert(uid.clone());
+        Some(uid)
+    }
+
+    /// Reports that a forged pod has ended.
+    async fn report(&self, name: &str, dice: &mut Dice) {
+        let code = if dice.one_in(2) { 0 } else { 9 };
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let status = json!({"status": {"phase": phase, "containerStatuses": [{"name": "spark-kubernetes-driver",
+            "image": "spark", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": code, "reason": "Forged"}}}]}});
+        let patch = Patch::Merge(status);
+        let _ = timeout(LIMIT, self.pods.patch_status(name, &PatchParams::default(), &patch)).await;
+    }
+
+    fn deeds(&self) -> MutexGuard<'_, Deeds> {
+        self.deeds.lock().unwrap()
+    }
+}
+
+fn driver_labels(target: &Target) -> Value {
+    json!({ROLE: "driver", SUBMISSION: target.id, ATTEMPT: target.attempt.to_string(), INSTANCE: target.instance})
+}
+
+fn plain_spec() -> Value {
+    json!({"containers": [{"name": "spark-kubernetes-driver", "image": "true"}]})
+}

@@ -1,0 +1,54 @@
+//! The others in the database: they lock rows and tables, keep transactions open and end backends.
+
+use std::time::Duration;
+
+use sqlx::{ConnectOptions, Connection, Executor, PgConnection, PgPool};
+use tokio::time::{sleep, timeout};
+
+use super::dice::Dice;
+
+const LIMIT: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Clone, Copy)]
+enum Hold {
+    /// Some live rows, for seconds.
+    Rows,
+    /// The whole table, for a moment.
+    Table,
+    /// A transaction that has written and does nothing more.
+    Transaction,
+    /// All backends of the program are ended.
+    Backends,
+}
+
+/// Does one of these things, and undoes it. A server that is away has no locks.
+pub(crate) async fn hold(pool: &PgPool, dice: &mut Dice) {
+    let hold = dice.weighed(&[(4, Hold::Rows), (2, Hold::Table), (2, Hold::Transaction), (2, Hold::Backends)]);
+    let (statement, time) = match hold {
+        Hold::Rows => (
+            "BEGIN; SELECT FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
+             ORDER BY number LIMIT 10 FOR UPDATE",
+            dice.millis(1000, 6000),
+        ),
+        Hold::Table => ("BEGIN; LOCK TABLE submissions IN EXCLUSIVE MODE", dice.millis(200, 1500)),
+        Hold::Transaction => (
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id(); SELECT count(*) FROM submissions",
+            dice.millis(2000, 8000),
+        ),
+        Hold::Backends => (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND application_name LIKE 'sparkgate%'",
+            Duration::ZERO,
+        ),
+    };
+    // A connection of its own: what is held ends with it, however this task ends.
+    let Ok(Ok(mut connection)) = timeout(LIMIT, connect(pool)).await else { return };
+    if matches!(timeout(LIMIT, connection.execute(statement)).await, Ok(Ok(_))) {
+        sleep(time).await;
+    }
+    let _ = timeout(LIMIT, connection.close()).await;
+}
+
+async fn connect(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
+    pool.connect_options().as_ref().clone().connect().await
+}
