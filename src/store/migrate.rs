@@ -6,7 +6,7 @@ use std::{
 };
 
 use sqlx::{
-    PgConnection,
+    AssertSqlSafe, PgConnection,
     migrate::{Migrate, MigrateError, Migration, Migrator},
 };
 use tokio::time::timeout;
@@ -25,24 +25,22 @@ const MIGRATIONS: Duration = Duration::from_secs(15 * 60);
 /// Applies them while other replicas wait. They ask again and again instead of waiting in a statement: a statement that
 /// waits keeps `CREATE INDEX CONCURRENTLY`, which waits for all others, from ever ending.
 ///
+/// Where none is missing this only reads, so that a role without any right to define or lock things is enough.
+///
 /// The connection is to be closed afterwards: its settings aren't the usual ones, and after an error it may hold the lock.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), MigrateError> {
-    lock(connection).await?;
     // A newer release may have migrated already: it left what this one needs (migrations/README.md).
-    let mut migrator = sqlx::migrate!();
-    migrator.set_ignore_missing(true).set_locking(false);
+    let migrator = sqlx::migrate!();
+    if within(LIMIT, missing(&migrator, connection)).await?.is_empty() {
+        return Ok(());
+    }
+    lock(connection).await?;
     let missing = within(LIMIT, missing(&migrator, connection)).await?;
     if !missing.is_empty() {
         let versions: Vec<i64> = missing.iter().map(|migration| migration.version).collect();
         tracing::info!(?versions, "migrating the database");
+        within(MIGRATIONS, apply_all(&migrator.table_name, &missing, connection)).await?;
     }
-    // While a statement waits for a table, all who come after it wait too. But an index that is built CONCURRENTLY would
-    // be left half done.
-    if missing.iter().all(|migration| !migration.no_tx) {
-        within(LIMIT, async { Ok(sqlx::query("SET lock_timeout = '5s'").execute(&mut *connection).await?) }).await?;
-    }
-    let limit = if missing.is_empty() { LIMIT } else { MIGRATIONS };
-    within(limit, migrator.run(&mut *connection)).await?;
     let unlock = sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK);
     within(LIMIT, async { Ok(unlock.execute(connection).await?) }).await?;
     Ok(())
@@ -66,17 +64,86 @@ async fn lock(connection: &mut PgConnection) -> Result<(), MigrateError> {
     }
 }
 
+/// Returns the migrations that the database doesn't have yet, in their order.
+///
+/// # Errors
+/// One that it has is not what it was when it was applied.
 async fn missing<'m>(
     migrator: &'m Migrator,
     connection: &mut PgConnection,
 ) -> Result<Vec<&'m Migration>, MigrateError> {
-    connection.ensure_migrations_table(&migrator.table_name).await?;
-    let applied = connection.list_applied_migrations(&migrator.table_name).await?;
-    let is_missing = |migration: &&Migration| applied.iter().all(|applied| applied.version != migration.version);
-    Ok(migrator.iter().filter(is_missing).collect())
+    let table = &migrator.table_name;
+    // Creating the table IF NOT EXISTS takes the right to create it even if it does.
+    if !has_table(table, connection).await? {
+        return Ok(migrator.iter().collect());
+    }
+    if let Some(version) = connection.dirty_version(table).await? {
+        return Err(MigrateError::Dirty(version));
+    }
+    let applied = connection.list_applied_migrations(table).await?;
+    let mut missing = Vec::new();
+    for migration in migrator.iter() {
+        match applied.iter().find(|applied| applied.version == migration.version) {
+            None => missing.push(migration),
+            Some(applied) if applied.checksum == migration.checksum => {}
+            Some(_) => return Err(MigrateError::VersionMismatch(migration.version)),
+        }
+    }
+    Ok(missing)
+}
+
+async fn has_table(table: &str, connection: &mut PgConnection) -> Result<bool, MigrateError> {
+    let there = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL").bind(table);
+    Ok(there.fetch_one(connection).await?)
+}
+
+async fn apply_all(table: &str, missing: &[&Migration], connection: &mut PgConnection) -> Result<(), MigrateError> {
+    if !has_table(table, connection).await? {
+        connection.ensure_migrations_table(table).await?;
+    }
+    for migration in missing {
+        // While a statement waits for a table, all who come after it wait too. But an index that is built CONCURRENTLY
+        // waits for all who were there before it, holding up none, and would be left half done.
+        let wait = if migration.no_tx { "0" } else { "5s" };
+        let settings = format!("SET statement_timeout = 0; SET lock_timeout = '{wait}'");
+        sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *connection).await?;
+        if let Some(index) = concurrent_index(migration) {
+            // An earlier try that was interrupted left it, half done or not recorded.
+            let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS {index}");
+            let dropped = sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut *connection).await;
+            dropped.map_err(|error| MigrateError::ExecuteMigration(error, migration.version))?;
+        }
+        connection.apply(table, migration).await?;
+    }
+    Ok(())
+}
+
+/// Returns the name of the index that a migration without a transaction builds.
+fn concurrent_index(migration: &Migration) -> Option<&str> {
+    let (before, after) = migration.sql.as_str().split_once(" INDEX CONCURRENTLY ")?;
+    let creates = before.ends_with("CREATE") || before.ends_with("CREATE UNIQUE");
+    after.split_whitespace().next().filter(|_| migration.no_tx && creates)
 }
 
 async fn within<T>(limit: Duration, step: impl Future<Output = Result<T, MigrateError>>) -> Result<T, MigrateError> {
     let late = || sqlx::Error::from(io::Error::new(ErrorKind::TimedOut, "no answer in time"));
     timeout(limit, step).await.unwrap_or_else(|_| Err(late().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Anything else that is left by an interruption would stand in its own way for ever.
+    #[test]
+    fn a_migration_without_a_transaction_is_one_index_that_can_be_dropped() {
+        let migrator = sqlx::migrate!();
+        let without: Vec<_> = migrator.iter().filter(|migration| migration.no_tx).collect();
+        let names: Vec<_> = without.iter().filter_map(|migration| concurrent_index(migration)).collect();
+        assert!(names.starts_with(&["submission_events_key", "submissions_labelled"]), "{names:?}");
+        assert_eq!(names.len(), without.len(), "{names:?}");
+        for migration in without {
+            assert_eq!(migration.sql.as_str().matches(';').count(), 1, "{}", migration.description);
+        }
+    }
 }

@@ -1,0 +1,239 @@
+//! Migrations that are interrupted, and run again beside the release before.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use sparkgate::store::{ConnectError, DatabaseSettings, Store};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, postgres::PgConnectOptions};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+/// What `sparkgate` makes of an empty database, so that a trigger may be on it.
+const TABLE: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL,
+    installed_on TIMESTAMPTZ NOT NULL DEFAULT now(), success BOOLEAN NOT NULL, checksum BYTEA NOT NULL,
+    execution_time BIGINT NOT NULL)";
+
+/// Counts statements that define something and migrations that are recorded, and ends the backend at one of them. What a
+/// sequence has counted stays counted when its transaction ends so.
+const INTERRUPT: &str = "
+    CREATE SCHEMA interrupt;
+    CREATE SEQUENCE interrupt.seen;
+    CREATE TABLE interrupt.at (place bigint);
+    INSERT INTO interrupt.at VALUES (0);
+    CREATE FUNCTION interrupt.here() RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+        IF nextval('interrupt.seen') = (SELECT place FROM interrupt.at) THEN
+            PERFORM pg_terminate_backend(pg_backend_pid());
+            PERFORM pg_sleep(60);
+        END IF;
+    END
+    $$;
+    CREATE FUNCTION interrupt.defining() RETURNS event_trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM interrupt.here(); END';
+    CREATE FUNCTION interrupt.recording() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM interrupt.here(); RETURN NEW; END';
+    CREATE TRIGGER before_record BEFORE INSERT ON _sqlx_migrations
+        FOR EACH ROW EXECUTE FUNCTION interrupt.recording();
+    CREATE TRIGGER after_record AFTER INSERT ON _sqlx_migrations
+        FOR EACH ROW EXECUTE FUNCTION interrupt.recording();
+    CREATE EVENT TRIGGER before_definition ON ddl_command_start
+        WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX', 'CREATE SEQUENCE', 'CREATE FUNCTION', 'CREATE TRIGGER')
+        EXECUTE FUNCTION interrupt.defining()";
+
+const NEVER: &str = "DROP EVENT TRIGGER before_definition; DROP SCHEMA interrupt CASCADE";
+
+/// All that the schema is made of, in words.
+const SCHEMA: &str = "
+    SELECT concat_ws(' ', 'column', a.attrelid::regclass, attnum, attname, format_type(atttypid, atttypmod), attnotnull,
+        attidentity, attstorage, attcompression, attcollation::regcollation, pg_get_expr(adbin, adrelid)) AS word
+    FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN pg_attrdef d ON adrelid = attrelid AND adnum = attnum
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0
+    UNION ALL
+    SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, reloptions)
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'index', pg_get_indexdef(indexrelid), indisvalid, indisready, indislive, indisprimary)
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated)
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'function', pg_get_functiondef(oid)) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'trigger', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL
+    SELECT concat_ws(' ', 'migration', version, success) FROM _sqlx_migrations
+    ORDER BY word";
+
+/// What a replica of the release before goes on doing, whether its tables are there yet or not.
+const OLD_REPLICA: [&str; 4] = [
+    "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
+     VALUES ('driver-20260101000000-0001', 1, 'QUEUED', '{}', '4.3.0', 'tester', 'spark', '{}', now())",
+    "INSERT INTO submission_events (submission_id, attempt, state) SELECT id, 1, state FROM submissions",
+    "UPDATE submissions SET state = 'RUNNING'",
+    "DELETE FROM submissions",
+];
+
+/// Databases of a test on the server that all tests share.
+struct Server {
+    pool: PgPool,
+    options: PgConnectOptions,
+    prefix: String,
+}
+
+impl Server {
+    fn of(pool: &PgPool) -> Self {
+        let prefix = format!("sparkgate_{}", Uuid::new_v4().simple());
+        Self { pool: pool.clone(), options: pool.connect_options().as_ref().clone(), prefix }
+    }
+
+    fn name(&self, suffix: &str) -> String {
+        format!("{}_{suffix}", self.prefix)
+    }
+
+    async fn execute(&self, statement: String) {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&self.pool).await.unwrap();
+    }
+
+    async fn create(&self, suffix: &str, template: &str) -> PgConnectOptions {
+        let name = self.name(suffix);
+        self.execute(format!("CREATE DATABASE \"{name}\" TEMPLATE \"{template}\"")).await;
+        self.options.clone().database(&name)
+    }
+
+    async fn drop(&self, suffix: &str) {
+        self.execute(format!("DROP DATABASE \"{}\" WITH (FORCE)", self.name(suffix))).await;
+    }
+}
+
+async fn migrate(options: &PgConnectOptions) -> Result<(), ConnectError> {
+    let url = options.to_url_lossy().to_string();
+    Store::connect(&DatabaseSettings { url, max_connections: 4 }).await?.close().await;
+    Ok(())
+}
+
+async fn connection(options: &PgConnectOptions) -> PgConnection {
+    options.connect().await.unwrap()
+}
+
+async fn execute(options: &PgConnectOptions, statement: &str) {
+    let mut connection = connection(options).await;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+async fn schema(options: &PgConnectOptions) -> Vec<String> {
+    let mut connection = connection(options).await;
+    let words = sqlx::query_scalar(SCHEMA).fetch_all(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    words
+}
+
+/// Runs until it is aborted.
+fn old_replica(options: PgConnectOptions) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut connection = connection(&options).await;
+        for statement in OLD_REPLICA.iter().cycle() {
+            let _ = sqlx::raw_sql(*statement).execute(&mut connection).await;
+            // It isn't the only one on this machine.
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+}
+
+#[sqlx::test(migrations = false)]
+async fn whatever_statement_interrupts_a_migration_the_next_start_ends_it(pool: PgPool) {
+    let server = Server::of(&pool);
+    let armed = server.create("armed", "template0").await;
+    execute(&armed, TABLE).await;
+    execute(&armed, INTERRUPT).await;
+    let whole = server.create("whole", &server.name("armed")).await;
+    migrate(&whole).await.unwrap();
+    let mut connection = connection(&whole).await;
+    let places: i64 =
+        sqlx::query_scalar("SELECT last_value FROM interrupt.seen").fetch_one(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    assert!(places > 60, "{places} places to interrupt it at");
+    execute(&whole, NEVER).await;
+    let expected = schema(&whole).await;
+
+    for place in 1..=places {
+        let one = server.create("one", &server.name("armed")).await;
+        execute(&one, &format!("UPDATE interrupt.at SET place = {place}")).await;
+        let beside = old_replica(one.clone());
+        let error = migrate(&one).await.unwrap_err();
+        assert!(error.may_pass(), "{place} of {places}: {error:?}");
+        execute(&one, NEVER).await;
+        // The replica beside it may keep a table for longer than a migration waits.
+        while let Err(error) = migrate(&one).await {
+            assert!(error.may_pass(), "{place} of {places}: {error:?}");
+        }
+        beside.abort();
+        assert_eq!(schema(&one).await, expected, "{place} of {places}");
+        server.drop("one").await;
+    }
+    server.drop("whole").await;
+    server.drop("armed").await;
+}
+
+#[sqlx::test(migrations = false)]
+async fn an_index_that_was_left_half_done_is_built_anew(pool: PgPool) {
+    let server = Server::of(&pool);
+    let whole = server.create("whole", "template0").await;
+    migrate(&whole).await.unwrap();
+    let expected = schema(&whole).await;
+    let migrator = sqlx::migrate!();
+    for migration in migrator.iter().filter(|migration| migration.no_tx) {
+        let one = server.create("one", "template0").await;
+        let mut beside = connection(&one).await;
+        migrator.run_to(migration.version - 1, &mut beside).await.unwrap();
+        // An old replica is in the middle of a write to both tables: building the index waits for it.
+        let lock = "BEGIN; LOCK submissions, submission_events IN ROW EXCLUSIVE MODE";
+        sqlx::raw_sql(lock).execute(&mut beside).await.unwrap();
+        let migrating = tokio::spawn({
+            let one = one.clone();
+            async move { migrate(&one).await }
+        });
+        let mut other = connection(&one).await;
+        let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+            AND wait_event_type = 'Lock' AND query LIKE '%CREATE%INDEX CONCURRENTLY%'";
+        until(async || sqlx::query(kill).fetch_all(&mut other).await.unwrap().len() == 1).await;
+        assert!(migrating.await.unwrap().unwrap_err().may_pass());
+        let invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid";
+        let invalid: i64 = sqlx::query_scalar(invalid).fetch_one(&mut other).await.unwrap();
+        assert_eq!(invalid, 1, "{}", migration.description);
+
+        sqlx::raw_sql("COMMIT").execute(&mut beside).await.unwrap();
+        migrate(&one).await.unwrap();
+        assert_eq!(schema(&one).await, expected, "{}", migration.description);
+        server.drop("one").await;
+    }
+    server.drop("whole").await;
+}
+
+/// A transaction that holds a table up for long must not hold up all who come after the migration.
+#[sqlx::test(migrations = false)]
+async fn a_migration_waits_for_a_table_for_a_moment_even_if_an_index_is_to_be_built_too(pool: PgPool) {
+    let server = Server::of(&pool);
+    let one = server.create("one", "template0").await;
+    let mut beside = connection(&one).await;
+    sqlx::migrate!().run_to(9, &mut beside).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK submissions IN ROW EXCLUSIVE MODE").execute(&mut beside).await.unwrap();
+    let error = migrate(&one).await.unwrap_err();
+    assert!(error.may_pass() && format!("{error:?}").contains("lock timeout"), "{error:?}");
+    drop(beside);
+    server.drop("one").await;
+}
+
+async fn until(mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("it doesn't come to that"));
+}

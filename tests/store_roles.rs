@@ -1,0 +1,108 @@
+//! The store with an account that may read and write the tables, and nothing more.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use sparkgate::{
+    store::{ConnectError, DatabaseSettings, Horizon, Store},
+    submission::{ExecutorRecord, ExecutorState, Outcome, Placement, Progress, State},
+};
+use sqlx::{ConnectOptions, PgPool};
+use uuid::Uuid;
+
+mod store_support;
+
+use store_support::{accept, claim_one, session, state};
+
+/// The grants of docs/reliability.md.
+const GRANTS: &str = "
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app;
+    GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO app;
+    REVOKE INSERT, UPDATE, DELETE ON _sqlx_migrations FROM app";
+
+/// An account of its own, as roles are those of the whole server.
+async fn account(pool: &PgPool) -> (String, DatabaseSettings) {
+    let role = format!("app_{}", Uuid::new_v4().simple());
+    let create = format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'secret'; REVOKE CREATE ON SCHEMA public FROM PUBLIC; {}",
+        GRANTS.replace(" app", &format!(" {role}"))
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(pool).await.unwrap();
+    let options = pool.connect_options().as_ref().clone().username(&role).password("secret");
+    (role, DatabaseSettings { url: options.to_url_lossy().to_string(), max_connections: 16 })
+}
+
+async fn forget(pool: &PgPool, role: &str) {
+    let drop = format!("DROP OWNED BY {role}; DROP ROLE {role}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(pool).await.unwrap();
+}
+
+#[sqlx::test]
+async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all_its_life(pool: PgPool) {
+    let (role, settings) = account(&pool).await;
+    // Another process is migrating, as far as anyone can see: there is nothing that this one would wait for.
+    let mut other = pool.acquire().await.unwrap();
+    let lock = sqlx::query("SELECT pg_advisory_lock($1)").bind(0x7370_6172_6b67_7465_i64);
+    lock.execute(&mut *other).await.unwrap();
+    let store = Store::connect(&settings).await.unwrap();
+    while store.ping().await.is_err() || store.draw().await.is_err() {}
+    let holder = session(&store).await;
+    store.forget_sessions().await.unwrap();
+    store.installation().await.unwrap();
+    store.keep_watch_position("*", "7").await.unwrap();
+
+    let id = accept(&store, "a").await;
+    sqlx::query("UPDATE submissions SET max_retries_infrastructure = 1").execute(&pool).await.unwrap();
+    let claimed = claim_one(&store, holder).await;
+    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
+    let placement = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
+    assert!(store.advance(&id, 1, Some(claimed.epoch), &Progress::Launched, &placement).await.unwrap());
+    store.note_waiting(&id, 1, "Unschedulable", "no node").await.unwrap();
+    assert!(store.advance(&id, 1, None, &Progress::Running, &placement).await.unwrap());
+    let executor = ExecutorRecord {
+        submission: id.clone(),
+        attempt: 1,
+        executor_id: 1,
+        pod_name: "exec-1".to_owned(),
+        pod_uid: "e1".to_owned(),
+        state: ExecutorState::Running,
+        exit_code: None,
+        reason: None,
+        message: None,
+        node: None,
+        created_at: None,
+        started_at: None,
+        finished_at: None,
+    };
+    assert_eq!(store.write_executors(&[executor]).await.unwrap(), 1);
+    let lost = Progress::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
+    assert!(store.advance(&id, 1, None, &lost, &placement).await.unwrap());
+    store.keep_log(&id, 1, None, &[]).await.unwrap();
+    let mut horizon = Horizon::default();
+    assert!(store.numbered(&mut horizon).await.unwrap().more);
+    assert!(store.number_events(&horizon).await.unwrap() > 0);
+    assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 0);
+    assert!(store.request_kill(&id).await.unwrap());
+    assert_eq!(state(&store, &id).await, State::Killed);
+    assert_eq!(store.clear_ended().await.unwrap(), 1);
+    let pods = store.ended_pods(Duration::ZERO, 10, None).await.unwrap();
+    assert_eq!(pods.len(), 1);
+    store.put_clean_up_off(&[id.as_str()], Duration::ZERO).await.unwrap();
+    store.note_pods_deleted(&[(id.as_str(), 1), (id.as_str(), 2)]).await.unwrap();
+    sqlx::query("UPDATE attempts SET pod_deleted_at = now() - interval '1 day'").execute(&pool).await.unwrap();
+    assert_eq!(store.delete_ended(Duration::ZERO, 10, None).await.unwrap(), 1);
+    store.end_leases(holder).await.unwrap();
+    store.close().await;
+    drop(other);
+    forget(&pool, &role).await;
+}
+
+#[sqlx::test]
+async fn a_role_that_may_not_migrate_says_so_where_a_migration_is_missing(pool: PgPool) {
+    let (role, settings) = account(&pool).await;
+    sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 14").execute(&pool).await.unwrap();
+    let error = Store::connect(&settings).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Migrate { .. }) && !error.may_pass(), "{error:?}");
+    forget(&pool, &role).await;
+}
