@@ -60,6 +60,11 @@ postgres_bin() {
     return 1
 }
 
+# The path of PgBouncer, which Debian installs where only root looks; fails when there is none.
+pgbouncer_program() {
+    command -v pgbouncer || { [[ -x /usr/sbin/pgbouncer ]] && printf '%s\n' /usr/sbin/pgbouncer; }
+}
+
 # The major version of the `java` that Spark would start; fails when there is none.
 java_major() {
     local java=${JAVA_HOME:+$JAVA_HOME/bin/}java

@@ -3,9 +3,9 @@
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    ConnectOptions, Connection,
+    ConnectOptions, Connection, PgConnection, Row,
     migrate::MigrateError,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
 
 use super::{
@@ -34,8 +34,8 @@ const PATIENT: Duration = Duration::from_secs(8);
 /// Below so many connections in all, accepting has none of its own.
 const PLENTY: u32 = 12;
 /// The same for leases: a lease that is renewed late is lost.
-const PROMPT: Duration = Duration::from_millis(750);
-/// Leases have two, so that one on which a statement is stuck doesn't cost them.
+const PROMPT: Duration = Duration::from_secs(2);
+/// Leases have two that are always there, so that one on which a statement is stuck doesn't cost them.
 const FOR_LEASES: u32 = 2;
 /// Beyond this a connection is made anew, so that no backend's memory grows for ever. Those of leases are as old as the
 /// process: making one may take longer than a lease can wait.
@@ -50,6 +50,11 @@ pub enum ConnectError {
     Unreachable { address: String, source: sqlx::Error },
     #[error("the database at {address} is a standby, or takes no writes: the URL has to lead to the primary")]
     Standby { address: String },
+    #[error(
+        "{address} is a pooler that mixes the sessions of its clients: set it to session mode (PgBouncer: pool_mode = session), \
+         or let the URL lead to Postgres itself"
+    )]
+    MixedSessions { address: String },
     #[error("migrating the database at {address} failed")]
     Migrate { address: String, source: MigrateError },
 }
@@ -63,9 +68,33 @@ impl ConnectError {
             Self::Standby { .. } => true,
             Self::Migrate { source: MigrateError::Execute(source), .. }
             | Self::Migrate { source: MigrateError::ExecuteMigration(source, _), .. } => is_outage(source),
-            Self::Migrate { .. } | Self::Url(_) => false,
+            Self::Migrate { .. } | Self::Url(_) | Self::MixedSessions { .. } => false,
         }
     }
+}
+
+/// Whether a pooler gives each transaction any backend. There, statements that are prepared once, the settings of a
+/// connection and the lock of the migrations would be those of other clients.
+///
+/// While a second connection is in a transaction, the first, which isn't, keeps its own backend only if that is its own.
+async fn mixes_sessions(first: &mut PgConnection, options: &PgConnectOptions) -> Result<bool, sqlx::Error> {
+    let mut second = options.connect().await?;
+    let mut mixed = false;
+    // Other clients of the pooler may take the backend in between.
+    for _ in 0..3 {
+        let own = backend(first).await?;
+        sqlx::raw_sql("BEGIN").execute(&mut second).await?;
+        mixed |= backend(&mut second).await? == own;
+        sqlx::raw_sql("COMMIT").execute(&mut second).await?;
+        mixed |= backend(first).await? != own;
+    }
+    let _ = second.close().await;
+    Ok(mixed)
+}
+
+async fn backend(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
+    let row: PgRow = sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection).await?;
+    row.try_get(0)
 }
 
 impl Store {
@@ -81,12 +110,16 @@ impl Store {
         let first = async {
             let mut first = options.connect().await?;
             let primary = is_primary(&mut first).await?;
-            Ok((first, primary))
+            let mixed = mixes_sessions(&mut first, &options).await?;
+            Ok((first, primary, mixed))
         };
         let first = tokio::time::timeout(FIRST, first).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        let (mut first, primary) = first.map_err(unreachable)?;
+        let (mut first, primary, mixed) = first.map_err(unreachable)?;
         if !primary {
             return Err(ConnectError::Standby { address });
+        }
+        if mixed {
+            return Err(ConnectError::MixedSessions { address });
         }
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
@@ -99,21 +132,23 @@ impl Store {
                 .min_connections(1)
                 .acquire_timeout(patience)
                 .max_lifetime(lifetime)
-                .connect_lazy_with(options.clone())
         };
+        let open = |pool: PgPoolOptions| pool.connect_lazy_with(options.clone());
         let all = settings.max_connections.max(4) - FOR_LEASES;
         let for_workers = all / 2;
         let for_accepting = if settings.max_connections >= PLENTY { accept::CONNECTIONS } else { 0 };
-        let requests = pool(all - for_workers - for_accepting, PATIENT, Some(LIFETIME), session::REQUESTS);
+        let requests = open(pool(all - for_workers - for_accepting, PATIENT, Some(LIFETIME), session::REQUESTS));
         Ok(Self {
             accepting: if for_accepting > 0 {
-                Connections::of_own(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING))
+                Connections::of_own(open(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING)))
             } else {
                 Connections::shared(requests.clone())
             },
             pool: requests,
-            patient: Connections::of_own(pool(for_workers, PATIENT, Some(LIFETIME), session::WORKERS)),
-            leases: pool(FOR_LEASES, PROMPT, None, session::LEASES),
+            patient: Connections::of_own(open(pool(for_workers, PATIENT, Some(LIFETIME), session::WORKERS))),
+            leases: open(
+                pool(FOR_LEASES, PROMPT, None, session::LEASES).min_connections(FOR_LEASES).idle_timeout(None),
+            ),
             patience: super::request::IMPATIENT,
             groups: std::sync::Arc::default(),
         })

@@ -28,8 +28,13 @@ pub(crate) async fn connect(pool: &PgPool) -> Store {
 /// Begins a session whose lease holds.
 pub(crate) async fn session(store: &Store) -> Uuid {
     let session = Uuid::new_v4();
-    assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
+    keep(store, session).await;
     session
+}
+
+/// A lease doesn't wait for long either.
+async fn keep(store: &Store, session: Uuid) {
+    while !store.acquire_lease(&replica(session), session, LEASE).await.is_ok_and(|taken| taken) {}
 }
 
 pub(crate) async fn accept(store: &Store, pod: &str) -> SubmissionId {
@@ -40,13 +45,18 @@ pub(crate) async fn accept(store: &Store, pod: &str) -> SubmissionId {
 }
 
 pub(crate) async fn claim_one(store: &Store, session: Uuid) -> Claimed {
+    keep(store, session).await;
     let mut claimed = store.claim(session, 1, &[], &[]).await.unwrap();
     assert_eq!(claimed.len(), 1);
     claimed.remove(0)
 }
 
 pub(crate) async fn state(store: &Store, id: &SubmissionId) -> State {
-    store.find(id).await.unwrap().unwrap().state
+    loop {
+        if let Ok(found) = store.find(id).await {
+            return found.unwrap().state;
+        }
+    }
 }
 
 pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
