@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::{collections::BTreeSet, time::Duration};
+
 use sparkgate::{
-    store::Error,
-    submission::{Placement, Progress, State},
+    store::{Error, Horizon, Store},
+    submission::{ExecutorRecord, ExecutorState, Outcome, Placement, Progress, State, SubmissionId},
 };
 use sqlx::PgPool;
+use uuid::Uuid;
 
 mod store_support;
 
-use store_support::{accept, claim_one, connect, session, state};
+use store_support::{LEASE, accept, claim_one, connect, new, session, state};
 
 #[sqlx::test]
 async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool: PgPool) {
@@ -51,9 +54,9 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
     let drawn = store.draw().await.unwrap();
     let (request, accepted, worker, lease) = tokio::join!(
         store.last_number(),
-        store.accept(store_support::new(drawn, "b")),
+        store.accept(new(drawn, "b")),
         store.live(),
-        store.renew_leases(session, store_support::LEASE)
+        store.renew_leases(session, LEASE)
     );
     for error in [request.unwrap_err(), accepted.unwrap_err(), worker.unwrap_err(), lease.unwrap_err()] {
         assert!(error.is_contention(), "{error:?}");
@@ -66,4 +69,222 @@ async fn lock(connection: &mut sqlx::PgConnection, id: &str) {
     sqlx::raw_sql("BEGIN").execute(&mut *connection).await.unwrap();
     let row = sqlx::query("SELECT FROM submissions WHERE id = $1 FOR UPDATE").bind(id);
     assert_eq!(row.fetch_all(connection).await.unwrap().len(), 1);
+}
+
+/// At the `place`-th row that is written something happens: the backend ends, or the disk is full. What a sequence has counted
+/// stays counted when its transaction ends so.
+const FAULT: &str = "
+    CREATE SCHEMA fault;
+    CREATE SEQUENCE fault.seen;
+    CREATE TABLE fault.at (place bigint, disk_full boolean);
+    INSERT INTO fault.at VALUES (0, false);
+    CREATE FUNCTION fault.here() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF nextval('fault.seen') = (SELECT place FROM fault.at) THEN
+            IF (SELECT disk_full FROM fault.at) THEN
+                RAISE 'no space left on device' USING ERRCODE = '53100';
+            END IF;
+            PERFORM pg_terminate_backend(pg_backend_pid());
+            PERFORM pg_sleep(60);
+        END IF;
+        RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+    END
+    $$";
+const TABLES: [&str; 9] = [
+    "submissions",
+    "submission_events",
+    "manifests",
+    "leases",
+    "executors",
+    "attempts",
+    "kept_logs",
+    "event_sequence",
+    "watch_positions",
+];
+
+/// A database in which the server fails in the middle of statements.
+struct Faults<'a> {
+    pool: &'a PgPool,
+    disk_full: bool,
+    /// Statements that were made to fail.
+    failed: BTreeSet<&'static str>,
+}
+
+impl<'a> Faults<'a> {
+    async fn of(pool: &'a PgPool, disk_full: bool) -> Self {
+        let triggers = TABLES.map(|table| {
+            format!(
+                "CREATE TRIGGER fault BEFORE INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION fault.here();"
+            )
+        });
+        let set = format!("{FAULT}; {}", triggers.concat());
+        sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(pool).await.unwrap();
+        Self { pool, disk_full, failed: BTreeSet::new() }
+    }
+
+    async fn at(&self, place: i64) {
+        sqlx::query("SELECT setval('fault.seen', 1, false)").execute(self.pool).await.unwrap();
+        let set = sqlx::query("UPDATE fault.at SET place = $1, disk_full = $2").bind(place).bind(self.disk_full);
+        set.execute(self.pool).await.unwrap();
+    }
+
+    /// All that is kept.
+    async fn rows(&self) -> Vec<String> {
+        let each = TABLES.map(|table| format!("SELECT '{table} ' || t::text AS row FROM {table} t"));
+        let all = format!("{} ORDER BY row", each.join(" UNION ALL "));
+        sqlx::query_scalar(sqlx::AssertSqlSafe(all)).fetch_all(self.pool).await.unwrap()
+    }
+
+    /// Has a call fail at each row that it writes, and then not at all: a call that failed leaves nothing behind, and says
+    /// that it may be tried again.
+    async fn everywhere<T>(&mut self, name: &'static str, call: impl AsyncFn() -> Result<T, Error>) -> T {
+        let before = self.rows().await;
+        for place in 1.. {
+            self.at(place).await;
+            match call().await {
+                Ok(answer) => {
+                    self.at(0).await;
+                    assert!(place > 1, "{name} writes nothing");
+                    return answer;
+                }
+                Err(error) if self.disk_full => {
+                    assert!(matches!(error, Error::Unavailable { .. }) && !error.is_contention(), "{name}: {error:?}");
+                }
+                Err(error) => {
+                    assert!(matches!(error, Error::Unavailable { .. } | Error::InDoubt { .. }), "{name}: {error:?}");
+                }
+            }
+            self.failed.insert(name);
+            assert_eq!(self.rows().await, before, "{name}, place {place}");
+        }
+        unreachable!()
+    }
+}
+
+#[sqlx::test]
+async fn a_backend_that_is_killed_in_a_statement_leaves_nothing_half_done(pool: PgPool) {
+    let store = connect(&pool).await;
+    let faults = Faults::of(&pool, false).await;
+    life(&store, faults).await;
+}
+
+#[sqlx::test]
+async fn a_full_disk_keeps_nothing_and_is_an_outage(pool: PgPool) {
+    let store = connect(&pool).await;
+    let faults = Faults::of(&pool, true).await;
+    life(&store, faults).await;
+}
+
+/// Every statement that writes, in the life of two attempts.
+async fn life(store: &Store, mut faults: Faults<'_>) {
+    let holder = Uuid::new_v4();
+    let own = sparkgate::store::replica(holder);
+    assert!(faults.everywhere("acquire_lease", async || store.acquire_lease(&own, holder, LEASE).await).await);
+    assert_eq!(
+        faults.everywhere("renew_leases", async || store.renew_leases(holder, LEASE).await).await,
+        [own.as_str()]
+    );
+
+    let drawn = store.draw().await.unwrap();
+    let id = drawn.id.clone();
+    faults.everywhere("accept", async || store.accept(new(drawn.clone(), "a")).await).await;
+    let budget = "UPDATE submissions SET max_retries_infrastructure = 1";
+    sqlx::query(budget).execute(faults.pool).await.unwrap();
+
+    let claimed = faults.everywhere("claim", async || store.claim(holder, 1, &[], &[]).await).await.remove(0);
+    let why = Some("no answer");
+    faults.everywhere("retry_later", async || store.retry_later(&claimed, Duration::ZERO, why).await).await;
+    let claimed = claim_one(store, holder).await;
+    assert!(faults.everywhere("record_pod", async || store.record_pod(&id, 1, claimed.epoch, "u").await).await);
+    let placement = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
+    let launched = async || store.advance(&id, 1, Some(claimed.epoch), &Progress::Launched, &placement).await;
+    assert!(faults.everywhere("launched", launched).await);
+    faults.everywhere("note_waiting", async || store.note_waiting(&id, 1, "Unschedulable", "no node").await).await;
+    let running = async || store.advance(&id, 1, None, &Progress::Running, &placement).await;
+    assert!(faults.everywhere("advance", running).await);
+    let executors = [executor(&id)];
+    assert_eq!(faults.everywhere("write_executors", async || store.write_executors(&executors).await).await, 1);
+    let numbered = faults.everywhere("number_events", async || store.number_events(&Horizon::default()).await).await;
+    assert_eq!(numbered, 4);
+
+    let lost = Progress::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
+    assert!(faults.everywhere("retry", async || store.advance(&id, 1, None, &lost, &placement).await).await);
+    assert_eq!(store.attempts(&id).await.unwrap().len(), 2);
+    sqlx::query("UPDATE submissions SET not_before = NULL, deadline = now()").execute(faults.pool).await.unwrap();
+    let claimed = claim_one(store, holder).await;
+    let before = store.attempt_before(&claimed).await.unwrap().unwrap();
+    let kept = async || store.keep_attempt(&claimed, &before.names, "{}").await;
+    assert!(faults.everywhere("keep_attempt", kept).await);
+    assert_eq!(faults.everywhere("kill_overdue", async || store.kill_overdue(10, None).await).await.killed, 1);
+    faults.everywhere("release", async || store.release(&claimed).await).await;
+    let killed = Progress::Ended(Outcome::new(State::Killed, "StartTimeout", "too late"));
+    assert!(faults.everywhere("end", async || store.advance(&id, 2, None, &killed, &placement).await).await);
+    faults.everywhere("keep_log", async || store.keep_log(&id, 2, None, &[]).await).await;
+
+    let other = accept(store, "b").await;
+    assert!(faults.everywhere("request_kill", async || store.request_kill(&other).await).await);
+    assert_eq!(faults.everywhere("clear_ended", async || store.clear_ended().await).await, 2);
+    let these = [id.as_str()];
+    faults.everywhere("put_clean_up_off", async || store.put_clean_up_off(&these, Duration::ZERO).await).await;
+    let these = [(id.as_str(), 1), (id.as_str(), 2)];
+    faults.everywhere("note_pods_deleted", async || store.note_pods_deleted(&these).await).await;
+    let old = "UPDATE submissions SET pod_deleted_at = now() - interval '1 day' WHERE pod_deleted_at IS NOT NULL";
+    sqlx::query(old).execute(faults.pool).await.unwrap();
+    sqlx::query(sqlx::AssertSqlSafe(old.replace("submissions", "attempts"))).execute(faults.pool).await.unwrap();
+    let deleted = faults.everywhere("delete_ended", async || store.delete_ended(Duration::ZERO, 10, None).await).await;
+    assert_eq!(deleted, 2);
+    faults.everywhere("keep_watch_position", async || store.keep_watch_position("*", "7").await).await;
+    faults.everywhere("end_leases", async || store.end_leases(holder).await).await;
+    assert_eq!(faults.failed.len(), 24, "{:?}", faults.failed);
+}
+
+#[sqlx::test]
+async fn a_server_that_takes_no_writes_is_away(pool: PgPool) {
+    let store = connect(&pool).await;
+    let session = session(&store).await;
+    let id = accept(&store, "a").await;
+    let drawn = store.draw().await.unwrap();
+    read_only(&pool, "on").await;
+    let errors = [
+        store.claim(session, 1, &[], &[]).await.err(),
+        store.renew_leases(session, LEASE).await.err(),
+        store.accept(new(drawn, "b")).await.err(),
+        store.request_kill(&id).await.err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, Some(Error::Unavailable { .. })), "{error:?}");
+    }
+    read_only(&pool, "off").await;
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&pool).await.unwrap();
+    assert_eq!((rows, state(&store, &id).await), (1, State::Queued));
+}
+
+/// Of the database from now on, and of each connection that there is.
+async fn read_only(pool: &PgPool, value: &str) {
+    let set = format!(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {value}', current_database()); END $$;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'sparkgate'"
+    );
+    let mut own = pool.acquire().await.unwrap();
+    sqlx::raw_sql("SET default_transaction_read_only = off").execute(&mut *own).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut *own).await.unwrap();
+}
+
+fn executor(submission: &SubmissionId) -> ExecutorRecord {
+    ExecutorRecord {
+        submission: submission.clone(),
+        attempt: 1,
+        executor_id: 1,
+        pod_name: "exec-1".to_owned(),
+        pod_uid: "e1".to_owned(),
+        state: ExecutorState::Running,
+        exit_code: None,
+        reason: None,
+        message: None,
+        node: None,
+        created_at: None,
+        started_at: None,
+        finished_at: None,
+    }
 }

@@ -1,12 +1,13 @@
 //! What a launch writes under its claim: that its pod is there, and that all of it is. Launches that are under way together
-//! share the statements.
+//! share the statements, which pass over rows that others have locked: such a launch writes by itself, and only it waits.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, slice, time::Duration};
 
 use super::{
     Error, Store,
     claim::NOBODY,
     combine::{Carrier, Combine},
+    connections::Connections,
     error::{likewise, within},
     row::words,
 };
@@ -30,7 +31,7 @@ impl Default for Groups {
 }
 
 /// A launch under its claim, and the pod that it made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Launch {
     id: String,
     attempt: i32,
@@ -64,30 +65,33 @@ impl Store {
         &self,
         group: &Combine<Launch, Result<bool, Error>>,
         action: &'static str,
-        statement: fn() -> String,
+        statement: fn(&'static str) -> String,
         launch: Launch,
     ) -> Result<bool, Error> {
         let carrier = || Writer { store: self.clone(), action, statement };
-        group.call(launch, None, carrier).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))
+        let alone = launch.clone();
+        let written =
+            group.call(launch, None, carrier).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))?;
+        if written {
+            return Ok(true);
+        }
+        // Another may have its row locked just now. Only this one waits for it.
+        let places = within(action, places(&statement(""), slice::from_ref(&alone), &self.patient)).await?;
+        Ok(!places.is_empty())
     }
 }
 
-/// Runs a statement that answers the places of those that it wrote.
+/// Writes a group, but for those whose rows are locked.
 struct Writer {
     store: Store,
     action: &'static str,
-    statement: fn() -> String,
+    statement: fn(&'static str) -> String,
 }
 
 impl Carrier<Launch, Result<bool, Error>> for Writer {
     async fn carry_out(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
-        let places = sqlx::query_scalar(sqlx::AssertSqlSafe((self.statement)()))
-            .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
-            .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
-            .bind(all.iter().map(|one| one.claim).collect::<Vec<_>>())
-            .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
-            .fetch_all(&self.store.patient);
-        match within(self.action, places).await {
+        let statement = (self.statement)("SKIP LOCKED");
+        match within(self.action, places(&statement, &all, &self.store.patient)).await {
             Ok(places) => {
                 let places: HashSet<i64> = places.into_iter().collect();
                 (1..).zip(&all).map(|(place, _)| Ok(places.contains(&place))).collect()
@@ -97,19 +101,44 @@ impl Carrier<Launch, Result<bool, Error>> for Writer {
     }
 }
 
-fn record() -> String {
-    format!("UPDATE submissions s SET pod_uid = uid FROM {LAUNCHES} WHERE {GUARD} RETURNING place")
+/// Runs a statement that answers the places of those that it wrote.
+async fn places(statement: &str, all: &[Launch], connections: &Connections) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+        .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
+        .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
+        .bind(all.iter().map(|one| one.claim).collect::<Vec<_>>())
+        .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
+        .fetch_all(connections)
+        .await
 }
 
-fn end() -> String {
+/// The rows of the launches that may be written, locked in the order of every other statement that locks several. `locked`
+/// says what becomes of those that another has locked. The order is that of an expression, so that no plan reads all rows in
+/// the order of their index.
+fn these(and: &str, locked: &str) -> String {
+    format!(
+        "these AS MATERIALIZED (
+             SELECT s.id AS these_id, uid, place FROM {LAUNCHES} JOIN submissions s ON {GUARD} {and}
+             ORDER BY s.number + 0 FOR NO KEY UPDATE OF s {locked}
+         )"
+    )
+}
+
+fn record(locked: &'static str) -> String {
+    let these = these("", locked);
+    format!("WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place")
+}
+
+fn end(locked: &'static str) -> String {
     // A launch that ends while the kill is under way must not undo it; `may_become` knows.
     let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
     // The state as an expression: its index would be read for all that is queued.
+    let these = these(&format!("AND s.state || '' IN ('{from}')"), locked);
     format!(
-        "WITH moved AS (
+        "WITH {these}, moved AS (
              UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
                  pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
-             FROM {LAUNCHES} WHERE {GUARD} AND s.state || '' IN ('{from}')
+             FROM these WHERE s.id = these_id
              RETURNING s.id, s.attempt, place
          ), logged AS (
              INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
