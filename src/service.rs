@@ -4,6 +4,7 @@
 mod attempts;
 mod capture;
 mod clean_up;
+mod clock;
 mod create;
 mod deadlines;
 mod error;
@@ -33,6 +34,7 @@ use std::{collections::HashSet, ops::Deref, sync::Arc};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use clock::DatabaseClock;
 use events::Hub;
 use gate::Gate;
 use home_cluster::HomeCluster;
@@ -79,6 +81,7 @@ pub struct Parts {
     outcome_finalizer: bool,
     caps: Caps,
     leases: Leases,
+    clock: DatabaseClock,
     /// What this process works on under a claim.
     busy: Mutex<HashSet<SubmissionId>>,
     gate: Gate,
@@ -118,6 +121,7 @@ impl Gateway {
         let watch = WatchHealth::new(cluster.namespaces());
         Ok(Self(Arc::new(Parts {
             leases: Leases::new(store.clone()),
+            clock: DatabaseClock::default(),
             store,
             cluster: cluster.of_installation(installation.clone()),
             spark: settings.spark,

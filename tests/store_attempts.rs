@@ -12,7 +12,7 @@ use sparkgate::{
 use sqlx::PgPool;
 use uuid::Uuid;
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_secs(25);
 
 async fn session(store: &Store) -> Uuid {
     let session = Uuid::new_v4();
@@ -255,8 +255,8 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
     let in_time = with(&pool, &store, "start_timeout = 600, deadline = now() + interval '600 s'").await;
     assert!(store.advance(&pending, 1, None, &Progress::Launched, &of("u")).await.unwrap());
     store.note_waiting(&pending, 1, "Unschedulable", "0/3 nodes are available").await.unwrap();
-    assert_eq!(store.kill_overdue(1).await.unwrap().killed, 1);
-    let overdue = store.kill_overdue(10).await.unwrap();
+    assert_eq!(store.kill_overdue(1, None).await.unwrap().killed, 1);
+    let overdue = store.kill_overdue(10, None).await.unwrap();
     assert_eq!((overdue.killed, overdue.more), (1, false));
 
     let record = store.find(&queued).await.unwrap().unwrap();
@@ -275,7 +275,7 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
     store.retry_later(claimed, Duration::ZERO, Some((None, "the API server is away"))).await.unwrap();
     let row = store.row(&pending).await.unwrap().unwrap();
     assert_eq!(row.kill.message(), words);
-    assert_eq!(store.kill_overdue(10).await.unwrap().killed, 0);
+    assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 0);
 }
 
 #[sqlx::test]
@@ -286,9 +286,10 @@ async fn what_runs_too_long_is_killed(pool: PgPool) {
     let left = seconds_until(&pool, &id, "deadline").await;
     assert!((7100.0..=7200.0).contains(&left), "{left}");
     let long_ago =
-        "UPDATE submissions SET started_at = started_at - interval '2 h', deadline = deadline - interval '2 h'";
+        "UPDATE submissions SET started_at = started_at - interval '2 h', queued_at = queued_at - interval '2 h',
+                               deadline = deadline - interval '2 h'";
     sqlx::query(long_ago).execute(&pool).await.unwrap();
-    assert_eq!(store.kill_overdue(10).await.unwrap().killed, 1);
+    assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 1);
     let row = store.row(&id).await.unwrap().unwrap();
     assert_eq!(row.kill, KillCause::RunTimeout("still running after 2h: killed".to_owned()));
     assert_eq!(column::<Option<bool>>(&pool, &id, "deadline IS NULL").await, Some(true));
@@ -298,11 +299,11 @@ async fn what_runs_too_long_is_killed(pool: PgPool) {
 #[sqlx::test]
 async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(pool: PgPool) {
     let store = Store::new(pool.clone());
-    let old = "state = 'RUNNING', started_at = now() - interval '60 s', deadline = now() - interval '1 s', start_timeout = 59";
+    let old = "state = 'RUNNING', queued_at = now() - interval '60 s', started_at = now() - interval '60 s', deadline = now() - interval '1 s', start_timeout = 59";
     let endless = with(&pool, &store, old).await;
     let limited = with(&pool, &store, &format!("{old}, run_timeout = 3600")).await;
     let late = with(&pool, &store, &format!("{old}, run_timeout = 45")).await;
-    assert_eq!(store.kill_overdue(10).await.unwrap().killed, 1);
+    assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 1);
     let state = async |id| store.find(id).await.unwrap().unwrap().state;
     let states = [state(&endless).await, state(&limited).await, state(&late).await];
     assert_eq!(states, [State::Running, State::Running, State::Killing]);

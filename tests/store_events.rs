@@ -207,7 +207,7 @@ async fn a_number_does_not_come_again_after_its_event_was_deleted(pool: PgPool) 
     assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 2);
     let ended = "UPDATE submissions SET state = 'KILLED', finished_at = now() - interval '2 days' WHERE number = 0";
     sqlx::query(ended).execute(&pool).await.unwrap();
-    assert_eq!(store.delete_ended(DAY, 10).await.unwrap(), 1);
+    assert_eq!(store.delete_ended(DAY, 10, None).await.unwrap(), 1);
     write(&mut connection, 1, "QUEUED").await;
     store.number_events(&Horizon::default()).await.unwrap();
     let told = store.changes(0, 10).await.unwrap();

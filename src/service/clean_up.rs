@@ -38,22 +38,24 @@ pub struct CleanedUp {
 }
 
 impl Gateway {
-    /// Does one bounded round. Several at once, in several processes, do no harm.
+    /// Does one bounded round. Several at once, in several processes, do no harm. Nothing is old enough while the clock of
+    /// the database is doubted.
     ///
     /// # Errors
     /// The database, or a cluster that answers nothing.
     pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
         let mut done = CleanedUp::default();
+        let Some(until) = self.believed_until("clean-up").await? else { return Ok(done) };
         let ages = [settings.finished_pod_ttl, settings.retention];
         if let Some(age) = ages.into_iter().flatten().min() {
-            let pods = self.store.ended_pods(age, ROUND).await?;
+            let pods = self.store.ended_pods(age, ROUND, Some(until)).await?;
             done.more = pods.len() >= ROUND as usize;
             for some in pods.chunks(AT_ONCE) {
                 self.delete_ended_pods(some, &mut done).await?;
             }
         }
         if let Some(age) = settings.retention {
-            done.submissions = self.store.delete_ended(age, ROUND).await?;
+            done.submissions = self.store.delete_ended(age, ROUND, Some(until)).await?;
             done.more |= done.submissions >= u64::from(ROUND);
         }
         Ok(done)

@@ -8,7 +8,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, error::chain};
 use crate::store::{Store, replica};
 
 /// How long a lease lasts without being renewed.
@@ -86,6 +86,13 @@ impl Leases {
         if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
             next.until = sent + TTL - MARGIN;
             self.now.send_replace(next);
+            // A lease doesn't wait for it.
+            let store = self.store.clone();
+            tokio::spawn(async move {
+                if let Err(error) = store.forget_sessions().await {
+                    tracing::debug!("old sessions are left to the next replica that starts: {}", chain(&error));
+                }
+            });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Moving a submission forwards.
 
-use super::{Error, Store, error::within, row::words};
+use super::{Error, Store, deadlines::started, error::within, row::words};
 use crate::submission::{Placement, Progress, State, SubmissionId, kept};
 
 impl Store {
@@ -32,19 +32,20 @@ impl Store {
         // A launch that ends while the kill is under way must not undo it; `may_become` knows.
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
         let outcome = progress.outcome();
+        let started = started("$11::timestamptz", "submissions");
         let moved = within(
             "recording a submission's state",
-            sqlx::query(
+            sqlx::query(sqlx::AssertSqlSafe(format!(
                 r#"
             WITH moved AS (
                 UPDATE submissions SET
                     state = $3, exit_code = $5, reason = $6, message = $7,
                     pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
-                    started_at = coalesce(started_at, $11, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
+                    started_at = coalesce(started_at, {started}, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
                     finished_at = CASE WHEN $12 THEN clock_timestamp() END,
                     deadline = CASE $3
                         WHEN 'PENDING' THEN deadline
-                        WHEN 'RUNNING' THEN coalesce(started_at, $11, clock_timestamp()) + make_interval(secs => run_timeout)
+                        WHEN 'RUNNING' THEN coalesce(started_at, {started}, clock_timestamp()) + make_interval(secs => run_timeout)
                     END
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
@@ -52,8 +53,8 @@ impl Store {
             )
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
             SELECT id, attempt, $3, $6, $7 FROM moved
-            "#,
-            )
+            "#
+            )))
             .bind(id.as_str())
             .bind(attempt)
             .bind(to.as_str())

@@ -7,12 +7,17 @@ use uuid::Uuid;
 use super::{
     Error, Store,
     error::within,
+    lease::ALIVE,
     row::{kill_cause, parse},
 };
 use crate::submission::{KillCause, State, SubmissionId, kept};
 
 /// A row that can't be read is looked at again after this: a newer release may be able to.
 const UNREADABLE: Duration = Duration::from_secs(600);
+
+/// Seconds for which a row is put off at the most. What would have to wait longer was put off before the clock of the database
+/// went back, and is due.
+pub(super) const LONGEST_PAUSE: u32 = 15 * 60;
 
 /// `claimed_by` of a row of a second or later attempt that nobody has claimed: a session that there never is. To a release
 /// that knows of one attempt only, and would launch that one again, the row is somebody else's.
@@ -108,14 +113,15 @@ impl Store {
                 r#"
             WITH ours AS (
                 SELECT FROM leases
-                WHERE holder = $1 AND name = 'replica/' || $1::text AND expires_at > clock_timestamp()
+                WHERE holder = $1 AND name = 'replica/' || $1::text AND {ALIVE}
             ), due AS (
                 SELECT id, state AS was FROM submissions
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
                   AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {NOBODY_NOW}
                       OR claimed_by IN
-                      (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND expires_at <= clock_timestamp()))
-                  AND (not_before IS NULL OR not_before <= clock_timestamp())
+                      (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
+                  AND (not_before IS NULL OR not_before <= clock_timestamp()
+                      OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))
                   AND (state = 'KILLING' OR $4::text[] = '{{}}' OR namespace = ANY ($4))
                   AND id <> ALL ($3)
                   AND EXISTS (SELECT FROM ours)
@@ -183,7 +189,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a claim back to be looked at again after `delay`; with a reason (one word, if there is one) and a message it counts as a failed try and a user sees
+    /// Gives a claim back to be looked at again after `delay`, a quarter of an hour at the most; with a reason (one word, if
+    /// there is one) and a message it counts as a failed try and a user sees
     /// it, unless the submission has ended meanwhile, or is killed after a time whose words are its outcome. A kill that
     /// was asked for doesn't wait for a launch that is put off.
     pub async fn retry_later(
@@ -194,7 +201,8 @@ impl Store {
     ) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE submissions SET claimed_by = {NOBODY},
-                    not_before = CASE WHEN state <> 'KILLING' OR $5 THEN clock_timestamp() + make_interval(secs => $3) END,
+                    not_before = CASE WHEN state <> 'KILLING' OR $5
+                        THEN clock_timestamp() + make_interval(secs => least($3, {LONGEST_PAUSE})) END,
                     failed_tries = CASE WHEN $4::text IS NULL THEN 0 ELSE failed_tries + 1 END,
                     reason = CASE WHEN state = 'LAUNCHING' AND $4::text IS NOT NULL THEN $6 ELSE reason END,
                     message = CASE WHEN finished_at IS NULL AND coalesce(kill_cause, 'Killed') = 'Killed'

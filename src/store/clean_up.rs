@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Error, Store, error::within, row::ends};
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, claim::LONGEST_PAUSE, error::within, row::ends};
+
+/// The condition that the clock of the database is believed: it isn't beyond this time, if there is one.
+const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
 
 /// The driver pod of an ended attempt, as its row names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,35 +23,45 @@ pub struct EndedPod {
 
 impl Store {
     /// Up to `limit` driver pods, not deleted yet, of submissions and earlier attempts that ended at least `age` ago; the
-    /// oldest first.
-    pub async fn ended_pods(&self, age: Duration, limit: u32) -> Result<Vec<EndedPod>, Error> {
+    /// oldest first. None while the clock of the database is beyond `believed_until`.
+    pub async fn ended_pods(
+        &self,
+        age: Duration,
+        limit: u32,
+        believed_until: Option<DateTime<Utc>>,
+    ) -> Result<Vec<EndedPod>, Error> {
         // An index serves `now()`, which stays the same during a statement, and not `clock_timestamp()`.
+        let due = format!(
+            "(clean_up_not_before IS NULL OR clean_up_not_before <= now()
+              OR clean_up_not_before > now() + make_interval(secs => {LONGEST_PAUSE})) AND {BELIEVED}"
+        );
         let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing the driver pods of ended submissions",
-            sqlx::query_as(
+            sqlx::query_as(sqlx::AssertSqlSafe(format!(
                 "WITH present AS (
                  SELECT id, attempt, namespace, names, pod_uid, finished_at FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1)
                    AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
-                   AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
+                   AND {due}
                  ORDER BY finished_at LIMIT $3
              ), past AS (
                  SELECT id, a.attempt, namespace, a.names, a.pod_uid, a.finished_at
                  FROM attempts a JOIN submissions ON id = submission_id
                  WHERE a.finished_at <= now() - make_interval(secs => $1)
                    AND a.pod_uid IS NOT NULL AND a.pod_deleted_at IS NULL
-                   AND (clean_up_not_before IS NULL OR clean_up_not_before <= now())
+                   AND {due}
                  ORDER BY a.finished_at LIMIT $3
              )
              SELECT id, ended.attempt, namespace, coalesce(names ->> 'driverPod', ''), pod_uid,
-                    CASE WHEN objects NOT LIKE '{\"before\":[]%' THEN objects END
+                    CASE WHEN objects NOT LIKE '{{\"before\":[]%' THEN objects END
              FROM (SELECT * FROM present UNION ALL SELECT * FROM past) AS ended
              LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = ended.attempt
              ORDER BY finished_at LIMIT $3",
-            )
+            )))
             .bind(age.as_secs_f64())
             .bind(ends())
             .bind(i64::from(limit))
+            .bind(believed_until)
             .fetch_all(&self.patient),
         )
         .await?;
@@ -62,14 +77,15 @@ impl Store {
     }
 
     /// Notes that the driver pods of these attempts were deleted. What another attempt would be made of stays until the
-    /// submission has ended.
+    /// submission has ended. A row that is locked is passed over, and its pod is due again.
     pub async fn note_pods_deleted(&self, attempts: &[(&str, i32)]) -> Result<(), Error> {
         let (submissions, attempts): (Vec<_>, Vec<_>) = attempts.iter().copied().unzip();
         within(
             "noting deleted driver pods",
             sqlx::query(
                 "WITH these AS (
-                 SELECT id, state FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE
+                 SELECT id, state FROM submissions WHERE id = ANY($1) ORDER BY number
+                 FOR NO KEY UPDATE SKIP LOCKED
              ), deleted AS (
                  SELECT id, state, attempt FROM these JOIN unnest($1, $3) AS named (submission, attempt) ON id = submission
              ), needless AS (
@@ -92,15 +108,19 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that the driver pods of these submissions are not to be deleted before `delay` is over.
+    /// Notes that the driver pods of these submissions are not to be deleted before `delay` is over, a quarter of an hour at
+    /// the most. A row that is locked is passed over.
     pub async fn put_clean_up_off(&self, submissions: &[&str], delay: Duration) -> Result<(), Error> {
         within(
             "putting the deletion of driver pods off",
-            sqlx::query(
-                "WITH these AS (SELECT id FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE)
-             UPDATE submissions s SET clean_up_not_before = clock_timestamp() + make_interval(secs => $2)
+            sqlx::query(sqlx::AssertSqlSafe(format!(
+                "WITH these AS (
+                 SELECT id FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE SKIP LOCKED
+             )
+             UPDATE submissions s
+             SET clean_up_not_before = clock_timestamp() + make_interval(secs => least($2, {LONGEST_PAUSE}))
              FROM these WHERE s.id = these.id",
-            )
+            )))
             .bind(submissions)
             .bind(delay.as_secs_f64())
             .execute(&self.patient),
@@ -110,24 +130,31 @@ impl Store {
     }
 
     /// Deletes up to `limit` submissions that ended at least `age` ago, with all that is kept of them; the oldest first.
-    /// One whose pod may exist stays, and so does one whose pod was deleted just now: the watch may still be told.
-    pub async fn delete_ended(&self, age: Duration, limit: u32) -> Result<u64, Error> {
+    /// One whose pod may exist stays, and so does one whose pod was deleted just now: the watch may still be told. None
+    /// while the clock of the database is beyond `believed_until`.
+    pub async fn delete_ended(
+        &self,
+        age: Duration,
+        limit: u32,
+        believed_until: Option<DateTime<Utc>>,
+    ) -> Result<u64, Error> {
         let deleted = within(
             "deleting old submissions",
-            sqlx::query(
+            sqlx::query(sqlx::AssertSqlSafe(format!(
                 "WITH old AS (
                  SELECT id FROM submissions
-                 WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2)
+                 WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2) AND {BELIEVED}
                    AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
                    AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = submissions.id AND a.pod_uid IS NOT NULL
                        AND (a.pod_deleted_at > now() - interval '1 minute') IS NOT FALSE)
                  ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED
              )
              DELETE FROM submissions s USING old WHERE s.id = old.id",
-            )
+            )))
             .bind(age.as_secs_f64())
             .bind(ends())
             .bind(i64::from(limit))
+            .bind(believed_until)
             .execute(&self.patient),
         )
         .await?;

@@ -1,5 +1,7 @@
 //! Time limits: rows keep the moment at which they are over, so no process has to remember it.
 
+use chrono::{DateTime, Utc};
+
 use super::{Error, Store, error::within, kill::killed};
 use crate::submission::KillCause;
 
@@ -16,21 +18,34 @@ pub struct Overdue {
 const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
     WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
 
+/// Returns when an attempt of the row `of` started, if it did, as its node said in `said`: no earlier than it was queued and no
+/// later than now, for the clock of a node may be wrong, and a time to run counts from there.
+pub(super) fn started(said: &str, of: &str) -> String {
+    format!(
+        "CASE WHEN {said} IS NOT NULL
+         THEN least(greatest({said}, coalesce({of}.queued_at, {of}.created_at)), clock_timestamp()) END"
+    )
+}
+
 impl Store {
     /// Kills up to `limit` submissions whose time to start or to run is over, as a request would; the most overdue first.
     ///
     /// Whether a running one is overdue is told by when it started: what its row has as the deadline may be that of its start,
-    /// if a release moved it on that knows no deadlines. Such a row gets its own.
-    pub async fn kill_overdue(&self, limit: u32) -> Result<Overdue, Error> {
+    /// if a release moved it on that knows no deadlines. Such a row gets its own. A start that lies before the submission was
+    /// queued, or in the future, is told by the wrong clock of a node, and counts from there.
+    ///
+    /// Nothing is overdue while the clock of the database is beyond `believed_until`.
+    pub async fn kill_overdue(&self, limit: u32, believed_until: Option<DateTime<Utc>>) -> Result<Overdue, Error> {
+        let started = started("started_at", "submissions");
         let killed = killed();
         let statement = format!(
             r#"
             WITH overdue AS (
                 SELECT id, state AS was, coalesce(reason || ': ', '') || nullif(message, '') AS waited_for,
                        CASE state WHEN 'RUNNING' THEN run_timeout ELSE start_timeout END AS seconds,
-                       CASE state WHEN 'RUNNING' THEN started_at + make_interval(secs => run_timeout) ELSE deadline END AS due
+                       CASE state WHEN 'RUNNING' THEN {started} + make_interval(secs => run_timeout) ELSE deadline END AS due
                 FROM submissions
-                WHERE deadline <= now() AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
+                WHERE deadline <= now() AND ($4::timestamptz IS NULL OR now() <= $4) AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
                 ORDER BY deadline LIMIT $1 FOR UPDATE SKIP LOCKED
             ), words AS (
                 SELECT id AS of, CASE was
@@ -57,6 +72,7 @@ impl Store {
                 .bind(i64::from(limit))
                 .bind(KillCause::START_TIMEOUT)
                 .bind(KillCause::RUN_TIMEOUT)
+                .bind(believed_until)
                 .fetch_one(&self.patient),
         )
         .await?;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, pool::PoolConnection};
 use uuid::Uuid;
 
-use super::{Error, Store, error::within};
+use super::{Error, Store, connections::acquire, error::within};
 use crate::submission::Installation;
 
 /// The lease that stands behind all claims of a replica's session.
@@ -12,68 +14,97 @@ pub fn replica(session: Uuid) -> String {
     format!("replica/{session}")
 }
 
-/// Deletes the leases of sessions that ended a day ago, and on which no row still waits. It waits for nobody.
-const FORGET: &str = "
-    DELETE FROM leases WHERE name IN (
-        SELECT name FROM leases WHERE name LIKE 'replica/%' AND expires_at < statement_timestamp() - interval '1 day'
-        FOR UPDATE SKIP LOCKED)
-    AND holder NOT IN (
-        SELECT claimed_by FROM submissions
-        WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by IS NOT NULL)";
+/// The condition that a lease has not run out. One that lasts for longer than any is given out was written before the clock
+/// of the database went back: its holder may be gone for long, so it counts as over.
+pub(super) const ALIVE: &str =
+    "(expires_at > clock_timestamp() AND expires_at <= clock_timestamp() + interval '30 seconds')";
 
 impl Store {
     /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it: this is seen
-    /// before anything is written, for an upsert that changes nothing locks the row all the same. A replica that begins a
-    /// session with it also forgets the sessions of replicas that ended long ago.
+    /// before anything is written, for an upsert that changes nothing locks the row all the same.
+    ///
+    /// `ttl` is at most 30 seconds: beyond that a lease counts as over.
     pub async fn acquire_lease(&self, name: &str, holder: Uuid, ttl: Duration) -> Result<bool, Error> {
+        let action = "taking a lease";
+        let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "WITH forgotten AS ({FORGET} AND $1 LIKE 'replica/%')
-             INSERT INTO leases AS l (name, holder, expires_at)
+            "INSERT INTO leases (name, holder, expires_at)
              SELECT $1, $2, clock_timestamp() + make_interval(secs => $3)
-             WHERE NOT EXISTS (SELECT FROM leases AS live
-                 WHERE live.name = $1 AND live.holder <> $2 AND live.expires_at > clock_timestamp())
+             WHERE NOT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND {ALIVE})
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
-                 epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END
-             WHERE l.holder = excluded.holder OR l.expires_at <= clock_timestamp()",
+                 epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END
+             WHERE leases.holder = excluded.holder OR NOT {OLD_ALIVE}",
+            OLD_ALIVE = ALIVE.replace("expires_at", "leases.expires_at"),
         )))
         .bind(name)
         .bind(holder)
         .bind(ttl.as_secs_f64())
-        .execute(&self.leases);
-        Ok(within("taking a lease", statement).await?.rows_affected() == 1)
+        .execute(&mut *connection);
+        Ok(within(action, statement).await?.rows_affected() == 1)
     }
 
     /// Extends all leases of a holder that have not run out; answers their names.
     pub async fn renew_leases(&self, holder: Uuid, ttl: Duration) -> Result<Vec<String>, Error> {
-        let statement = sqlx::query_scalar(
+        let action = "renewing leases";
+        let mut connection = self.for_lease(action).await?;
+        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
             "UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => $2)
-             WHERE holder = $1 AND expires_at > clock_timestamp() RETURNING name",
-        )
+             WHERE holder = $1 AND {ALIVE} RETURNING name",
+        )))
         .bind(holder)
         .bind(ttl.as_secs_f64())
-        .fetch_all(&self.leases);
-        within("renewing leases", statement).await
+        .fetch_all(&mut *connection);
+        within(action, statement).await
     }
 
     /// Ends one lease of a holder.
     pub async fn end_lease(&self, name: &str, holder: Uuid) -> Result<(), Error> {
+        let action = "giving a lease back";
+        let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query("UPDATE leases SET expires_at = clock_timestamp() WHERE name = $1 AND holder = $2")
             .bind(name)
             .bind(holder)
-            .execute(&self.leases);
-        within("giving a lease back", statement).await?;
+            .execute(&mut *connection);
+        within(action, statement).await?;
         Ok(())
     }
 
-    /// Ends all leases of a holder, and forgets the sessions of replicas that ended long ago.
+    /// Ends all leases of a holder.
     pub async fn end_leases(&self, holder: Uuid) -> Result<(), Error> {
-        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "WITH forgotten AS ({FORGET}) UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1",
-        )))
-        .bind(holder)
-        .execute(&self.leases);
-        within("giving leases back", statement).await?;
+        let action = "giving leases back";
+        let mut connection = self.for_lease(action).await?;
+        let statement = sqlx::query("UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1")
+            .bind(holder)
+            .execute(&mut *connection);
+        within(action, statement).await?;
         Ok(())
+    }
+
+    /// Returns a connection for a lease. One that is still being made when its caller gives up is there for the next.
+    async fn for_lease(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
+        within(action, acquire(&self.leases)).await
+    }
+
+    /// Deletes the leases of sessions that ended a day ago, and on which no row still waits. It waits for no lock, and runs
+    /// on the workers' connections: with a long queue it takes longer than a lease can wait.
+    pub async fn forget_sessions(&self) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "DELETE FROM leases WHERE name IN (
+                 SELECT name FROM leases WHERE name LIKE 'replica/%' AND expires_at < statement_timestamp() - interval '1 day'
+                 FOR UPDATE SKIP LOCKED)
+             AND holder NOT IN (
+                 SELECT claimed_by FROM submissions
+                 WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by IS NOT NULL)",
+        )
+        .execute(&self.patient);
+        within("forgetting old sessions", statement).await?;
+        Ok(())
+    }
+
+    /// Returns the time by the database's clock, for workers.
+    pub async fn now(&self) -> Result<DateTime<Utc>, Error> {
+        let statement = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&self.patient);
+        within("asking the database for the time", statement).await
     }
 
     /// Up to where the watch of a namespace was taken in.

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, claim::NOBODY_NOW, error::within, row::words};
+use super::{Error, Store, claim::NOBODY_NOW, deadlines::started, error::within, row::words};
 use crate::submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
 
 /// The reason of the event that queues another attempt.
@@ -31,6 +31,7 @@ impl Store {
             RetryKind::Infrastructure => "infrastructure",
             RetryKind::Application => "application",
         };
+        let started = started("$11::timestamptz", "old");
         // The time to start begins when the pause is over.
         let statement = format!(
             r#"
@@ -45,7 +46,7 @@ impl Store {
                 INSERT INTO attempts (submission_id, attempt, state, exit_code, reason, message, names, pod_uid, node,
                                       pod_ip, queued_at, started_at, finished_at)
                 SELECT id, attempt, $3, $5, $6, $7, names, coalesce($8, pod_uid), coalesce($9, node),
-                       coalesce($10, pod_ip), coalesce(queued_at, created_at), coalesce(started_at, $11), clock_timestamp()
+                       coalesce($10, pod_ip), coalesce(queued_at, created_at), coalesce(started_at, {started}), clock_timestamp()
                 FROM old
             ), next AS (
                 UPDATE submissions s SET

@@ -64,9 +64,14 @@ async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
     world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s', run_timeout = 7200").await;
     world.gateway.work().await.unwrap();
     bind(&world).await;
-    // Its kubelet says that it has run for months.
+    // Its kubelet says that it has run for months. It was queued just now, so the clock of its node is wrong.
     world.play_running().await;
     world.until(&id, DriverState::Running).await;
+    world.set(&id, "deadline = now()").await;
+    world.gateway.kill_overdue().await.unwrap();
+    assert_eq!(world.events(&id).await.last().unwrap(), "RUNNING");
+    let long_ago = "queued_at = now() - interval '3 h', started_at = now() - interval '2 h', deadline = now()";
+    world.set(&id, long_ago).await;
     world.gateway.kill_overdue().await.unwrap();
     world.gateway.work().await.unwrap();
     assert!(world.driver().await.metadata.deletion_timestamp.is_some());

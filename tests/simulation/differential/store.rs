@@ -17,7 +17,9 @@ use crate::{
 
 const HISTORIES: u64 = 40;
 const OPERATIONS: usize = 80;
-/// Long enough to last for the history.
+/// As long as a lease may last, and longer than a history takes.
+const LEASE: u64 = 29_000;
+/// Longer than a history.
 const LONG: u64 = 3_600_000;
 
 /// Both stores, and what leads from one to the other.
@@ -88,7 +90,7 @@ impl Both {
 
     /// Until the end of the history, or not at all.
     fn duration(&mut self) -> u64 {
-        self.rng.pick(&[0, LONG, LONG])
+        self.rng.pick(&[0, LEASE, LEASE])
     }
 
     async fn accept(&mut self) -> String {
@@ -254,7 +256,7 @@ impl Both {
     async fn limits_pass(&mut self) -> String {
         let Some(submission) = self.submission() else { return String::new() };
         if self.rng.chance(600) {
-            let real = self.real.kill_overdue(100).await.unwrap();
+            let real = self.real.kill_overdue(100, None).await.unwrap();
             let model = self.model.kill_overdue(100);
             assert_eq!(model.len() as u64, real.killed, "kill {model:?}");
             return format!("kill the overdue: {model:?}");
