@@ -1,6 +1,6 @@
 //! The store while others hold its rows, backends are killed, and the server takes no writes.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 mod store_support;
 
-use store_support::{LEASE, accept, claim_one, connect, new, session, state};
+use store_support::{LEASE, accept, claim_one, connect, draw, new, session, state};
 
 #[sqlx::test]
 async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool: PgPool) {
@@ -38,6 +38,36 @@ async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool:
     assert!(matches!(error, Error::Unavailable { .. }) && !error.is_contention(), "{error:?}");
 }
 
+#[sqlx::test]
+async fn a_locked_row_holds_up_its_own_launch_alone(pool: PgPool) {
+    let store = connect(&pool).await;
+    let holder = session(&store).await;
+    let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
+    let claimed = store.claim(holder, 2, &[], &[]).await.unwrap();
+    let [first, second] = &claimed[..] else { panic!("{claimed:?}") };
+    let of = |uid: &str| Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
+    let mut other = pool.acquire().await.unwrap();
+    lock(&mut other, locked.as_str()).await;
+    // The two share their statements.
+    let (held_up, goes_on) = tokio::join!(store.record_pod(&locked, 1, first.epoch, "u"), async {
+        assert!(store.record_pod(&free, 1, second.epoch, "v").await.unwrap());
+        store.advance(&free, 1, Some(second.epoch), &Progress::Launched, &of("v")).await
+    });
+    assert!(goes_on.unwrap());
+    let error = held_up.unwrap_err();
+    assert!(error.is_contention(), "{error:?}");
+
+    // Nor does it hold up the clean-up of others.
+    let ended = "UPDATE submissions SET state = 'FAILED', finished_at = now() WHERE id = $1";
+    sqlx::query(ended).bind(free.as_str()).execute(&pool).await.unwrap();
+    store.note_pods_deleted(&[(locked.as_str(), 1), (free.as_str(), 1)]).await.unwrap();
+    assert_eq!(store.ended_pods(Duration::ZERO, 10, None).await.unwrap(), []);
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    assert!(store.record_pod(&locked, 1, first.epoch, "u").await.unwrap());
+    assert!(store.advance(&locked, 1, Some(first.epoch), &Progress::Launched, &of("u")).await.unwrap());
+    assert_eq!(state(&store, &locked).await, State::Pending);
+}
+
 /// Every pool has both limits, and they are below the ten seconds of the caller.
 #[sqlx::test]
 async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
@@ -51,7 +81,7 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
     let mut other = pool.acquire().await.unwrap();
     let tables = "BEGIN; LOCK submissions, leases, manifests, submission_events, event_sequence";
     sqlx::raw_sql(tables).execute(&mut *other).await.unwrap();
-    let drawn = store.draw().await.unwrap();
+    let drawn = draw(&store).await;
     let (request, accepted, worker, lease) = tokio::join!(
         store.last_number(),
         store.accept(new(drawn, "b")),
@@ -185,7 +215,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
         [own.as_str()]
     );
 
-    let drawn = store.draw().await.unwrap();
+    let drawn = draw(store).await;
     let id = drawn.id.clone();
     faults.everywhere("accept", async || store.accept(new(drawn.clone(), "a")).await).await;
     let budget = "UPDATE submissions SET max_retries_infrastructure = 1";
@@ -243,7 +273,7 @@ async fn a_server_that_takes_no_writes_is_away(pool: PgPool) {
     let store = connect(&pool).await;
     let session = session(&store).await;
     let id = accept(&store, "a").await;
-    let drawn = store.draw().await.unwrap();
+    let drawn = draw(&store).await;
     read_only(&pool, "on").await;
     let errors = [
         store.claim(session, 1, &[], &[]).await.err(),

@@ -84,8 +84,9 @@ impl Store {
             .bind(from)
             .bind(ROUND)
             .fetch_one(&mut *connection);
-            let count: i64;
-            (count, last) = within(action, round).await?;
+            let (count, to): (i64, Option<i64>) = within(action, round).await?;
+            // After a round that isn't full nothing is left, and nothing more can fail.
+            last = to.filter(|_| count >= ROUND);
             cleared += count.unsigned_abs();
         }
         Ok(cleared)

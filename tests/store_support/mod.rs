@@ -38,10 +38,18 @@ async fn keep(store: &Store, session: Uuid) {
 }
 
 pub(crate) async fn accept(store: &Store, pod: &str) -> SubmissionId {
-    let drawn = store.draw().await.unwrap();
+    let drawn = draw(store).await;
     let id = drawn.id.clone();
     store.accept(new(drawn, pod)).await.unwrap();
     id
+}
+
+pub(crate) async fn draw(store: &Store) -> Drawn {
+    loop {
+        if let Ok(drawn) = store.draw().await {
+            return drawn;
+        }
+    }
 }
 
 pub(crate) async fn claim_one(store: &Store, session: Uuid) -> Claimed {
