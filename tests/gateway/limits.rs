@@ -87,7 +87,8 @@ async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();
-    world.set(&id, "run_timeout = 60, deadline = now()").await;
+    let long_ago = "queued_at = now() - interval '1 h', started_at = now() - interval '1 h'";
+    world.set(&id, &format!("run_timeout = 60, deadline = now(), {long_ago}")).await;
     world.play_exit(0).await;
     world.gateway.kill_overdue().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "KILLING");
