@@ -1,9 +1,9 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test simulate crash parity bench check deny openapi properties allocations fmt
+.PHONY: help demo dev test postgres-versions simulate crash parity bench check deny openapi properties allocations fmt
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, start everything on this machine, run a real Spark job, show its outcome
 	@scripts/demo
@@ -13,6 +13,9 @@ dev: ## the gateway on 127.0.0.1:6066 with a private Postgres and the sandbox cl
 
 test: ## all tests, against real parts; ARGS go to cargo test: make test ARGS="--test layers"
 	@scripts/test $(ARGS)
+
+postgres-versions: ## the tests of the store on Postgres 14, 16, 17 and 18, fetched through Maven; ARGS="16.10.0" for one
+	@scripts/postgres-versions $(ARGS)
 
 crash: ## kill everything again and again while 10,000 jobs run; ARGS="--jobs 1000 --kills 50 --seed 7"
 	@scripts/crash $(ARGS)

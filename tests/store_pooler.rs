@@ -39,7 +39,7 @@ impl Pooler {
         let settings = format!(
             "[databases]\n{database} = {to} user={user} password={password}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 40\n\
-             ignore_startup_parameters = extra_float_digits,options\n"
+             ignore_startup_parameters = extra_float_digits\n"
         );
         std::fs::write(dir.path().join("pgbouncer.ini"), settings).unwrap();
         let process = program(dir.path()).spawn().unwrap();
