@@ -75,7 +75,7 @@ async fn what_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
     let store = connect(&pool).await;
     let id = accept(&store, "a").await;
     let claimed = claim_one(&store, session(&store).await).await;
-    store.retry_later(&claimed, HOUR, Some("later")).await.unwrap();
+    store.retry_later(&claimed, HOUR, Some((None, "later"))).await.unwrap();
     assert!(store.claim(session(&store).await, 1, &[], &[]).await.unwrap().is_empty(), "it waits");
     clock.jump("-1 hour").await;
     assert_eq!(claim_one(&store, session(&store).await).await.id, id);

@@ -222,7 +222,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     sqlx::query(budget).execute(faults.pool).await.unwrap();
 
     let claimed = faults.everywhere("claim", async || store.claim(holder, 1, &[], &[]).await).await.remove(0);
-    let why = Some("no answer");
+    let why = Some((None, "no answer"));
     faults.everywhere("retry_later", async || store.retry_later(&claimed, Duration::ZERO, why).await).await;
     let claimed = claim_one(store, holder).await;
     assert!(faults.everywhere("record_pod", async || store.record_pod(&id, 1, claimed.epoch, "u").await).await);
@@ -308,6 +308,7 @@ fn executor(submission: &SubmissionId) -> ExecutorRecord {
         executor_id: 1,
         pod_name: "exec-1".to_owned(),
         pod_uid: "e1".to_owned(),
+        driver_uid: Some("u".to_owned()),
         state: ExecutorState::Running,
         exit_code: None,
         reason: None,

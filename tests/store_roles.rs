@@ -66,6 +66,7 @@ async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all
         executor_id: 1,
         pod_name: "exec-1".to_owned(),
         pod_uid: "e1".to_owned(),
+        driver_uid: Some("u".to_owned()),
         state: ExecutorState::Running,
         exit_code: None,
         reason: None,
