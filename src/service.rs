@@ -47,7 +47,7 @@ use crate::{
     submission::{Installation, SubmissionId},
 };
 
-pub use crate::store::{AttemptRecord, Filter, Page, Submission};
+pub use crate::store::{AttemptRecord, Filter, Found, KillAnswer, Page, Submission};
 
 pub use clean_up::{CleanUpSettings, CleanedUp};
 pub use create::Accepted;

@@ -44,12 +44,13 @@ pub use deadlines::Overdue;
 pub use error::Error;
 pub use executors::LiveExecutor;
 pub use kept_logs::{KeptLog, LogEnd};
+pub use kill::KillAnswer;
 pub use lease::replica;
 pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use query::{Live, Record};
 pub use session::PLANNED_ONCE;
-pub use submissions::{ExecutorCounts, Filter, Page, Submission};
+pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
 
 /// What many ask for at the same moment.
 #[derive(Debug, Default)]

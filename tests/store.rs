@@ -211,12 +211,12 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     let queued = accept(&store, "b").await;
 
-    assert!(store.request_kill(&queued).await.unwrap());
+    assert!(store.request_kill(&queued).await.unwrap().live);
     assert_eq!(state(&store, &queued).await, State::Killed);
-    assert!(!store.request_kill(&queued).await.unwrap(), "it has ended");
+    assert!(!store.request_kill(&queued).await.unwrap().live, "it has ended");
 
-    assert!(store.request_kill(&launched).await.unwrap());
-    assert!(store.request_kill(&launched).await.unwrap(), "asking twice is no error");
+    assert!(store.request_kill(&launched).await.unwrap().live);
+    assert!(store.request_kill(&launched).await.unwrap().live, "asking twice is no error");
     assert_eq!(state(&store, &launched).await, State::Killing);
     let busy = std::slice::from_ref(&launched);
     assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still holds it");
@@ -225,7 +225,7 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     assert_eq!(store.claim(worker, 10, &[], &[]).await.unwrap()[0].task, Task::Kill);
     assert_eq!(events(&pool, &launched).await, ["QUEUED", "LAUNCHING", "KILLING"]);
 
-    assert!(!store.request_kill(&"driver-20000101000000-9999".parse().unwrap()).await.unwrap());
+    assert!(!store.request_kill(&"driver-20000101000000-9999".parse().unwrap()).await.unwrap().live);
 }
 
 #[sqlx::test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use futures::future::join_all;
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{Accepted, Error, NewSubmission, Options, Store},
+    store::{Accepted, Error, Found, NewSubmission, Options, Store, Submission},
 };
 use sqlx::PgPool;
 
@@ -99,6 +99,10 @@ async fn without_a_database_each_is_told(pool: PgPool) {
 
 fn id(accepted: Accepted) -> String {
     match accepted {
-        Accepted::New(id) | Accepted::SameKey(id, _) | Accepted::SameName(id) => id.to_string(),
+        Accepted::New(Submission { id, .. })
+        | Accepted::SameKey(Found { id, .. }, _)
+        | Accepted::SameName(id)
+        | Accepted::InDoubt(id, _) => id.to_string(),
+        Accepted::Taken(new) => panic!("{} is taken", new.drawn.id),
     }
 }

@@ -183,13 +183,13 @@ async fn what_is_being_killed_is_never_tried_again(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, RETRIES).await;
     assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
-    assert!(store.request_kill(&id).await.unwrap());
+    assert!(store.request_kill(&id).await.unwrap().live);
     assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
     assert_eq!(store.find(&id).await.unwrap().unwrap().state, State::Failed);
 
     let paused = with(&pool, &store, RETRIES).await;
     assert!(store.advance(&paused, 1, None, &evicted(), &of("u")).await.unwrap());
-    assert!(store.request_kill(&paused).await.unwrap());
+    assert!(store.request_kill(&paused).await.unwrap().live);
     let record = store.find(&paused).await.unwrap().unwrap();
     assert_eq!((record.state, record.attempt, record.reason.as_deref()), (State::Killed, 2, Some("Killed")));
     assert_eq!(column::<Option<bool>>(&pool, &paused, "deadline IS NOT NULL").await, Some(false));
@@ -237,7 +237,7 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
     store.retry_later(&claimed, Duration::ZERO, Some((None, "away"))).await.unwrap();
     assert_eq!(its_due().await, 0);
     assert!(store.advance(&id, 2, None, &Progress::Running, &of("v")).await.unwrap());
-    assert!(store.request_kill(&id).await.unwrap());
+    assert!(store.request_kill(&id).await.unwrap().live);
     assert_eq!(its_due().await, 0);
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
     assert_eq!(claimed.task, Task::Kill);
@@ -268,7 +268,7 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
     assert_eq!(store.find(&in_time).await.unwrap().unwrap().state, State::Queued);
 
     // The first cause stays, whatever comes on the way.
-    assert!(store.request_kill(&pending).await.unwrap());
+    assert!(store.request_kill(&pending).await.unwrap().live);
     let claimed = store.claim(session(&store).await, 5, &[], &[]).await.unwrap();
     let claimed = claimed.iter().find(|claimed| claimed.id == pending).unwrap();
     assert_eq!((claimed.task, claimed.kill.reason()), (Task::Kill, "StartTimeout"));

@@ -1,23 +1,25 @@
 //! Accepting a submission.
 
-use std::mem;
+use std::{io, mem};
 
 use sha2::{Digest, Sha256};
 
-use super::{Error, Gateway, Plan, SubmissionOptions};
+use super::{Error, Gateway, Plan, Resolved, SubmissionOptions};
 use crate::{
     spark::{CreateSubmissionRequest, keys},
-    store::{self, NewSubmission},
+    store::{self, Found, NewSubmission},
     submission::SubmissionId,
 };
 
 /// How many unknown properties of one request are logged.
 const MISSPELT_MAX: usize = 20;
+/// How often a number may turn out to be taken. The first time moves the sequence past all of them.
+const TRIES: u32 = 5;
 
 /// A submission that is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Accepted {
-    pub id: SubmissionId,
+    pub submission: Found,
     /// It was accepted before, under the same idempotency key.
     pub replayed: bool,
 }
@@ -28,7 +30,7 @@ impl Gateway {
     /// # Errors
     /// As there.
     pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
-        Ok(self.submit(request, SubmissionOptions::default()).await?.id)
+        Ok(self.submit(request, SubmissionOptions::default()).await?.submission.id)
     }
 
     /// Checks the request by building its driver once, fixes all names and commits it. The launch follows by itself.
@@ -44,44 +46,63 @@ impl Gateway {
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
         let fingerprint = fingerprint(&mut request, &options)?;
-        let resolved = self.resolve(request, options)?;
-        let owner = self.owner(&resolved.request);
+        let mut resolved = self.resolve(request, options)?;
+        let mut owner = self.owner(&resolved.request);
         if let Some(key) = &resolved.options.idempotency_key
-            && let Some((id, before)) = self.store.of_key(&owner, key).await?
+            && let Some((found, before)) = self.store.of_key(&owner, key).await?
         {
-            return replay(id, &before, &fingerprint, key);
+            return replay(found, &before, &fingerprint, key);
         }
-        let plan = self.plan(resolved, self.store.draw().await?)?;
-        let (key, unknown) = (plan.options.idempotency_key.clone(), misspelt(&plan));
-        let pod = format!("{}/{}", plan.namespace, plan.names.driver_pod);
-        let new = NewSubmission {
-            name: short(&plan.name),
-            owner,
-            spark_user: self.spark.user.clone(),
-            spark_version: self.spark.version,
-            options: plan.options.kept(),
-            fingerprint: fingerprint.clone(),
-            drawn: plan.drawn,
-            request: plan.request,
-            namespace: plan.namespace,
-            names: plan.names,
-            manifest: plan.manifest,
-        };
-        let (name, namespace) = (new.name.clone(), new.namespace.clone());
-        match (self.store.accept(new).await?, key) {
-            (store::Accepted::New(id), _) => {
-                tracing::info!(submission = %id, %pod, "accepted");
-                if !unknown.is_empty() {
-                    tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+        let mut drawn = self.store.draw().await?;
+        for _ in 0..TRIES {
+            let plan = self.plan(resolved, drawn)?;
+            let unknown = misspelt(&plan);
+            let Plan { options, origins, files, .. } = plan;
+            let pod = format!("{}/{}", plan.namespace, plan.names.driver_pod);
+            let new = NewSubmission {
+                name: short(&plan.name),
+                owner,
+                spark_user: self.spark.user.clone(),
+                spark_version: self.spark.version,
+                options: options.kept(),
+                fingerprint: fingerprint.clone(),
+                drawn: plan.drawn,
+                request: plan.request,
+                namespace: plan.namespace,
+                names: plan.names,
+                manifest: plan.manifest,
+            };
+            let wanted = options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
+            match self.store.accept(new).await? {
+                store::Accepted::New(submission) => {
+                    let id = submission.id.clone();
+                    tracing::info!(submission = %id, %pod, "accepted");
+                    if !unknown.is_empty() {
+                        tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+                    }
+                    self.wake.notify_one();
+                    self.events.changed();
+                    return Ok(Accepted { submission: Found { id, document: Ok(submission) }, replayed: false });
                 }
-                self.wake.notify_one();
-                self.events.changed();
-                Ok(Accepted { id, replayed: false })
+                store::Accepted::SameKey(found, before) => {
+                    let key = options.idempotency_key.as_deref().unwrap_or_default();
+                    return replay(found, &before, &fingerprint, key);
+                }
+                store::Accepted::SameName(by) => {
+                    let (name, namespace) = wanted.unwrap_or_default();
+                    return Err(Error::NameTaken { name, namespace, by });
+                }
+                store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
+                // Names and labels are made of the number: they are made anew.
+                store::Accepted::Taken(new) => {
+                    drawn = self.store.draw_beyond(&new.drawn).await?;
+                    owner = new.owner;
+                    resolved = Resolved { request: new.request, files, options, origins };
+                }
             }
-            (store::Accepted::SameKey(id, before), Some(key)) => replay(id, &before, &fingerprint, &key),
-            (store::Accepted::SameKey(id, _), None) => Ok(Accepted { id, replayed: true }),
-            (store::Accepted::SameName(by), _) => Err(Error::NameTaken { name, namespace, by }),
         }
+        let why = io::Error::other("each number that was drawn had been taken");
+        Err(Error::Internal("drawing a number for a submission failed".to_owned(), why.into()))
     }
 
     /// For whom a driver runs.
@@ -97,12 +118,12 @@ fn short(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
 }
 
-fn replay(id: SubmissionId, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
+fn replay(found: Found, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
     if before == now {
-        tracing::info!(submission = %id, "accepted before, under the same idempotency key");
-        return Ok(Accepted { id, replayed: true });
+        tracing::info!(submission = %found.id, "accepted before, under the same idempotency key");
+        return Ok(Accepted { submission: found, replayed: true });
     }
-    Err(Error::KeyReused { key: key.to_owned(), by: id })
+    Err(Error::KeyReused { key: key.to_owned(), by: found.id })
 }
 
 /// What tells two requests under one key apart: all that they ask for, however it was written down. Not the version of

@@ -17,16 +17,19 @@ pub enum Error {
     /// The database can't be reached: nothing was done, the same request may work in a moment.
     #[error("the database is not available")]
     Unavailable(#[source] store::Error),
-    /// The database went away during the write of a submission: it may be kept or not.
-    #[error("the database went away while the submission was being written")]
-    InDoubt(#[source] store::Error),
+    /// The write of a submission was not confirmed: it may be kept or not. If it is, then under this id.
+    #[error("the database went away while submission {id} was being written")]
+    InDoubt { id: SubmissionId, source: store::Error },
+    /// The database went away during another write, which may be done or not. Asking again does no harm.
+    #[error("the database went away meanwhile")]
+    PerhapsDone(#[source] store::Error),
     /// The cluster gives no answer just now.
     #[error("the cluster is not available")]
     ClusterUnavailable(#[source] cluster::Error),
     /// The same, where only the words are left of it.
     #[error("{0}")]
     Unanswered(String),
-    /// A fault of ours.
+    /// A fault of ours; nothing was done.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -35,7 +38,7 @@ impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Unavailable { .. } => Self::Unavailable(error),
-            store::Error::InDoubt { .. } => Self::InDoubt(error),
+            store::Error::InDoubt { .. } => Self::PerhapsDone(error),
             store::Error::Statement { .. } | store::Error::Row { .. } => {
                 Self::Internal("using the database failed".to_owned(), Box::new(error))
             }
@@ -56,7 +59,11 @@ impl Error {
     /// Whether the same call may succeed in a while.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::InDoubt(_) | Self::ClusterUnavailable(_) | Self::Unanswered(_) => true,
+            Self::Unavailable(_)
+            | Self::InDoubt { .. }
+            | Self::PerhapsDone(_)
+            | Self::ClusterUnavailable(_)
+            | Self::Unanswered(_) => true,
             Self::Refused(_) | Self::KeyReused { .. } | Self::NameTaken { .. } | Self::Internal(..) => false,
         }
     }

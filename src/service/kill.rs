@@ -1,18 +1,23 @@
 //! Kill requests, and Spark's `clear`.
 
 use super::{Error, Gateway};
-use crate::submission::SubmissionId;
+use crate::{store::KillAnswer, submission::SubmissionId};
 
 impl Gateway {
     /// Asks for the end of a submission. `false` if there is none of that id or it has ended already.
     pub async fn kill(&self, id: &SubmissionId) -> Result<bool, Error> {
-        let live = self.store.request_kill(id).await?;
-        if live {
+        Ok(self.request_kill(id).await?.live)
+    }
+
+    /// The same, and answers what became of it.
+    pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let answer = self.store.request_kill(id).await?;
+        if answer.live {
             tracing::info!(submission = %id, "kill requested");
             self.wake.notify_one();
             self.events.changed();
         }
-        Ok(live)
+        Ok(answer)
     }
 
     /// Asks for the end of every live submission.

@@ -8,8 +8,8 @@ use super::{Error, Gateway, Resolved, SubmissionOptions, limits};
 use crate::{
     cluster::{Manifest, Marks},
     spark::{
-        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, app_name,
-        build_driver, parse_properties,
+        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, SubmitterFiles,
+        app_name, build_driver, parse_properties,
     },
     store::Drawn,
 };
@@ -21,6 +21,7 @@ pub struct Plan {
     pub(super) request: CreateSubmissionRequest,
     pub(super) options: SubmissionOptions,
     pub(super) origins: BTreeMap<String, String>,
+    pub(super) files: SubmitterFiles,
     pub(super) namespace: String,
     pub(super) names: DriverNames,
     /// [`Manifest`] as JSON.
@@ -84,7 +85,7 @@ impl Gateway {
                 None => request.spark_properties.remove(&key),
             };
         }
-        let names = context.names;
+        let SubmitContext { names, submitter: files, .. } = context;
         limits::check(&request, &names, &driver, &self.cluster)?;
         marks.put_on(&mut driver, &names.driver_pod);
         let manifest = Manifest::text_of(&driver);
@@ -95,6 +96,7 @@ impl Gateway {
             request,
             options,
             origins,
+            files,
             namespace: driver.namespace.clone(),
             names,
             manifest,

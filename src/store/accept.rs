@@ -1,23 +1,27 @@
 //! Accepting a submission.
 
+mod behind;
 mod draw;
 mod insert;
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
+use behind::Behind;
 use draw::Spares;
 use insert::Inserter;
 
 use super::{
-    Error, Store,
+    Error, ExecutorCounts, Found, Store, Submission,
     combine::{Combine, Unanswered},
     error::within,
     row::parse,
+    submissions::COLUMNS,
 };
 use crate::{
     spark::{CreateSubmissionRequest, DriverNames, SparkVersion},
-    submission::SubmissionId,
+    submission::{State, SubmissionId},
 };
+use sqlx::Row;
 
 pub use draw::Drawn;
 pub use insert::accept_on;
@@ -56,6 +60,41 @@ pub struct Options {
     pub max_retries_application: i32,
 }
 
+impl From<NewSubmission> for Submission {
+    /// The document of a submission that was just accepted.
+    fn from(new: NewSubmission) -> Self {
+        let NewSubmission { drawn, options, .. } = new;
+        Self {
+            id: drawn.id,
+            number: drawn.number,
+            name: new.name,
+            state: State::Queued,
+            owner: new.owner,
+            namespace: new.namespace,
+            labels: options.labels,
+            spark_version: new.spark_version.to_string(),
+            attempt: 1,
+            names: new.names,
+            pod_uid: None,
+            node: None,
+            pod_ip: None,
+            exit_code: None,
+            reason: None,
+            message: None,
+            created_at: drawn.at,
+            started_at: None,
+            finished_at: None,
+            executors: ExecutorCounts::default(),
+            start_timeout: options.start_timeout,
+            run_timeout: options.run_timeout,
+            kill_grace: options.kill_grace,
+            max_retries_infrastructure: options.max_retries_infrastructure,
+            max_retries_application: options.max_retries_application,
+            failed_tries: 0,
+        }
+    }
+}
+
 /// The statements for new submissions that are under way at once, and how many submissions share one.
 const AT_ONCE: usize = 2;
 /// The connections that drawing and writing share.
@@ -68,12 +107,18 @@ pub(super) struct Groups {
     drawing: Combine<(), Result<Drawn, Error>>,
     spares: Spares,
     accepting: Combine<Arc<NewSubmission>, Result<bool, Error>>,
+    behind: Behind,
 }
 
 impl Default for Groups {
     fn default() -> Self {
         let spares = Spares::default();
-        Self { drawing: Combine::new(AT_ONCE, TOGETHER), spares, accepting: Combine::new(AT_ONCE, TOGETHER) }
+        Self {
+            drawing: Combine::new(AT_ONCE, TOGETHER),
+            spares,
+            accepting: Combine::new(AT_ONCE, TOGETHER),
+            behind: Behind::default(),
+        }
     }
 }
 
@@ -81,14 +126,18 @@ impl Default for Groups {
 const TRIES: u32 = 5;
 
 /// What became of a new submission.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Accepted {
-    /// It is committed.
-    New(SubmissionId),
+    /// It is committed. Nothing needs to be read to answer with it, and nothing that fails later can deny it.
+    New(Submission),
     /// Its owner used its idempotency key before: for this one, with that fingerprint.
-    SameKey(SubmissionId, Vec<u8>),
+    SameKey(Found, Vec<u8>),
     /// This live one has its name.
     SameName(SubmissionId),
+    /// Another submission has its number: the sequence is behind the rows. It needs another number, and so other names.
+    Taken(Box<NewSubmission>),
+    /// The connection broke after the statement was sent: it may be committed, under this id.
+    InDoubt(SubmissionId, Error),
 }
 
 impl Store {
@@ -97,23 +146,28 @@ impl Store {
     /// same key, the later waits for the earlier. A caller that goes away meanwhile doesn't tear the statement off.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
+    /// Nothing is kept of the submission then.
     pub async fn accept(&self, new: NewSubmission) -> Result<Accepted, Error> {
         let new = Arc::new(new);
-        let key = new.options.idempotency_key.as_deref();
         for _ in 0..TRIES {
-            if self.insert_with_others(new.clone()).await? {
-                return Ok(Accepted::New(new.drawn.id.clone()));
+            match self.insert_with_others(new.clone()).await {
+                Ok(true) => return Ok(Accepted::New(Arc::unwrap_or_clone(new).into())),
+                Ok(false) => {}
+                Err(error @ Error::InDoubt { .. }) => return Ok(Accepted::InDoubt(new.drawn.id.clone(), error)),
+                Err(error) => return Err(error),
             }
-            if let Some(key) = key
-                && let Some((id, fingerprint)) = self.of_key(&new.owner, key).await?
+            if let Some(key) = &new.options.idempotency_key
+                && let Some((found, fingerprint)) = self.of_key(&new.owner, key).await?
             {
-                return Ok(Accepted::SameKey(id, fingerprint));
+                return Ok(Accepted::SameKey(found, fingerprint));
             }
             if new.options.unique_name
                 && let Some(id) = self.live_of_name(&new.namespace, &new.name).await?
             {
                 return Ok(Accepted::SameName(id));
+            }
+            if self.is_taken(&new.drawn).await? {
+                return Ok(Accepted::Taken(Box::new(Arc::unwrap_or_clone(new))));
             }
             // What was in its way has gone meanwhile.
         }
@@ -136,17 +190,18 @@ impl Store {
     }
 
     /// The submission that an owner's idempotency key stands for, and the fingerprint of its request.
-    pub async fn of_key(&self, owner: &str, key: &str) -> Result<Option<(SubmissionId, Vec<u8>)>, Error> {
+    pub async fn of_key(&self, owner: &str, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
         let action = "looking for an idempotency key";
         let mut connection = self.connection(action).await?;
-        let statement = sqlx::query_as(
-            "SELECT id, coalesce(fingerprint, '') FROM submissions WHERE owner = $1 AND idempotency_key = $2",
-        )
-        .bind(owner)
-        .bind(key)
-        .fetch_optional(&mut *connection);
-        let row: Option<(String, Vec<u8>)> = within(action, statement).await?;
-        row.map(|(id, fingerprint)| Ok((parse(&id, &id)?, fingerprint))).transpose()
+        let statement = format!(
+            "SELECT {COLUMNS}, coalesce(fingerprint, '') AS fingerprint FROM submissions
+             WHERE owner = $1 AND idempotency_key = $2"
+        );
+        let statement = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(owner).bind(key);
+        let Some(row) = within(action, statement.fetch_optional(&mut *connection)).await? else { return Ok(None) };
+        let (id, fingerprint): (String, Vec<u8>) =
+            within(action, async { Ok((row.try_get("id")?, row.try_get("fingerprint")?)) }).await?;
+        Ok(Some((Found::read(parse(&id, &id)?, &row), fingerprint)))
     }
 
     async fn live_of_name(&self, namespace: &str, name: &str) -> Result<Option<SubmissionId>, Error> {

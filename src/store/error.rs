@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+
 use super::combine::Unanswered;
 
 /// A statement failed.
@@ -44,10 +46,28 @@ impl Error {
     /// The same for a statement that writes something which must not be repeated unseen, after it was sent: unless the
     /// server itself said that it didn't carry it out, it may have.
     pub(super) fn after_sending(self) -> Self {
-        let Self::Unavailable { action, source } = self else { return self };
-        let said_no = matches!(&source, sqlx::Error::Database(said)
-            if !said.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")));
-        if said_no { Self::Unavailable { action, source } } else { Self::InDoubt { action, source } }
+        match self {
+            Self::Unavailable { action, source } | Self::Statement { action, source } if !is_refusal(&source) => {
+                Self::InDoubt { action, source }
+            }
+            certain => certain,
+        }
+    }
+
+    /// The same for the later of several statements, if an earlier one has taken effect.
+    pub(super) fn after(self, something: bool) -> Self {
+        match self {
+            Self::Unavailable { action, source } | Self::Statement { action, source } if something => {
+                Self::InDoubt { action, source }
+            }
+            same => same,
+        }
+    }
+
+    /// Whether the statement failed because another row has the key of this constraint.
+    pub(super) fn is_of_key(&self, constraint: &str) -> bool {
+        matches!(self, Self::Statement { source: sqlx::Error::Database(said), .. }
+            if said.is_unique_violation() && said.constraint() == Some(constraint))
     }
 
     /// Of a statement that is shared with others.
@@ -99,6 +119,18 @@ pub(super) async fn within<T>(
     let answer = tokio::time::timeout(LIMIT, statement).await;
     let answer = answer.unwrap_or_else(|_| Err(io::Error::new(ErrorKind::TimedOut, "no answer in time").into()));
     answer.map_err(|source| Error::of(action, source))
+}
+
+/// Whether the server itself said that it didn't carry the statement out. What ends the connection (FATAL, PANIC) may come
+/// after the commit, and so may what fails in reading the answer.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(said) = error else { return false };
+    let ended = said
+        .try_downcast_ref::<PgDatabaseError>()
+        .is_some_and(|said| matches!(said.severity(), PgSeverity::Fatal | PgSeverity::Panic));
+    // Connections, shutdown, "statement completion unknown".
+    let unknown = |code: &str| code.starts_with("08") || code.starts_with("57P0") || code == "40003";
+    !ended && !said.code().is_some_and(|code| unknown(&code))
 }
 
 /// SQLSTATE classes: 08 connection, 53 resources, 57 shutdown, start-up and cancelled, 25006 a standby, and what another

@@ -1,7 +1,20 @@
 //! Kill requests and Spark's `clear`.
 
-use super::{Error, Store, claim::NOBODY, error::within};
+use sqlx::Row;
+
+use super::{Error, Found, Store, claim::NOBODY, error::within, submissions::COLUMNS};
 use crate::submission::{KillCause, SubmissionId};
+
+const ACTION: &str = "recording a kill request";
+
+/// What a kill request met.
+#[derive(Debug)]
+pub struct KillAnswer {
+    /// It has not ended, and will be ended.
+    pub live: bool,
+    /// As it is afterwards; `None` if there is none of that id.
+    pub submission: Option<Found>,
+}
 
 /// Submissions that are cleared by one statement.
 const ROUND: i64 = 5000;
@@ -19,26 +32,57 @@ pub(super) fn killed() -> String {
 
 impl Store {
     /// Asks for the end of one submission: `KILLED` at once where nothing was created yet, else `KILLING` for a worker
-    /// to carry out. `false` if there is none of that id or it has ended.
-    pub async fn request_kill(&self, id: &SubmissionId) -> Result<bool, Error> {
-        Ok(self.kill_where("id = $1", Some(id)).await? > 0)
+    /// to carry out. The same statement answers what became of it, so nothing that fails later can deny it.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
+    pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let killed = killed();
+        let statement = format!(
+            r#"
+            WITH found AS (
+                SELECT {COLUMNS} FROM submissions WHERE id = $1 FOR UPDATE
+            ), live AS (
+                SELECT id, state AS was FROM found
+                WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
+            ), moved AS (
+                UPDATE submissions s SET {killed}, kill_cause = $2, reason = $2, message = $3
+                FROM live WHERE s.id = live.id AND was <> 'KILLING'
+                RETURNING s.*
+            ), logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, state, reason, message FROM moved
+            )
+            SELECT {COLUMNS}, true AS live FROM moved
+            UNION ALL
+            SELECT {COLUMNS}, EXISTS (SELECT FROM live) FROM found WHERE NOT EXISTS (SELECT FROM moved)
+            "#
+        );
+        let mut connection = self.connection(ACTION).await?;
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(id.as_str())
+            .bind(KillCause::Request.reason())
+            .bind(KillCause::Request.message())
+            .fetch_optional(&mut *connection);
+        let row = within(ACTION, row).await.map_err(Error::after_sending)?;
+        let live = row.as_ref().and_then(|row| row.try_get("live").ok()).unwrap_or(false);
+        Ok(KillAnswer { live, submission: row.map(|row| Found::read(id.clone(), &row)) })
     }
 
     /// Asks for the end of every live submission; tells how many there were.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
     pub async fn request_kill_of_all(&self) -> Result<u64, Error> {
-        self.kill_where("$1::text IS NULL", None).await
-    }
-
-    async fn kill_where(&self, which: &'static str, id: Option<&SubmissionId>) -> Result<u64, Error> {
         let killed = killed();
         let statement = format!(
             r#"
             WITH live AS (
                 SELECT id, state AS was FROM submissions
-                WHERE {which} AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
+                WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
                 ORDER BY number FOR UPDATE
             ), moved AS (
-                UPDATE submissions s SET {killed}, kill_cause = $2, reason = $2, message = $3
+                UPDATE submissions s SET {killed}, kill_cause = $1, reason = $1, message = $2
                 FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.id, s.attempt, s.state, s.reason, s.message
             ), logged AS (
@@ -48,29 +92,36 @@ impl Store {
             SELECT count(*) FROM live
             "#
         );
-        let action = "recording a kill request";
-        let mut connection = self.connection(action).await?;
-        let live: i64 = within(
-            action,
-            sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
-                .bind(id.map(SubmissionId::as_str))
-                .bind(KillCause::Request.reason())
-                .bind(KillCause::Request.message())
-                .fetch_one(&mut *connection),
-        )
-        .await?;
+        let mut connection = self.connection(ACTION).await?;
+        let live = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .bind(KillCause::Request.reason())
+            .bind(KillCause::Request.message())
+            .fetch_one(&mut *connection);
+        let live: i64 = within(ACTION, live).await.map_err(Error::after_sending)?;
         Ok(live.unsigned_abs())
     }
 
     /// Spark's `clear`: ended submissions are no longer answered by the status of Spark's protocol. Tells how many there
     /// were; in rounds, so that a million of them is no statement without end.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if some may be cleared.
     pub async fn clear_ended(&self) -> Result<u64, Error> {
-        let action = "clearing ended submissions";
         let (mut cleared, mut last) = (0, Some(i64::MIN));
         while let Some(from) = last {
-            let mut connection = self.connection(action).await?;
-            let round = sqlx::query_as(
-                "WITH these AS (
+            let count;
+            (count, last) = self.clear_round(from).await.map_err(|error| error.after(cleared > 0))?;
+            cleared += count;
+        }
+        Ok(cleared)
+    }
+
+    /// Clears those behind `from`: how many, and the number of the last one, if there was any.
+    async fn clear_round(&self, from: i64) -> Result<(u64, Option<i64>), Error> {
+        let action = "clearing ended submissions";
+        let mut connection = self.connection(action).await?;
+        let round = sqlx::query_as(
+            "WITH these AS (
                      SELECT id FROM submissions
                      WHERE number > $1 AND cleared_at IS NULL
                        AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
@@ -80,15 +131,12 @@ impl Store {
                      RETURNING number
                  )
                  SELECT count(*), max(number) FROM cleared",
-            )
-            .bind(from)
-            .bind(ROUND)
-            .fetch_one(&mut *connection);
-            let (count, to): (i64, Option<i64>) = within(action, round).await?;
-            // After a round that isn't full nothing is left, and nothing more can fail.
-            last = to.filter(|_| count >= ROUND);
-            cleared += count.unsigned_abs();
-        }
-        Ok(cleared)
+        )
+        .bind(from)
+        .bind(ROUND)
+        .fetch_one(&mut *connection);
+        let (count, last): (i64, Option<i64>) = within(action, round).await.map_err(Error::after_sending)?;
+        // After a round that isn't full nothing is left, and nothing more can fail.
+        Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
     }
 }

@@ -18,7 +18,8 @@ use crate::{
     submission::{State, SubmissionId},
 };
 pub use filter::Filter;
-use row::{COLUMNS, Row};
+pub(super) use row::COLUMNS;
+use row::Row;
 
 /// All that is kept of a submission but its request and its objects.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +56,14 @@ pub struct Submission {
     pub failed_tries: i32,
 }
 
+/// The submission that a statement met.
+#[derive(Debug)]
+pub struct Found {
+    pub id: SubmissionId,
+    /// [`Error::Row`] where this release can't read it: what the statement did is done all the same.
+    pub document: Result<Submission, Error>,
+}
+
 /// How many executors of all attempts are in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecutorCounts {
@@ -79,8 +88,8 @@ impl Store {
     pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
         let action = "reading a submission";
         let mut connection = self.connection(action).await?;
-        let mut query = QueryBuilder::<Postgres>::new(COLUMNS);
-        query.push(" WHERE id = ").push_bind(id.as_str().to_owned());
+        let mut query = QueryBuilder::<Postgres>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM submissions WHERE id = ").push_bind(id.as_str().to_owned());
         let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         row.map(Submission::try_from).transpose()
     }
@@ -139,7 +148,7 @@ impl Store {
 
 fn list(prefix: &str, filter: &Filter, before: Option<i64>, limit: u32) -> QueryBuilder<Postgres> {
     let mut query = QueryBuilder::new(prefix);
-    query.push(COLUMNS);
+    query.push("SELECT ").push(COLUMNS).push(" FROM submissions");
     filter.push_to(&mut query, before);
     query.push(" ORDER BY number DESC LIMIT ").push_bind(i64::from(limit) + 1);
     query

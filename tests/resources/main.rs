@@ -1,6 +1,7 @@
 //! The resource API as clients meet it, on a real Postgres.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod answers;
 mod documented;
 mod idempotency;
 mod listing;

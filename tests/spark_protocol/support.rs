@@ -22,13 +22,18 @@ pub(crate) const BODY_LIMIT: usize = 2048;
 /// The real service on the test's database. Its cluster is one in memory that nobody works on, so what is submitted stays
 /// queued.
 pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Gateway {
+    service_of(version, Store::new(pool)).await
+}
+
+/// The same on a store of the test's making.
+pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Gateway {
     let cluster = Apiserver::new(CancellationToken::new()).router();
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
     let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
-    let gateway = Gateway::new(Store::new(pool), cluster, settings).await.expect("a gateway");
+    let gateway = Gateway::new(store, cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
     gateway.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
     gateway
@@ -36,8 +41,13 @@ pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Gateway {
 
 /// Its routes.
 pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
+    face_of(version, Store::new(pool)).await
+}
+
+/// The same on a store of the test's making.
+pub(crate) async fn face_of(version: SparkVersion, store: Store) -> Router {
     let settings = HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
-    router(service(version, pool).await, settings)
+    router(service_of(version, store).await, settings)
 }
 
 /// An answer as it is compared.

@@ -56,7 +56,7 @@ pub(in crate::api) struct RequestBody {
         (status = 413, description = "The body is too large", body = ErrorResponse),
         (status = 422, description = "The idempotency key was used for another request", body = ErrorResponse),
         (status = 500, description = "A fault of the gateway", body = ErrorResponse),
-        (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
+        (status = 503, description = "The database can't be reached: with `Retry-After` nothing is kept, try again; without it the submission may have been accepted", body = ErrorResponse),
     )
 )]
 pub(in crate::api) async fn create(
@@ -69,7 +69,8 @@ pub(in crate::api) async fn create(
     let (request, unknown_fields) = parse_create(body, version)?;
     // In a task of its own: a client that hangs up must not leave the submission half accepted.
     let gateway = gateway.clone();
-    let id = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span()).await??.id;
+    let submit = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span());
+    let id = submit.await.map_err(Fault::BrokenOff)??.submission.id;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",
         message: format!("Driver successfully submitted as {id}"),

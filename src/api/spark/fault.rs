@@ -36,6 +36,8 @@ pub(in crate::api) enum Fault {
     Unwritable(#[source] serde_json::Error),
     #[error("the request's task ended early")]
     Task(#[from] tokio::task::JoinError),
+    #[error("the task that wrote a submission ended early")]
+    BrokenOff(#[source] tokio::task::JoinError),
     #[error(transparent)]
     Service(service::Error),
 }
@@ -74,9 +76,11 @@ impl Fault {
             Self::Service(service::Error::KeyReused { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NotReady(_)
             | Self::Slow
+            | Self::BrokenOff(_)
             | Self::Service(
                 service::Error::Unavailable(_)
-                | service::Error::InDoubt(_)
+                | service::Error::InDoubt { .. }
+                | service::Error::PerhapsDone(_)
                 | service::Error::ClusterUnavailable(_)
                 | service::Error::Unanswered(_),
             ) => StatusCode::SERVICE_UNAVAILABLE,
@@ -104,15 +108,27 @@ impl Fault {
     fn message(&self, id: &RequestId) -> String {
         let id_in_log = || format!("The log tells more under request id {}.", id.as_str());
         match self {
-            _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => internal_error(id),
-            Self::Service(service::Error::InDoubt(_)) => format!(
-                "The database went away while the submission was being written: it may have been accepted. \
+            Self::Task(_) | Self::Unwritable(_) => internal_error(id),
+            _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => {
+                format!("Internal server error: nothing was done. {}", id_in_log())
+            }
+            Self::Service(service::Error::InDoubt { id: submission, .. }) => format!(
+                "The database went away while the submission was being written: it may have been accepted, \
+                 as {submission}. Look before you repeat it. {}",
+                id_in_log()
+            ),
+            Self::BrokenOff(_) => format!(
+                "The gateway failed while the submission was being written: it may have been accepted. \
                  Look before you repeat it. {}",
                 id_in_log()
             ),
             Self::Service(service::Error::Unavailable(_)) => format!(
-                "Service unavailable: the database can't be reached just now. Nothing is known to be lost; \
-                 try again. {}",
+                "Service unavailable: the database can't be reached just now. Nothing was done; try again. {}",
+                id_in_log()
+            ),
+            Self::Service(service::Error::PerhapsDone(_)) => format!(
+                "Service unavailable: the database went away meanwhile. What was asked for may have been done; \
+                 asking again does no harm. {}",
                 id_in_log()
             ),
             _ => self.to_string(),
@@ -121,14 +137,18 @@ impl Fault {
 
     /// A client that repeats a request by itself must not submit twice.
     fn may_be_repeated(&self) -> bool {
-        let in_doubt = matches!(self, Self::Slow | Self::Service(service::Error::InDoubt(_)));
+        let in_doubt = matches!(self, Self::Slow | Self::BrokenOff(_) | Self::Service(service::Error::InDoubt { .. }));
         self.status() == StatusCode::SERVICE_UNAVAILABLE && !in_doubt
     }
 }
 
-/// What a client learns of a fault that isn't its own.
+/// What a client learns of a fault that isn't its own, and that came it is unknown when.
 pub(in crate::api) fn internal_error(id: &RequestId) -> String {
-    format!("Internal server error: the gateway's log tells more under request id {}.", id.as_str())
+    let id = id.as_str();
+    format!(
+        "Internal server error: what was asked for may have been done. \
+         The gateway's log tells more under request id {id}."
+    )
 }
 
 #[cfg(test)]
@@ -172,12 +192,14 @@ mod tests {
     #[tokio::test]
     async fn a_submission_in_doubt_is_not_to_be_repeated_unseen() {
         let in_doubt = || {
-            let lost = crate::store::Error::InDoubt { action: "creating", source: sqlx::Error::PoolClosed };
-            Fault::Service(service::Error::InDoubt(lost))
+            let source = crate::store::Error::InDoubt { action: "creating", source: sqlx::Error::PoolClosed };
+            let id = "driver-20260102030405-0001".parse().unwrap();
+            Fault::Service(service::Error::InDoubt { id, source })
         };
         let (status, retry, body) = answer(in_doubt).await;
         assert_eq!((status, retry), (503, None));
-        assert!(body.contains("it may have been accepted") && body.contains("r-1"), "{body}");
+        assert!(body.contains("it may have been accepted, as driver-20260102030405-0001"), "{body}");
+        assert!(body.contains("r-1"), "{body}");
     }
 
     #[tokio::test]

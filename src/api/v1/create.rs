@@ -9,13 +9,12 @@ use tracing::Instrument;
 
 use super::{
     Problem, Reply, dry_run,
-    id::find,
     model::{NewSubmission, Submission},
     params::Params,
     problem::ProblemBody,
     request,
 };
-use crate::api::AppState;
+use crate::{api::AppState, service::Found};
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -38,7 +37,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
         (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body isn't JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "The database can't be reached (`unavailable`: try again), or went away meanwhile (`in-doubt`)", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached (`unavailable`: nothing is kept, try again), or went away meanwhile (`in-doubt`: it may be accepted)", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn create(
@@ -54,17 +53,14 @@ pub(in crate::api) async fn create(
     }
     // In a task of its own: a client that hangs up must not leave the submission half accepted.
     let gateway = state.gateway;
-    let submit = tokio::spawn(
-        async move {
-            let accepted = gateway.submit(request, options).await?;
-            Ok::<_, Problem>((accepted.replayed, find(&gateway, &accepted.id).await?))
-        }
-        .in_current_span(),
-    );
-    let (replayed, submission) = submit.await.map_err(|error| Problem::internal(error.to_string()))??;
-    let location = format!("/v1/submissions/{}", submission.id);
+    let submit = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span());
+    let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    let Found { id, document } = accepted.submission;
+    let submission =
+        document.map_err(|error| Problem::unreadable(&id, "was accepted before under this key", &error))?;
+    let location = format!("/v1/submissions/{id}");
     let reply = Reply::ok(Submission::from(submission)).with_header(header::LOCATION, location);
-    let reply = match replayed {
+    let reply = match accepted.replayed {
         true => reply.with_header(REPLAYED, "true"),
         false => reply.with_status(StatusCode::CREATED),
     };

@@ -5,12 +5,15 @@ use tracing::Instrument;
 
 use super::{
     Problem, Reply,
-    id::{Id, find},
+    id::{Id, not_found},
     model::Submission,
     params::Params,
     problem::ProblemBody,
 };
-use crate::api::AppState;
+use crate::{
+    api::AppState,
+    service::{Found, KillAnswer},
+};
 
 /// Kill a submission
 ///
@@ -22,7 +25,7 @@ use crate::api::AppState;
         (status = 200, description = "It has ended already", body = Submission),
         (status = 202, description = "It is on its way to its end: `KILLING` until the driver is gone", body = Submission),
         (status = 404, description = "There is none of that id", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached: try again, it does no harm", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn delete(
@@ -33,14 +36,12 @@ pub(in crate::api) async fn delete(
     params.finish()?;
     let gateway = state.gateway;
     // In a task of its own: a client that hangs up has asked all the same.
-    let kill = tokio::spawn(
-        async move {
-            let live = gateway.kill(&id).await?;
-            Ok::<_, Problem>((live, find(&gateway, &id).await?))
-        }
-        .in_current_span(),
-    );
-    let (live, submission) = kill.await.map_err(|error| Problem::internal(error.to_string()))??;
-    let status = if live { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let asked = id.clone();
+    let kill = tokio::spawn(async move { gateway.request_kill(&asked).await }.in_current_span());
+    let KillAnswer { live, submission } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
+    let (status, what) =
+        if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has ended already") };
+    let submission = document.map_err(|error| Problem::unreadable(&id, what, &error))?;
     Ok(Reply::ok(submission.into()).with_status(status))
 }

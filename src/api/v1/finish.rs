@@ -81,5 +81,5 @@ fn is_unchanged(wanted: Option<&HeaderValue>, etag: Option<&HeaderValue>) -> boo
 /// The answer to a request whose handler panicked.
 pub(in crate::api) fn internal_error(path: String, id: &RequestId) -> Response {
     let response = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).body(Body::empty());
-    written(response.unwrap_or_default(), &Problem::internal("a request handler panicked".to_owned()), path, id)
+    written(response.unwrap_or_default(), &Problem::broken_off("a request handler panicked".to_owned()), path, id)
 }

@@ -38,7 +38,7 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
         let json = match serde_json::to_vec(&self.document) {
             Ok(json) => json,
-            Err(error) => return Problem::internal(format!("writing a document as JSON: {error}")).into_response(),
+            Err(error) => return Problem::broken_off(format!("writing a document as JSON: {error}")).into_response(),
         };
         // The document itself makes the tag, so that it is right whatever the document is made of.
         let digest = Sha256::digest(&json);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    io,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -68,6 +69,10 @@ impl Spares {
         self.with(|kept, _| kept.soon)
     }
 
+    pub(super) fn clear(&self) {
+        self.with(|kept, _| kept.drawn.clear());
+    }
+
     pub(super) fn keep(&self, drawn: impl Iterator<Item = Drawn>) {
         self.with(|kept, now| kept.drawn.extend(drawn.map(|drawn| (drawn, now))));
     }
@@ -87,7 +92,8 @@ impl Store {
             return Ok(spare);
         }
         let drawn = groups.drawing.call((), Some(self.patience / 2), || Drawer(self.clone())).await;
-        drawn.unwrap_or_else(|why| Err(Error::unanswered(ACTION, why)))
+        // Whatever became of it, nothing was accepted with it.
+        drawn.unwrap_or_else(|why| Err(Error::Unavailable { action: ACTION, source: io::Error::other(why).into() }))
     }
 }
 

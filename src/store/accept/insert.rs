@@ -93,7 +93,15 @@ impl Inserter {
         let taken = self.0.to_accept(ACTION).await?;
         let spares = &self.0.groups.accept.spares;
         let inserted = taken.read_all(statement(&rows, spares.are_wanted()));
-        let inserted = within(ACTION, inserted).await.map_err(Error::after_sending)?;
+        let inserted = match within(ACTION, inserted).await.map_err(Error::after_sending) {
+            Err(error) if error.is_of_key("submission_events_pkey") => {
+                self.0.number_events_beyond().await?;
+                let taken = self.0.to_accept(ACTION).await?;
+                let again = taken.read_all(statement(&rows, spares.are_wanted()));
+                within(ACTION, again).await.map_err(Error::after_sending)?
+            }
+            inserted => inserted?,
+        };
         spares.keep(inserted.iter().filter_map(|(_, spare, at)| Some(Drawn::new((*spare)?, *at))));
         Ok(inserted.into_iter().map(|(id, ..)| id).collect())
     }

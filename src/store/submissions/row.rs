@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use sqlx::types::Json;
+use sqlx::{FromRow, postgres::PgRow, types::Json};
 
-use super::{Error, ExecutorCounts, Submission, parse};
-use crate::spark::DriverNames;
+use super::{Error, ExecutorCounts, Found, Submission, parse};
+use crate::{spark::DriverNames, submission::SubmissionId};
 
-pub(super) const COLUMNS: &str =
-    "SELECT id, number, name, state, owner, namespace, labels, spark_version, attempt, names,
+pub(in crate::store) const COLUMNS: &str =
+    "id, number, name, state, owner, namespace, labels, spark_version, attempt, names,
     pod_uid, node, pod_ip, exit_code, reason, message, created_at, started_at, finished_at,
     executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted,
-    start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries
-    FROM submissions";
+    start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries";
 
 #[derive(sqlx::FromRow)]
 pub(super) struct Row {
@@ -47,6 +46,14 @@ pub(super) struct Row {
     max_retries_infrastructure: i32,
     max_retries_application: i32,
     failed_tries: i32,
+}
+
+impl Found {
+    /// Reads the document of a row that a statement returned. What the statement did is done by then.
+    pub(in crate::store) fn read(id: SubmissionId, row: &PgRow) -> Self {
+        let document = Row::from_row(row).map_err(|source| Error::row(id.as_str(), source));
+        Self { document: document.and_then(Submission::try_from), id }
+    }
 }
 
 impl TryFrom<Row> for Submission {

@@ -279,7 +279,7 @@ impl Both {
             }
             (_, None) => String::new(),
             (_, Some(submission)) => {
-                let real = self.real.request_kill(&self.ids[submission]).await.unwrap();
+                let real = self.real.request_kill(&self.ids[submission]).await.unwrap().live;
                 assert_eq!(self.model.request_kill(submission), real, "kill {submission}");
                 format!("kill {submission}")
             }

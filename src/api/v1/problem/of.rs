@@ -4,6 +4,7 @@ use super::{Code, Problem};
 use crate::{
     service::{self, chain},
     spark::{Refusal, rest::RequestError},
+    submission::SubmissionId,
 };
 
 impl From<service::Error> for Problem {
@@ -19,16 +20,16 @@ impl From<service::Error> for Problem {
                 let detail = format!("{error}. Wait for its end, or leave `uniqueName` out.");
                 Self::new(Code::NameTaken, detail).with("submissionId", by.as_str())
             }
-            service::Error::Unavailable(_) => Self {
-                cause: Some(cause),
-                ..Self::new(Code::Unavailable, "Nothing is known to be lost; try again in a moment.")
-            },
-            service::Error::InDoubt(_) => Self {
+            service::Error::Unavailable(_) => {
+                Self { cause: Some(cause), ..Self::new(Code::Unavailable, "Nothing was done; try again in a moment.") }
+            }
+            service::Error::InDoubt { ref id, .. } => Self::in_doubt(Some(id), cause),
+            service::Error::PerhapsDone(_) => Self {
                 cause: Some(cause),
                 ..Self::new(
-                    Code::InDoubt,
-                    "The database went away while the submission was being written: it may have been accepted. \
-                     With an idempotency key the same request can be repeated safely; without one, look first.",
+                    Code::Unavailable,
+                    "The database went away meanwhile: what was asked for may have been done. Asking again does no \
+                     harm; try again in a moment.",
                 )
             },
             service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self {
@@ -41,10 +42,37 @@ impl From<service::Error> for Problem {
 }
 
 impl Problem {
-    /// A fault of ours; only the log tells which.
+    /// A fault of ours, before anything was done; only the log tells which.
     pub(in crate::api) fn internal(cause: String) -> Self {
-        let detail = "The gateway's log tells more under the request id.";
+        let detail = "Nothing was done. The gateway's log tells more under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
+    }
+
+    /// The same, where something may have been done before.
+    pub(in crate::api) fn broken_off(cause: String) -> Self {
+        let detail = "What was asked for may have been done. The gateway's log tells more under the request id.";
+        Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
+    }
+
+    /// What was done, or found, with a submission whose row can't be read.
+    pub(in crate::api) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
+        let detail = format!("{id} {what}, but its record can't be read. The gateway's log tells more.");
+        Self { cause: Some(chain(error)), ..Self::new(Code::InternalError, detail) }.with("submissionId", id.as_str())
+    }
+
+    /// A submission may be kept, under this id if it is known.
+    pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
+        let what = match id {
+            Some(id) => format!("The database went away while {id} was being written: it may have been accepted."),
+            None => "The gateway failed while the submission was being written: it may have been accepted.".to_owned(),
+        };
+        let detail =
+            format!("{what} With an idempotency key the same request can be repeated safely; without one, look first.");
+        let problem = Self { cause: Some(cause), ..Self::new(Code::InDoubt, detail) };
+        match id {
+            Some(id) => problem.with("submissionId", id.as_str()),
+            None => problem,
+        }
     }
 }
 
