@@ -1,6 +1,6 @@
 # Thin names for what scripts/ and cargo do.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate crash parity bench check deny openapi properties allocations fmt
+.PHONY: help demo dev test postgres-versions simulate crash answers parity bench check deny openapi properties allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ postgres-versions: ## the tests of the store on Postgres 14, 16, 17 and 18, fetc
 
 crash: ## kill everything again and again while 10,000 jobs run; ARGS="--jobs 1000 --kills 50 --seed 7"
 	@scripts/crash $(ARGS)
+
+answers: ## compare 100,000 replies with the database under faults; ARGS="--requests 5000 --seed 7"
+	@scripts/answers $(ARGS)
 
 parity: ## ask the real spark-submits again (tests/parity/recorded); ARGS="--case memory", "--generate 100", … compare only
 	@scripts/parity $(ARGS)

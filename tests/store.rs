@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{Drawn, NewSubmission, Options, Store, Task, replica},
+    store::{Drawn, Error, NewSubmission, Options, Store, Task, replica},
     submission::{Outcome, Placement, Progress, State, SubmissionId},
 };
 use sqlx::PgPool;
@@ -311,6 +311,27 @@ async fn however_many_there_are_all_are_cleared(pool: PgPool) {
     assert_eq!(store.clear_ended().await.unwrap(), 0);
     let wrong = "SELECT count(*) FROM submissions WHERE (cleared_at IS NOT NULL) <> (state = 'FAILED')";
     assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
+}
+
+/// What was cleared by the rounds before stays cleared.
+#[sqlx::test]
+async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    accept(&store, "a").await;
+    let many = "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user,
+                                         created_at, finished_at)
+        SELECT 'driver-20260101000000-' || n, n, 'FAILED', request, spark_version, namespace, names, spark_user,
+               created_at, now()
+        FROM submissions, generate_series(100001, 105001) AS n;
+        CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER full_disk BEFORE UPDATE ON submissions FOR EACH ROW WHEN (NEW.number > 105000)
+            EXECUTE FUNCTION full_disk()";
+    sqlx::raw_sql(many).execute(&pool).await.unwrap();
+    assert!(matches!(store.clear_ended().await, Err(Error::InDoubt { .. })));
+    assert!(matches!(store.clear_ended().await, Err(Error::Unavailable { .. })), "the only round failed");
+    let cleared = "SELECT count(*) FROM submissions WHERE cleared_at IS NOT NULL";
+    assert_eq!(sqlx::query_scalar::<_, i64>(cleared).fetch_one(&pool).await.unwrap(), 5000);
 }
 
 /// A replica that only looks whether it may be the one does so twice a second, for ever.

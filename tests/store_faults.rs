@@ -25,14 +25,14 @@ async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool:
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
     let error = store.advance(&locked, 1, None, &Progress::Running, &Placement::default()).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
-    assert!(store.request_kill(&free).await.unwrap(), "the database is there for the others");
+    assert!(store.request_kill(&free).await.unwrap().live, "the database is there for the others");
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     assert_eq!(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap(), 0, "no backend waits on");
 
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert_eq!(state(&store, &locked).await, State::Queued);
-    assert!(store.request_kill(&locked).await.unwrap());
+    assert!(store.request_kill(&locked).await.unwrap().live);
     store.close().await;
     let error = store.request_kill(&free).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && !error.is_contention(), "{error:?}");
@@ -252,7 +252,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     faults.everywhere("keep_log", async || store.keep_log(&id, 2, None, &[]).await).await;
 
     let other = accept(store, "b").await;
-    assert!(faults.everywhere("request_kill", async || store.request_kill(&other).await).await);
+    assert!(faults.everywhere("request_kill", async || store.request_kill(&other).await).await.live);
     assert_eq!(faults.everywhere("clear_ended", async || store.clear_ended().await).await, 2);
     let these = [id.as_str()];
     faults.everywhere("put_clean_up_off", async || store.put_clean_up_off(&these, Duration::ZERO).await).await;

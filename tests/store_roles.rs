@@ -84,7 +84,7 @@ async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all
     assert!(store.numbered(&mut horizon).await.unwrap().more);
     assert!(store.number_events(&horizon).await.unwrap() > 0);
     assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 0);
-    assert!(store.request_kill(&id).await.unwrap());
+    assert!(store.request_kill(&id).await.unwrap().live);
     assert_eq!(state(&store, &id).await, State::Killed);
     assert_eq!(store.clear_ended().await.unwrap(), 1);
     let pods = store.ended_pods(Duration::ZERO, 10, None).await.unwrap();

@@ -146,3 +146,18 @@ pub(super) fn is_outage(error: &sqlx::Error) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_cannot_be_read_leaves_doubt() {
+        let lost = || sqlx::Error::Io(ErrorKind::ConnectionReset.into());
+        let unread = || sqlx::Error::Protocol("unexpected message".to_owned());
+        for source in [lost, unread] {
+            let error = Error::of("accepting", source()).after_sending();
+            assert!(matches!(error, Error::InDoubt { .. }), "{error:?}");
+        }
+    }
+}

@@ -4,6 +4,7 @@ use axum::{Router, body::Body, http::Request};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use sparkgate::{
+    api::{HttpSettings, router},
     spark::SparkVersion,
     store::{DatabaseSettings, Store},
 };
@@ -11,7 +12,7 @@ use sqlx::{Connection, PgConnection, PgPool};
 use tokio::{task::JoinHandle, time::sleep};
 
 use crate::{
-    support::{Answer, face_of, send},
+    support::{Answer, send, service_of},
     world::{count, is_problem, job},
 };
 
@@ -22,7 +23,8 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 /// Over the pools that `serve` has: four connections are for requests that accept nothing.
 async fn api(pool: &PgPool) -> Router {
     let settings = DatabaseSettings { url: url(pool), max_connections: 16 };
-    face_of(SparkVersion::V4_3, Store::connect(&settings).await.unwrap()).await
+    let store = Store::connect(&settings).await.unwrap();
+    router(service_of(SparkVersion::V4_3, store).await, HttpSettings::default())
 }
 
 fn url(pool: &PgPool) -> String {

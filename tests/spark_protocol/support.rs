@@ -41,13 +41,8 @@ pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Gateway {
 
 /// Its routes.
 pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
-    face_of(version, Store::new(pool)).await
-}
-
-/// The same on a store of the test's making.
-pub(crate) async fn face_of(version: SparkVersion, store: Store) -> Router {
     let settings = HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
-    router(service_of(version, store).await, settings)
+    router(service(version, pool).await, settings)
 }
 
 /// An answer as it is compared.

@@ -1,0 +1,20 @@
+//! The parts of the run: real are Postgres and the program; the API server is played ([`apiserver`]). Clients ([`clients`])
+//! write down each request with its reply, [`table`] says what the reply means, and [`judge`] compares that with the rows.
+
+#[path = "../crash/harness/dice.rs"]
+pub(crate) mod dice;
+#[path = "../crash/harness/guard.rs"]
+pub(crate) mod guard;
+#[path = "../crash/harness/servers/postgres.rs"]
+pub(crate) mod postgres;
+#[path = "../crash/harness/process.rs"]
+pub(crate) mod process;
+
+pub(crate) mod apiserver;
+pub(crate) mod clients;
+pub(crate) mod faults;
+pub(crate) mod http;
+pub(crate) mod judge;
+pub(crate) mod run;
+pub(crate) mod table;
+pub(crate) mod world;

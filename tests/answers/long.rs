@@ -1,0 +1,57 @@
+//! `make answers`: the long run.
+
+#![expect(clippy::unwrap_used, reason = "a tool for developers, which shares its parts with a test")]
+
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/fault_proxy.rs"]
+mod fault_proxy;
+mod harness;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+
+/// Sends requests to gateways that meet faults, and compares each reply with the database.
+#[derive(Debug, Parser)]
+#[command(name = "scripts/answers")]
+struct Options {
+    #[arg(long, default_value_t = 100_000)]
+    requests: usize,
+    /// Requests that are under way at once.
+    #[arg(long, default_value_t = 64)]
+    clients: usize,
+    /// Decides all that happens, but not what the machine makes of it [default: a new one].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Leave the logs behind in any case.
+    #[arg(long)]
+    keep: bool,
+    /// The `sparkgate` to run.
+    #[arg(long, default_value = "target/release/sparkgate")]
+    program: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    let seed = options.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 16);
+    println!("seed {seed}: {} requests", options.requests);
+    if options.keep {
+        harness::guard::guard().keep();
+        println!("logs: {}", harness::guard::guard().directory().display());
+    }
+    let run = harness::run::Run {
+        program: std::path::absolute(&options.program).unwrap(),
+        seed,
+        requests: options.requests,
+        clients: options.clients,
+        talkative: true,
+    };
+    let report = run.play().await;
+    println!("{report}");
+    if report.violations.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("{}", report.complaint());
+    ExitCode::FAILURE
+}
