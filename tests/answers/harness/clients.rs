@@ -40,11 +40,20 @@ pub(crate) struct Clients {
     /// Ids that a client was told.
     ids: Arc<Mutex<Vec<String>>>,
     next: Arc<AtomicUsize>,
+    /// Replies of success so far.
+    pub(crate) successes: Arc<AtomicUsize>,
 }
 
 impl Clients {
     pub(crate) fn new(seed: u64, gateways: Vec<SocketAddr>) -> Self {
-        Self { seed, gateways, entries: Arc::default(), ids: Arc::default(), next: Arc::default() }
+        Self {
+            seed,
+            gateways,
+            entries: Arc::default(),
+            ids: Arc::default(),
+            next: Arc::default(),
+            successes: Arc::default(),
+        }
     }
 
     /// So many requests, some at a time.
@@ -136,6 +145,9 @@ impl Clients {
             && let Some(id) = told(&reply.body)
         {
             self.ids.lock().unwrap().push(id.to_owned());
+        }
+        if matches!(&got, Got::Reply(reply) if reply.status < 300) {
+            self.successes.fetch_add(1, SeqCst);
         }
         if matches!(got, Got::NotSent) && matches!(hang_up, HangUp::Never) {
             // It is just being started again.

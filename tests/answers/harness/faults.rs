@@ -1,9 +1,13 @@
 //! The hand that does harm: one fault after the other, until the clients are through.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{
     dice::Dice,
@@ -81,11 +85,21 @@ pub(crate) async fn prepare(pool: &PgPool) {
     sqlx::raw_sql(TRIGGERS).execute(pool).await.unwrap();
 }
 
+/// Replies of success between two faults, unless they are waited for too long: where all is refused nothing can be untrue.
+const BETWEEN: usize = 40;
+const PATIENCE: Duration = Duration::from_secs(6);
+
 /// Does harm for ever; to be dropped. `count` has what was done.
-pub(crate) async fn harm(world: &mut World, seed: u64, count: &mut BTreeMap<Harm, usize>) {
+pub(crate) async fn harm(world: &mut World, seed: u64, successes: &AtomicUsize, count: &mut BTreeMap<Harm, usize>) {
     let mut dice = Dice::new(seed, "faults");
     loop {
-        sleep(dice.millis(50, 600)).await;
+        let wanted = successes.load(SeqCst) + usize::try_from(dice.below(2 * BETWEEN as u64)).unwrap();
+        let _ = timeout(PATIENCE, async {
+            while successes.load(SeqCst) < wanted {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
         let harm = dice.weighed(HARMS);
         one(world, harm, &mut dice).await;
         *count.entry(harm).or_default() += 1;

@@ -7,6 +7,7 @@ use super::{
     faults::{Harm, harm, heal, prepare},
     guard::guard,
     judge::{Counts, judge},
+    table::TABLE,
     world::World,
 };
 
@@ -37,7 +38,7 @@ impl Run {
         let mut faults = BTreeMap::new();
         tokio::select! {
             () = clients.send_all(self.requests, self.clients, self.talkative) => {}
-            () = harm(&mut world, self.seed, &mut faults) => {}
+            () = harm(&mut world, self.seed, &clients.successes, &mut faults) => {}
         }
         heal(&mut world).await;
         world.end().await;
@@ -63,7 +64,9 @@ impl fmt::Display for Report {
         let requests: usize = self.counts.values().sum();
         writeln!(f, "{requests} replies, {} rows, {} s, {} untrue", self.rows, self.seconds, self.violations.len())?;
         for ((asked, reply, found), count) in &self.counts {
-            writeln!(f, "| {asked} | {reply} | {found} | {count} |")?;
+            let row = TABLE.iter().find(|row| row.asked == *asked && row.reply == *reply);
+            let says = row.map_or("nothing", |row| row.says);
+            writeln!(f, "| {asked} | {reply} | {says} | {found} | {count} |")?;
         }
         let faults: Vec<String> = self.faults.iter().map(|(fault, count)| format!("{count} {fault:?}")).collect();
         write!(f, "faults: {}", faults.join(", "))
