@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
     core::PartialObjectMeta,
 };
@@ -44,7 +44,8 @@ impl Cluster {
 
     /// Deletes exactly this pod, with a grace period in seconds or that of its spec; what it owns goes with it. A pod that
     /// is already gone counts as deleted. The period is one second at least: with none, nobody would tell when the driver ended.
-    pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str, grace: Option<i32>) -> Result<(), Error> {
+    /// Returns whether our finalizer still holds it.
+    pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str, grace: Option<i32>) -> Result<bool, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let grace_period_seconds = grace.map(|seconds| seconds.max(1).unsigned_abs());
@@ -52,7 +53,10 @@ impl Cluster {
         let action = format!("deleting the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.delete(pod, &how)).await {
             // Conflict: the name belongs to another pod now, ours is gone.
-            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            Ok(deleted) => {
+                Ok(deleted.left().is_some_and(|pod| pod.finalizers().iter().any(|name| name == labels::FINALIZER)))
+            }
+            Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(false),
             Err(other) => Err(other),
         }
     }

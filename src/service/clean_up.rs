@@ -99,6 +99,10 @@ impl Gateway {
                 self.cluster.delete_before_pod(namespace, object, &id).await?;
             }
         }
-        self.cluster.delete_pod(namespace, pod, uid, None).await
+        if self.cluster.delete_pod(namespace, pod, uid, None).await? {
+            // A pod that lost its labels is not shown to the watch, which would let it go.
+            self.cluster.let_go(namespace, pod, uid).await?;
+        }
+        Ok(())
     }
 }

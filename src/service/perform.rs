@@ -146,7 +146,7 @@ impl Gateway {
             (Effect::Delete(uid), _) => {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
                 let grace = claim.as_ref().and_then(|claim| claim.grace);
-                cluster.delete_pod(namespace, pod, uid, grace).await.map(|()| Answer::Done)
+                cluster.delete_pod(namespace, pod, uid, grace).await.map(|_| Answer::Done)
             }
             (Effect::RestoreLabels(uid), _) => {
                 tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "driver pod lost its labels: restoring them");
