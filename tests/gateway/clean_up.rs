@@ -8,7 +8,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client,
-    api::{ListParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
@@ -57,6 +57,21 @@ async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u6
     let CleanedUp { pods, put_off, submissions, more } = world.gateway.clean_up(&settings).await.unwrap();
     assert!(!more);
     (pods, put_off, submissions)
+}
+
+/// The process that recorded the end died before it let the pod go, and the watch doesn't show the pod.
+#[sqlx::test]
+async fn a_pod_that_lost_its_labels_and_is_still_held_goes(pool: PgPool) {
+    let world = World::new(pool).await;
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    world.set(&id, "state = 'FINISHED', finished_at = now()").await;
+    let pod = world.driver().await.metadata.name.unwrap();
+    let without = json!({"metadata": {"labels": {"sparkgate.dev/instance": null}}});
+    world.pods().patch(&pod, &PatchParams::default(), &Patch::Merge(without)).await.unwrap();
+    later(&world.pool, DAY).await;
+    assert_eq!(clean_up(&world, POD_TTL).await, (1, 0, 0));
+    assert!(world.pods().get_opt(&pod).await.unwrap().is_none());
 }
 
 #[sqlx::test]
