@@ -122,7 +122,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
     eventually(|| async {
         let cancelled: Option<bool> = sqlx::query_scalar(
             "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
-             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INTO executors%'",
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%jsonb_to_recordset%'",
         )
         .fetch_optional(&world.pool)
         .await
