@@ -8,7 +8,8 @@ use sparkgate::{
     store::{Error, Horizon, Store},
     submission::{ExecutorRecord, ExecutorState, Outcome, Placement, Progress, State, SubmissionId},
 };
-use sqlx::PgPool;
+use sqlx::{PgPool, postgres::PgPoolOptions};
+use tokio::{io::AsyncWriteExt, net::TcpListener};
 use uuid::Uuid;
 
 mod store_support;
@@ -318,4 +319,20 @@ fn executor(submission: &SubmissionId) -> ExecutorRecord {
         started_at: None,
         finished_at: None,
     }
+}
+
+/// As of a server that is killed while it answers.
+#[tokio::test]
+async fn a_connection_that_breaks_in_its_handshake_is_an_outage() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("postgres://u@{}/x", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(&[0]).await;
+        }
+    });
+    let store = Store::new(PgPoolOptions::new().connect_lazy(&url).unwrap());
+    let error = store.installation().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    server.abort();
 }

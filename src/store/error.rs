@@ -78,7 +78,13 @@ impl Error {
     }
 
     fn of(action: &'static str, source: sqlx::Error) -> Self {
-        if is_outage(&source) { Self::Unavailable { action, source } } else { Self::Statement { action, source } }
+        // A server that is killed may break off in the middle of a message, such as its answer to a handshake.
+        let broken = matches!(source, sqlx::Error::Protocol(_));
+        if broken || is_outage(&source) {
+            Self::Unavailable { action, source }
+        } else {
+            Self::Statement { action, source }
+        }
     }
 
     pub(super) fn row(id: &str, source: impl std::error::Error + Send + Sync + 'static) -> Self {

@@ -131,7 +131,7 @@ fn an_open_network() {
 fn too_few_connections() {
     let output = serve(&database()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("2 is not in 3.."), "{said}");
+    assert!(!output.status.success() && said.contains("2 is not in 4.."), "{said}");
 }
 
 #[test]
