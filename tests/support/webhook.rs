@@ -1,0 +1,211 @@
+//! An admission webhook that the API server asks before it creates or changes a pod in one namespace.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Pod};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::AbortHandle,
+    time::{Instant, sleep},
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
+};
+
+/// How long the API server may take to hear of the configuration.
+const HEARD_OF: Duration = Duration::from_secs(30);
+/// The longest that Kubernetes lets a webhook take.
+const LONGEST: u8 = 30;
+
+/// What the webhook does with the creation of a pod. Changes of pods are allowed at once.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Conduct {
+    Allow,
+    /// Allows it after so long.
+    Delay(Duration),
+    /// Allows none until the conduct changes.
+    Hang,
+    /// Allows no change of a pod until the conduct changes, and each creation at once.
+    HangChanges,
+    /// Denies it with this HTTP status.
+    Deny(u16),
+    /// Denies only pods whose name contains this text, with this HTTP status.
+    DenyNamed(String, u16),
+    /// Allows it with this JSON patch: see [`side_car`], [`image`] and [`label`].
+    Patch(Value),
+}
+
+/// Adds a container behind the others.
+pub(crate) fn side_car(name: &str) -> Value {
+    json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": name, "image": "side-car"}}])
+}
+
+/// Replaces the image of the first container.
+pub(crate) fn image(name: &str) -> Value {
+    json!([{"op": "replace", "path": "/spec/containers/0/image", "value": name}])
+}
+
+/// Adds a label.
+pub(crate) fn label(key: &str, value: &str) -> Value {
+    let key = key.replace('~', "~0").replace('/', "~1");
+    json!([{"op": "add", "path": format!("/metadata/labels/{key}"), "value": value}])
+}
+
+/// Its server ends when it is dropped. Its configuration stays then, so that no pod can be created in the namespace any
+/// more: see [`Webhook::remove`].
+pub(crate) struct Webhook {
+    conduct: watch::Sender<Conduct>,
+    asked: Arc<AtomicUsize>,
+    configurations: Api<MutatingWebhookConfiguration>,
+    name: String,
+    accepting: AbortHandle,
+}
+
+impl Webhook {
+    /// Begins with [`Conduct::Allow`], and returns when the API server asks.
+    ///
+    /// # Panics
+    /// The API server doesn't take the configuration.
+    pub(crate) async fn start(client: Client, namespace: &str) -> Self {
+        let certificate = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(certificate.signing_key.serialize_der().into());
+        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.cert.der().clone()], key)
+            .unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let conduct = watch::Sender::new(Conduct::Allow);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let accepting =
+            tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(tls)), conduct.clone(), asked.clone()));
+        let name = format!("webhook-of-{namespace}");
+        let configuration = json!({
+            "metadata": {"name": name},
+            "webhooks": [{
+                "name": "webhook.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                "failurePolicy": "Fail", "timeoutSeconds": LONGEST,
+                "clientConfig": {"url": format!("https://127.0.0.1:{port}/"),
+                    "caBundle": STANDARD.encode(certificate.cert.pem())},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                    "resources": ["pods"]}],
+            }]
+        });
+        let configurations = Api::all(client.clone());
+        let configuration = serde_json::from_value(configuration).unwrap();
+        configurations.create(&PostParams::default(), &configuration).await.unwrap();
+        let webhook = Self { conduct, asked, configurations, name, accepting: accepting.abort_handle() };
+        webhook.until_asked(client, namespace).await;
+        webhook
+    }
+
+    async fn until_asked(&self, client: Client, namespace: &str) {
+        let pods: Api<Pod> = Api::namespaced(client, namespace);
+        let pod = json!({"metadata": {"name": "asks"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let pod = serde_json::from_value(pod).unwrap();
+        let deadline = Instant::now() + HEARD_OF;
+        while self.asked() == 0 {
+            assert!(Instant::now() < deadline, "the API server doesn't ask the webhook");
+            let _ = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await;
+            sleep(Duration::from_millis(20)).await;
+        }
+        self.asked.store(0, SeqCst);
+    }
+
+    /// What it does from now on, and with those it hasn't answered yet if they [`Conduct::Hang`].
+    pub(crate) fn set(&self, conduct: Conduct) {
+        self.conduct.send_replace(conduct);
+    }
+
+    /// How many creations and changes it was asked about.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(SeqCst)
+    }
+
+    /// Takes the configuration back.
+    pub(crate) async fn remove(self) {
+        self.configurations.delete(&self.name, &DeleteParams::default()).await.unwrap();
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, tls: TlsAcceptor, conduct: watch::Sender<Conduct>, asked: Arc<AtomicUsize>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let (tls, conduct, asked) = (tls.clone(), conduct.clone(), asked.clone());
+        tokio::spawn(async move {
+            let Ok(stream) = tls.accept(stream).await else { return };
+            let service = hyper::service::service_fn(move |request| {
+                let (conduct, asked) = (conduct.subscribe(), asked.clone());
+                async move { review(request, conduct, &asked).await }
+            });
+            let http = hyper::server::conn::http1::Builder::new();
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// Answers one `AdmissionReview`.
+async fn review(
+    request: Request<Incoming>,
+    mut conduct: watch::Receiver<Conduct>,
+    asked: &AtomicUsize,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let body = request.into_body().collect().await?.to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    let review = &review["request"];
+    asked.fetch_add(1, SeqCst);
+    let creates = review["operation"] == "CREATE";
+    let hangs = if creates { Conduct::Hang } else { Conduct::HangChanges };
+    let _ = conduct.wait_for(|now| *now != hangs).await;
+    let now = if creates { conduct.borrow().clone() } else { Conduct::Allow };
+    let mut answer = json!({"uid": review["uid"], "allowed": true});
+    let mut deny = |code: u16| {
+        answer["allowed"] = json!(false);
+        answer["status"] = json!({"code": code, "message": "a denial of the test"});
+    };
+    match now {
+        Conduct::Allow | Conduct::Hang | Conduct::HangChanges => {}
+        Conduct::Delay(pause) => sleep(pause).await,
+        Conduct::Deny(code) => deny(code),
+        Conduct::DenyNamed(text, code) => {
+            if review["name"].as_str().is_some_and(|name| name.contains(&text)) {
+                deny(code);
+            }
+        }
+        Conduct::Patch(patch) => {
+            answer["patchType"] = json!("JSONPatch");
+            answer["patch"] = json!(STANDARD.encode(patch.to_string()));
+        }
+    }
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer});
+    let answer = Response::builder().header("content-type", "application/json");
+    Ok(answer.body(Full::new(Bytes::from(review.to_string()))).unwrap())
+}
