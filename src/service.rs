@@ -3,6 +3,7 @@
 
 mod attempts;
 mod capture;
+mod circuit_breaker;
 mod clean_up;
 mod clock;
 mod create;
@@ -10,7 +11,6 @@ mod deadlines;
 mod error;
 mod events;
 mod executors;
-mod gate;
 mod health;
 mod home_cluster;
 mod kill;
@@ -22,30 +22,29 @@ mod options;
 mod perform;
 mod plan;
 mod replica;
+mod set_aside;
 mod settings;
+mod shares;
+mod side_cars;
 mod status;
 mod submissions;
 mod submitter;
 mod why;
 mod work;
 
-use std::{collections::HashSet, ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
-use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
+use circuit_breaker::CircuitBreakers;
 use clock::DatabaseClock;
 use events::Hub;
-use gate::Gate;
 use home_cluster::HomeCluster;
 use leases::Leases;
+use shares::Shares;
 
-use crate::{
-    cluster::Cluster,
-    spark::SparkVersion,
-    store::Store,
-    submission::{Installation, SubmissionId},
-};
+use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::Installation};
 
 pub use crate::store::{AttemptRecord, Filter, Found, KillAnswer, Page, Submission};
 
@@ -60,6 +59,7 @@ pub use logs::{Log, LogRequest, LogSource, LogStream, NoLog};
 pub use options::{Caps, Retries, SubmissionOptions};
 pub use plan::{AppliedDefault, Plan};
 pub use replica::ALL;
+pub use set_aside::SetAside;
 pub use settings::{Resolved, Settings, SparkSettings};
 pub use status::{Status, Worker};
 pub use submitter::{Submitter, SubmitterError};
@@ -83,19 +83,19 @@ pub struct Parts {
     leases: Leases,
     clock: DatabaseClock,
     /// What this process works on under a claim.
-    busy: Mutex<HashSet<SubmissionId>>,
-    gate: Gate,
+    busy: Mutex<work::UnderWay>,
+    breakers: CircuitBreakers,
     home: HomeCluster,
     /// How much of the end of a driver's log is kept, in bytes.
     kept_log: usize,
     /// Limits the logs that are read for others at once.
-    readers: Arc<Semaphore>,
+    readers: Shares,
     /// Limits the lists of events that are asked for at once.
-    event_lists: Semaphore,
+    event_lists: Shares,
     /// Streams to clients end when this process does.
     closing: CancellationToken,
     /// Limits what is done to pods at once after their outcome is committed.
-    finishing: Semaphore,
+    finishing: Shares,
     /// Rung when there may be something to launch or to kill.
     wake: Notify,
     watch: WatchHealth,
@@ -103,7 +103,14 @@ pub struct Parts {
     events: Hub,
     /// What the watch shows of executors, on its way to the database.
     pub executors: Executors,
+    /// What the watch showed of submissions whose rows can't be written just now.
+    pub set_aside: SetAside,
+    /// Pods that wait for their side-cars to end.
+    side_cars: side_cars::SideCars,
 }
+
+/// Pods of one namespace to which something is done at once after their outcome is committed.
+const FINISHING: usize = 32;
 
 impl Deref for Gateway {
     type Target = Parts;
@@ -128,18 +135,20 @@ impl Gateway {
             installation,
             outcome_finalizer: settings.outcome_finalizer,
             kept_log: settings.kept_log,
-            readers: Arc::new(Semaphore::new(logs::READERS)),
-            event_lists: Semaphore::new(capture::EVENT_LISTS),
+            readers: Shares::new(logs::READERS),
+            event_lists: Shares::new(capture::EVENT_LISTS),
             closing: CancellationToken::new(),
             caps: settings.caps,
             busy: Mutex::default(),
-            gate: Gate::default(),
+            breakers: CircuitBreakers::default(),
             home: HomeCluster::default(),
-            finishing: Semaphore::new(observe::FINISHING),
+            finishing: Shares::new(FINISHING),
             wake: Notify::new(),
             watch,
             events: Hub::default(),
             executors: Executors::default(),
+            set_aside: SetAside::default(),
+            side_cars: side_cars::SideCars::default(),
         })))
     }
 

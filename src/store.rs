@@ -37,7 +37,7 @@ use sqlx::PgPool;
 pub use accept::{Accepted, Drawn, NewSubmission, Options, accept_on};
 pub use attempts::{AttemptRecord, Before};
 pub use changes::{About, Change};
-pub use claim::{Claimed, Task};
+pub use claim::{Claimed, Room, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
 pub use deadlines::Overdue;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use sparkgate::{
-    store::{DatabaseSettings, Store, replica},
+    store::{DatabaseSettings, Room, Store, replica},
     submission::{Placement, Progress, SubmissionId},
 };
 use sqlx::{ConnectOptions, PgPool};
@@ -90,6 +90,41 @@ async fn launch(store: &Store, session: Uuid) {
         store.rows(&[one.id.as_str()]).await.unwrap();
         assert!(store.advance(&one.id, one.attempt, None, &Progress::Running, &placement).await.unwrap());
     }
+}
+
+/// A namespace that is left out, or has one try, costs a claim nothing, however much it has.
+#[sqlx::test]
+async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
+    let store = connect(&pool, 3).await;
+    let session = Uuid::new_v4();
+    assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(60)).await.unwrap());
+    queue(&pool, 0, QUEUED).await;
+    queue(&pool, QUEUED, 30).await;
+    sqlx::query("UPDATE submissions SET namespace = 'other' WHERE number >= $1")
+        .bind(QUEUED)
+        .execute(&pool)
+        .await
+        .unwrap();
+    let room = |fewer: &[(&str, i64)], one: &[(&str, i64)]| {
+        let named = |some: &[(&str, i64)]| some.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect();
+        Room { all: 50, each: 20, fewer: named(fewer), one: named(one) }
+    };
+    let claim = async |room: Room| -> Vec<i64> {
+        let claimed = store.claim_by_namespace(session, &room, &[], &[]).await.unwrap();
+        for one in &claimed {
+            store.release(one).await.unwrap();
+        }
+        claimed.iter().map(|one| one.number).collect()
+    };
+    let before = rows_read(&pool).await;
+    assert_eq!(claim(room(&[("spark", 0)], &[])).await, (QUEUED..QUEUED + 20).collect::<Vec<_>>());
+    assert_eq!(claim(room(&[("spark", 3), ("other", 2)], &[])).await, [0, 1, 2, QUEUED, QUEUED + 1]);
+    assert_eq!(claim(room(&[("other", 0)], &[("spark", 700)])).await, [701], "the next after the last one");
+    assert_eq!(claim(room(&[("other", 0)], &[("spark", QUEUED)])).await, [0], "and then the first again");
+    assert_eq!(claim(room(&[("other", 0), ("spark", 0)], &[])).await, [0_i64; 0]);
+    store.close().await;
+    let read = rows_read(&pool).await - before;
+    assert!(read < QUEUED / 2, "{read} rows were read");
 }
 
 /// What one has used goes to whoever waits, or stays at hand for the next.

@@ -29,6 +29,8 @@ pub(super) async fn livez() -> &'static str {
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
     match state.gateway.readiness().await {
         Readiness::Ready => "ok".into_response(),
+        // No replica reaches the cluster: submissions are accepted all the same.
+        Readiness::Accepting(trouble) => format!("ok, but {trouble}").into_response(),
         Readiness::NotReady(reason) => {
             (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], reason).into_response()
         }

@@ -19,8 +19,8 @@ use connect::Parts;
 
 pub(super) use signals::Signals;
 
-/// What is under way when a signal comes has this long. One call to the cluster takes 12 s at most and a launch is some
-/// of them; what isn't through by then is left to the next process, which finds out how far it got.
+/// What is under way when a signal comes has this long. A launch is some calls to the cluster, and one takes milliseconds, or
+/// up to a minute if webhooks are slow. What isn't through by then is left to the next process, which finds out how far it got.
 const DRAIN: Duration = Duration::from_secs(26);
 /// Then the leases are given back and the database is told goodbye: a server that is gone never answers.
 /// All three together fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.

@@ -20,6 +20,8 @@ use super::{
 pub(super) const WATCHES_PER_CONNECTION: usize = 50;
 /// Connections for logs; each is made when it is needed.
 const LOG_CONNECTIONS: usize = 4;
+/// The same for all else: there may be two hundred launches at once, and half of them may wait for a webhook.
+const CONNECTIONS: usize = 3;
 
 /// An API server that starts denies everything until its RBAC caches are filled, and the account's Role may be made a moment
 /// after the gateway. A denial is tried again for so long.
@@ -62,9 +64,9 @@ impl Cluster {
         let url = config.cluster_url.to_string();
         let connections = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
         let clients = || -> kube::Result<_> {
-            let watching = (0..connections).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
-            let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config)).collect::<kube::Result<_>>()?;
-            Ok((http::client(&config)?, watching, reading))
+            let watching = (0..connections).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
+            let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
+            Ok((http::client(&config, CONNECTIONS)?, watching, reading))
         };
         let (client, watching, reading) =
             clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;

@@ -11,8 +11,9 @@ use super::{
     part::{Members, Part, unreadable},
 };
 
-/// Admission webhooks have ten seconds by default.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(12);
+/// Longer than the API server works on a request (60 s): a webhook may take 30 s, and several are asked one after the other.
+/// A dead connection is noticed long before, by its silence.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(65);
 
 /// What is read of the answer to the creation of a pod.
 #[derive(Debug, Deserialize)]

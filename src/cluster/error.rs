@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kube::core::Status;
+
 /// A call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,21 +31,37 @@ pub enum Error {
 
 impl Error {
     /// Whether the server doesn't know who asks.
-    pub(super) fn is_unauthorized(&self) -> bool {
+    pub fn is_unauthorized(&self) -> bool {
         let Self::Unavailable { source, .. } = self else { return false };
         matches!(source.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 401)
     }
 
-    /// Whether nothing at all may get through just now: no connection, no answer, or one that asks everybody to wait. An
-    /// error of the server about one object is something else.
+    /// Whether nothing may get through just now, to this namespace at least: no connection, no answer, one that asks to wait,
+    /// or a webhook that can't be asked. An error of the server about one object is something else.
     pub fn is_outage(&self) -> bool {
-        let Self::Unavailable { source, .. } = self else { return false };
-        match source.downcast_ref::<kube::Error>() {
-            Some(kube::Error::Api(status)) => matches!(status.code, 401 | 429 | 503),
-            Some(_) | None => true,
+        match self.status() {
+            Some(status) => matches!(status.code, 401 | 429 | 503) || status.message.contains(WEBHOOK_FAILED),
+            None => matches!(self, Self::Unavailable { .. }),
+        }
+    }
+
+    /// Whether the server, or a webhook through it, said so.
+    pub fn is_answer(&self) -> bool {
+        !matches!(self, Self::Unavailable { .. }) || self.status().is_some()
+    }
+
+    /// What the server said that may pass.
+    fn status(&self) -> Option<&Status> {
+        let Self::Unavailable { source, .. } = self else { return None };
+        match source.downcast_ref() {
+            Some(kube::Error::Api(status)) => Some(status.as_ref()),
+            _ => None,
         }
     }
 }
+
+/// In the message of a 500: no answer of a webhook.
+const WEBHOOK_FAILED: &str = "failed calling webhook";
 
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]

@@ -1,9 +1,17 @@
 //! kube's client over connections of our own: HTTP/2 where the server offers it, so that many calls share one connection
 //! and a dead one is noticed by its silence. Who we are, whom we trust and where we go stays kube's business.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use futures::{FutureExt, future::BoxFuture};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
@@ -13,7 +21,7 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt, RustlsTlsError},
 };
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder};
 
 /// The TCP and TLS handshakes together.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -22,18 +30,36 @@ const PING: Duration = Duration::from_secs(10);
 const PING_ANSWER: Duration = Duration::from_secs(5);
 /// Over HTTP/1.1 there is no such question. A watch ends before this by itself, so whatever is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(60);
+/// An API server works on a hundred calls of one connection at once. So many go to one before another is used.
+const CALLS: usize = 80;
 /// What may be on its way to one reader, and to all of them: a reader that stops reading must not stop the others.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
 
-/// A client that never repeats a call by itself: kube's own retries would repeat creates and hide outages for minutes.
+/// A client that never repeats a call by itself: kube's own retries would repeat creates and hide outages for minutes. It has up
+/// to so many connections, so that calls which take long don't keep others waiting.
 ///
 /// # Errors
 /// The credentials or certificates of the configuration can't be used.
-pub(super) fn client(config: &Config) -> kube::Result<Client> {
+pub(super) fn client(config: &Config, connections: usize) -> kube::Result<Client> {
     if config.proxy_url.is_some() {
         return through_proxy(config.clone());
     }
+    let connection = || Ok(Connection { service: connection(config)?, under_way: Arc::default() });
+    let connections = Spread((0..connections).map(|_| connection()).collect::<kube::Result<_>>()?);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(connections);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}
+
+type Http = legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>;
+
+/// One connection, where the server speaks HTTP/2.
+fn connection(config: &Config) -> kube::Result<Http> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -46,7 +72,7 @@ pub(super) fn client(config: &Config) -> kube::Result<Client> {
     connector.set_connect_timeout(Some(CONNECT));
     connector.set_read_timeout(Some(SILENCE));
     connector.set_reset_reader_on_write(true);
-    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+    Ok(legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(PING)
@@ -54,14 +80,60 @@ pub(super) fn client(config: &Config) -> kube::Result<Client> {
         .http2_keep_alive_while_idle(true)
         .http2_initial_stream_window_size(STREAM_WINDOW)
         .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .build(connector);
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
-        .map_err(BoxError::from)
-        .service(http);
-    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+        .build(connector))
+}
+
+/// Several connections, of which the first one that has room is used.
+#[derive(Clone)]
+struct Spread<S>(Arc<[Connection<S>]>);
+
+struct Connection<S> {
+    service: S,
+    /// Calls that are not answered yet.
+    under_way: Arc<AtomicUsize>,
+}
+
+impl<S, Request> Service<Request> for Spread<S>
+where
+    S: Service<Request, Response: 'static, Error: 'static, Future: Send + 'static> + Clone,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    /// Each call makes its connection ready by itself, as hyper's client does.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let count = |connection: &&Connection<S>| connection.under_way.load(Relaxed);
+        let with_room = self.0.iter().find(|connection| count(connection) < CALLS);
+        match with_room.or_else(|| self.0.iter().min_by_key(count)) {
+            Some(connection) => {
+                let counted = Counted::new(&connection.under_way);
+                connection.service.clone().call(request).inspect(move |_| drop(counted)).boxed()
+            }
+            // There is one at least.
+            None => std::future::pending().boxed(),
+        }
+    }
+}
+
+/// A call that is under way until this is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// kube's own stack, which knows proxies and speaks HTTP/1.1.
@@ -71,4 +143,31 @@ fn through_proxy(mut config: Config) -> kube::Result<Client> {
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
     Client::try_from(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, sync::Mutex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_that_take_long_leave_room_for_others() {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let connection = |name: &'static str| {
+            let taken = taken.clone();
+            let service = tower::service_fn(move |_: ()| {
+                taken.lock().unwrap().push(name);
+                std::future::pending::<Result<(), Infallible>>()
+            });
+            Connection { service, under_way: Arc::default() }
+        };
+        let mut spread = Spread([connection("one"), connection("two")].into());
+        let mut calls: Vec<_> = (0..CALLS * 2).map(|_| spread.call(())).collect();
+        let counted = |name: &str| taken.lock().unwrap().iter().filter(|one| **one == name).count();
+        assert_eq!((counted("one"), counted("two")), (CALLS, CALLS));
+        calls.truncate(1);
+        calls.push(spread.call(()));
+        assert_eq!((counted("one"), counted("two")), (CALLS + 1, CALLS), "a call that was dropped is none");
+    }
 }

@@ -6,7 +6,7 @@ pub(super) mod pods;
 mod scope;
 mod sort;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use futures::{Stream, stream};
 use tokio::sync::mpsc;
@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use self::pace::WatchPace;
 use self::{pods::Pods, scope::Scope};
-use super::Cluster;
+use super::{Cluster, Error, error::in_time};
 use crate::submission::{ExecutorKey, ExecutorObservation, Observation, SubmissionId};
 
 /// One driver pod: its submission, attempt and uid.
@@ -45,7 +45,19 @@ pub struct Shown {
 /// What is read from the API server and not yet asked for here.
 const AHEAD: usize = 64;
 
+/// A list of one pod comes at once, or something is wrong.
+const ONE_POD: Duration = Duration::from_secs(5);
+
 impl Cluster {
+    /// Tries the list that a watch of `namespace`, `None` meaning everywhere, begins with, for one pod.
+    ///
+    /// # Errors
+    /// A watch would have the same trouble.
+    pub async fn can_watch(&self, namespace: Option<&str>) -> Result<(), Error> {
+        let pods = Pods::new(self, namespace);
+        in_time("listing our pods", ONE_POD, pods.page(1, None)).await?.map(drop)
+    }
+
     /// Watches the pods of `namespace`, `None` meaning everywhere, until the stream is dropped.
     ///
     /// It begins with a list: each pod, then [`Seen::Listed`]. With `resume`, everything that happened since that resource

@@ -18,7 +18,7 @@ use crate::{
     submission::{PodEvent, SubmissionId},
 };
 
-/// An API server may have to read all events of a namespace for those of one pod.
+/// Of one namespace: an API server may have to read all its events for those of one pod.
 pub(super) const EVENT_LISTS: usize = 4;
 /// What reading the log of an ended driver may take in all.
 const LOG: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl Gateway {
         let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         tokio::spawn(async move {
-            let _one = gateway.finishing.acquire().await;
+            let _one = gateway.finishing.acquire(&namespace).await;
             let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
             gateway.keep_what_stays(&subject, &uid).await;
         });
@@ -70,7 +70,7 @@ impl Gateway {
 
     async fn events(&self, id: &SubmissionId, namespace: &str, uid: &str, limit: Duration) -> Vec<PodEvent> {
         let listed = timeout(limit, async {
-            let _one = self.event_lists.acquire().await;
+            let _one = self.event_lists.acquire(namespace).await;
             self.cluster.pod_events(namespace, uid).await
         });
         match listed.await {

@@ -69,6 +69,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether others hold the rows or tables that a statement needs: it did nothing, and the database serves all else.
+    pub(super) fn is_contention(&self) -> bool {
+        matches!(self, Self::Unavailable(error) | Self::InDoubt(error) if error.is_contention())
+    }
+}
+
 /// The error and its causes in one line, for logs and for messages to users.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

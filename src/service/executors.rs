@@ -53,6 +53,11 @@ impl Executors {
         self.within(namespace, |scope| scope.changes() >= BATCH)
     }
 
+    /// Whether nothing waits to be written.
+    pub(super) fn is_written(&self, namespace: Option<&str>) -> bool {
+        self.within(namespace, |scope| scope.changes() == 0)
+    }
+
     fn within<T>(&self, namespace: Option<&str>, act: impl FnOnce(&mut Scope) -> T) -> T {
         act(self.scopes().entry(namespace.map(str::to_owned)).or_default())
     }
@@ -114,12 +119,31 @@ impl Gateway {
         let mut written = 0;
         let mut last = None;
         loop {
-            let batch = self.executors.within(namespace, |scope| scope.batch(last.as_ref(), BATCH));
+            let mut batch = self.executors.within(namespace, |scope| scope.batch(last.as_ref(), BATCH));
             let Some(end) = batch.last() else { return Ok(written) };
             last = Some(change_of(end));
-            written += self.write_batch(&batch).await?;
+            if self.set_aside.is_wary() {
+                self.leave_locked(&mut batch).await?;
+            }
+            match self.write_batch(&batch).await {
+                Err(error) if error.is_contention() => {
+                    // What others hold is left to a later call.
+                    self.set_aside.be_wary();
+                    self.leave_locked(&mut batch).await?;
+                    written += self.write_batch(&batch).await?;
+                }
+                answer => written += answer?,
+            }
             self.executors.within(namespace, |scope| scope.written(&batch));
         }
+    }
+
+    /// Takes out of a batch what belongs to submissions whose rows others hold.
+    async fn leave_locked(&self, batch: &mut Vec<ExecutorRecord>) -> Result<(), Error> {
+        let ids: HashSet<_> = batch.iter().map(|executor| &executor.submission).collect();
+        let unlocked = self.unlocked(&ids.into_iter().collect::<Vec<_>>()).await?;
+        batch.retain(|executor| unlocked.contains(&executor.submission));
+        Ok(())
     }
 
     /// Writes the whole batch, or if one of it can't be written all the others.

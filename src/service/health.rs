@@ -6,12 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::time::timeout;
+
 use super::{Gateway, error::chain};
 
 /// An answer to a readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
+    /// Submissions are accepted, and wait because no replica reaches the cluster. Says what is known of it.
+    Accepting(String),
     /// Not now, and why.
     NotReady(String),
 }
@@ -23,24 +27,31 @@ pub struct WatchHealth(Mutex<State>);
 #[derive(Debug)]
 struct State {
     scopes: HashMap<Option<String>, Scope>,
+    /// Why this replica doesn't reach the API server.
+    cut_off: Option<String>,
+    /// When a replica that watches nothing last looked whether it reaches the API server.
+    looked: Option<Instant>,
     draining: bool,
 }
 
-#[derive(Debug, Clone, Default)]
+/// Who watches.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Scope {
-    /// Not known yet who watches.
+    /// Not known yet.
     #[default]
     Undecided,
     /// Another replica does.
     Elsewhere,
-    Here {
-        listed: bool,
-        broken: Option<(Instant, String)>,
-    },
+    /// This one does.
+    Here { listed: bool, broken: Option<String> },
+    /// No replica does, and why this one can't.
+    Nowhere { reason: String, refused: bool },
 }
 
-/// A connection that is made anew at once is no reason to send clients elsewhere.
-const TOLERATED: Duration = Duration::from_secs(10);
+/// How often a replica that watches nothing looks whether it reaches the API server.
+const LOOK: Duration = Duration::from_secs(3);
+/// How long the database may take to give a sign of life.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
 
 impl WatchHealth {
     /// For the watches of these namespaces; none means all together.
@@ -50,21 +61,33 @@ impl WatchHealth {
             named => named.iter().cloned().map(Some).collect(),
         };
         let scopes = scopes.into_iter().map(|scope| (scope, Scope::Undecided)).collect();
-        Self(Mutex::new(State { scopes, draining: false }))
+        Self(Mutex::new(State { scopes, cut_off: None, looked: None, draining: false }))
     }
 
     fn set(&self, scope: Option<&str>, change: impl FnOnce(&mut Scope)) {
         self.with(|state| change(state.scopes.entry(scope.map(str::to_owned)).or_default()));
     }
 
+    /// This replica begins to watch.
+    pub(super) fn begins(&self, scope: Option<&str>) {
+        self.set(scope, |scope| *scope = Scope::Here { listed: false, broken: None });
+    }
+
+    /// Another replica watches.
+    pub(super) fn is_elsewhere(&self, scope: Option<&str>) {
+        self.set(scope, |scope| *scope = Scope::Elsewhere);
+    }
+
     pub(super) fn listed(&self, scope: Option<&str>) {
         self.set(scope, |scope| *scope = Scope::Here { listed: true, broken: None });
     }
 
+    /// The watch goes on.
     pub(super) fn works(&self, scope: Option<&str>) {
-        self.set(scope, |scope| {
-            if let Scope::Here { broken, .. } = scope {
+        self.with(|state| {
+            if let Some(Scope::Here { broken, .. }) = state.scopes.get_mut(&scope.map(str::to_owned)) {
                 *broken = None;
+                state.cut_off = None;
             }
         });
     }
@@ -72,28 +95,80 @@ impl WatchHealth {
     pub(super) fn broken(&self, scope: Option<&str>, reason: String) {
         self.set(scope, |scope| {
             if let Scope::Here { broken, .. } = scope {
-                let since = broken.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-                *broken = Some((since, reason));
+                *broken = Some(reason);
             }
         });
     }
 
-    fn problem(&self) -> Option<String> {
+    /// This replica gives a watch up that has been broken for too long.
+    pub(super) fn gives_up(&self, scope: Option<&str>) {
+        self.with(|state| {
+            let Some(scope) = state.scopes.get_mut(&scope.map(str::to_owned)) else { return };
+            let Scope::Here { broken: Some(reason), .. } = scope else { return };
+            state.cut_off = Some(reason.clone());
+            *scope = Scope::Nowhere { reason: std::mem::take(reason), refused: false };
+        });
+    }
+
+    /// The list that a watch begins with works.
+    pub(super) fn reached(&self) {
+        self.with(|state| (state.cut_off, state.looked) = (None, Some(Instant::now())));
+    }
+
+    /// That list doesn't work; the API server may have refused it.
+    pub(super) fn unreached(&self, scope: Option<&str>, reason: String, refused: bool) {
+        self.with(|state| {
+            state.looked = Some(Instant::now());
+            let scope = state.scopes.entry(scope.map(str::to_owned)).or_default();
+            if *scope != Scope::Elsewhere {
+                *scope = Scope::Nowhere { reason: reason.clone(), refused };
+            }
+            state.cut_off = Some(reason);
+        });
+    }
+
+    /// Whether it is time to look whether the API server can be reached. A watch here tells that by itself.
+    pub(super) fn is_look_due(&self) -> bool {
+        self.with(|state| {
+            let watches = |scope: &Scope| matches!(scope, Scope::Here { broken: None, .. });
+            !state.scopes.values().any(watches) && state.looked.is_none_or(|at| at.elapsed() >= LOOK)
+        })
+    }
+
+    /// Whether another replica reaches the API server and this one doesn't.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.with(|state| state.cut_off.is_some() && state.scopes.values().any(|scope| *scope == Scope::Elsewhere))
+    }
+
+    fn readiness(&self) -> Readiness {
         self.with(|state| {
             if state.draining {
-                return Some("shutting down".to_owned());
+                return Readiness::NotReady("shutting down".to_owned());
             }
-            state.scopes.values().find_map(|scope| match scope {
-                Scope::Elsewhere | Scope::Here { listed: true, broken: None } => None,
+            let State { scopes, cut_off, .. } = state;
+            let not_ready = scopes.values().find_map(|scope| match scope {
+                Scope::Here { listed: true, .. } | Scope::Nowhere { refused: false, .. } => None,
+                Scope::Elsewhere => {
+                    let reason = cut_off.as_ref()?;
+                    Some(format!(
+                        "another replica watches the pods, and this one is cut off from the cluster: {reason}"
+                    ))
+                }
                 Scope::Undecided => Some("it is not known yet who watches the pods".to_owned()),
                 Scope::Here { listed: false, broken } => {
-                    let why = broken.as_ref().map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+                    let why = broken.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
                     Some(format!("the driver pods have not been listed yet{why}"))
                 }
-                Scope::Here { broken: Some((since, reason)), .. } => {
-                    (since.elapsed() > TOLERATED).then(|| format!("the watch of driver pods is interrupted: {reason}"))
+                Scope::Nowhere { reason, refused: true } => Some(format!("the driver pods can't be listed: {reason}")),
+            });
+            let accepting = scopes.values().find_map(|scope| match scope {
+                Scope::Nowhere { reason, .. } | Scope::Here { broken: Some(reason), .. } => {
+                    Some(format!("submissions wait for the cluster: {reason}"))
                 }
-            })
+                _ => None,
+            });
+            let accepting = || accepting.map(Readiness::Accepting);
+            not_ready.map(Readiness::NotReady).or_else(accepting).unwrap_or(Readiness::Ready)
         })
     }
 
@@ -105,19 +180,11 @@ impl WatchHealth {
 impl Gateway {
     /// Whether submissions can be accepted and followed just now.
     pub async fn readiness(&self) -> Readiness {
-        if let Err(error) = self.store.ping().await {
-            return Readiness::NotReady(chain(&error));
+        match timeout(SIGN_OF_LIFE, self.store.ping()).await {
+            Ok(Ok(())) => self.home.problem().map_or_else(|| self.watch.readiness(), Readiness::NotReady),
+            Ok(Err(error)) => Readiness::NotReady(chain(&error)),
+            Err(_) => Readiness::NotReady(format!("the database gives no sign of life within {SIGN_OF_LIFE:?}")),
         }
-        if let Some(problem) = self.home.problem() {
-            return Readiness::NotReady(problem);
-        }
-        self.watch.problem().map_or(Readiness::Ready, Readiness::NotReady)
-    }
-
-    /// This replica begins to watch a namespace (`None`: all), or another one does.
-    pub fn watches_here(&self, scope: Option<&str>, here: bool) {
-        let now = if here { Scope::Here { listed: false, broken: None } } else { Scope::Elsewhere };
-        self.watch.set(scope, |scope| *scope = now);
     }
 
     /// From now on this process is not ready: it is going away. Streams without an end of their own end now, and whoever
@@ -125,5 +192,53 @@ impl Gateway {
     pub fn drain(&self) {
         self.closing.cancel();
         self.watch.with(|state| state.draining = true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health() -> WatchHealth {
+        WatchHealth::new(&["a".to_owned()])
+    }
+
+    const A: Option<&str> = Some("a");
+
+    #[test]
+    fn a_replica_that_is_cut_off_is_ready_only_if_all_are() {
+        let health = health();
+        health.is_elsewhere(A);
+        assert_eq!(health.readiness(), Readiness::Ready);
+        assert!(health.is_look_due());
+        health.unreached(A, "no route".to_owned(), false);
+        assert!(matches!(health.readiness(), Readiness::NotReady(reason) if reason.contains("no route")));
+        assert!(health.is_cut_off() && !health.is_look_due());
+        health.reached();
+        assert_eq!((health.readiness(), health.is_cut_off()), (Readiness::Ready, false));
+
+        health.begins(A);
+        assert!(matches!(health.readiness(), Readiness::NotReady(_)), "nothing is listed yet");
+        health.listed(A);
+        health.broken(A, "no route".to_owned());
+        assert!(matches!(health.readiness(), Readiness::Accepting(reason) if reason.contains("no route")));
+        health.gives_up(A);
+        assert!(matches!(health.readiness(), Readiness::Accepting(reason) if reason.contains("no route")));
+        assert!(!health.is_cut_off(), "no other replica is better off");
+        health.unreached(A, "forbidden".to_owned(), true);
+        assert!(matches!(health.readiness(), Readiness::NotReady(reason) if reason.contains("forbidden")));
+        health.is_elsewhere(A);
+        assert!(health.is_cut_off());
+    }
+
+    #[test]
+    fn a_watch_that_works_again_ends_its_trouble() {
+        let health = health();
+        health.begins(A);
+        health.listed(A);
+        health.broken(A, "no route".to_owned());
+        health.works(A);
+        health.gives_up(A);
+        assert_eq!(health.readiness(), Readiness::Ready);
     }
 }

@@ -129,6 +129,12 @@ impl Leases {
         Ok(taken)
     }
 
+    /// Whether another session has it.
+    pub(super) async fn is_elsewhere(&self, name: &str) -> Result<bool, Error> {
+        let session = self.now.borrow().id;
+        Ok(self.store.lease_is_held_by_another(name, session).await?)
+    }
+
     /// Gives one lease back.
     pub(super) async fn end_one(&self, name: &str) -> Result<(), Error> {
         let session = self.now.borrow().id;

@@ -8,21 +8,20 @@ mod target;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt, TryStreamExt, future::ready, stream, stream::BoxStream};
-use tokio::sync::OwnedSemaphorePermit;
 
 use self::{
     follow::Follower,
     kept::{last_lines, whole},
     lines::Lines,
 };
-use super::{Error, Gateway};
+use super::{Error, Gateway, shares::Place};
 use crate::{
     cluster::{LogAnswer, LogBytes, LogPart},
     store::{LogEnd, LogTarget},
     submission::SubmissionId,
 };
 
-/// Logs that are read at once by one process. Each holds a stream of the API server.
+/// Logs of one namespace that are read at once by one process. Each holds a stream of the API server.
 pub(super) const READERS: usize = 200;
 
 /// What somebody wants to read.
@@ -92,7 +91,7 @@ impl Gateway {
             Ok(found) => found,
             Err(none) => return Ok(Log::None(none)),
         };
-        let Ok(place) = self.readers.clone().try_acquire_owned() else { return Ok(Log::None(NoLog::Busy)) };
+        let Some(place) = self.readers.try_acquire(&target.namespace) else { return Ok(Log::None(NoLog::Busy)) };
         let lines = Lines::new(request.timestamps, request.since);
         if request.follow && !target.ended {
             let follower = Follower::new(self.clone(), id.clone(), whose, request.tail, lines);
@@ -133,7 +132,7 @@ impl Gateway {
 }
 
 /// Holds its place among the readers until it is over.
-fn of_pod(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: OwnedSemaphorePermit) -> Log {
+fn of_pod(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: Place) -> Log {
     let bytes = bytes.inspect(move |_| _ = &place).boxed();
     Log::Stream(LogStream { source: LogSource::Pod, cut: false, bytes })
 }

@@ -12,10 +12,10 @@ use super::{
     Error, Gateway,
     error::chain,
     perform::{Ran, Stopped, Subject},
+    set_aside::Sight,
 };
 use crate::{
     cluster::{PodKey, Seen},
-    store::Live,
     submission::{
         KillCause, Observation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
@@ -24,7 +24,7 @@ use crate::{
 
 /// Submissions whose pods are taken in at once; what is seen of one is taken in in order.
 const AT_ONCE: usize = 16;
-/// How often a pod's own trouble is tried before it is left to the next list.
+/// How often a pod's own trouble is tried before it is set aside.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -34,57 +34,56 @@ const FINISH_PAUSE: Duration = Duration::from_millis(500);
 const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a pod goes without the labels that others took from it.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
-/// Pods that this is done to at once.
-pub(super) const FINISHING: usize = 32;
+
+/// A submission, and what the watch has to say of it.
+type Sights = (SubmissionId, Vec<Sight>);
 
 impl Gateway {
     /// Takes in what the watch of `namespace` (`None`: of all) told, in its order, and again until it is taken: while the
-    /// database or the cluster is away everything waits, because what was seen isn't shown a second time. Taking a thing
-    /// twice does no harm, so this may be dropped at any time.
-    pub async fn take_in(&self, namespace: Option<&str>, told: impl IntoIterator<Item = Seen>) {
+    /// database or the cluster is away everything waits, because what was seen isn't shown a second time. What waits for one
+    /// row alone is set aside. Taking a thing twice does no harm, so this may be dropped at any time.
+    pub async fn take_in(&self, namespace: Option<&str>, told: impl IntoIterator<Item = impl Into<Option<Seen>>>) {
         let mut drivers: HashMap<SubmissionId, Vec<Observation>> = HashMap::new();
         for seen in told {
-            match seen {
-                Seen::Driver(pod) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
-                Seen::Executor(pod) => self.executors.note(namespace, &pod),
-                Seen::Listed { drivers: listed, executors } => {
-                    self.take_in_drivers(std::mem::take(&mut drivers)).await;
+            match seen.into() {
+                Some(Seen::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
+                Some(Seen::Executor(pod)) => self.executors.note(namespace, &pod),
+                Some(Seen::Listed { drivers: listed, executors }) => {
+                    self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
                     self.executors.listed(namespace, executors);
                     self.watch.listed(namespace);
                 }
-                Seen::Broken { reason } => {
+                Some(Seen::Broken { reason }) => {
                     tracing::warn!(%reason, "the watch of our pods is interrupted");
                     self.watch.broken(namespace, reason);
                     continue;
                 }
+                // It got further.
+                None => {}
             }
             self.watch.works(namespace);
         }
-        self.take_in_drivers(drivers).await;
+        self.take_in_drivers(namespace, drivers).await;
     }
 
-    async fn take_in_drivers(&self, seen: HashMap<SubmissionId, Vec<Observation>>) {
+    /// Whether all that a watch told is taken in and written.
+    pub fn is_taken_in(&self, namespace: Option<&str>) -> bool {
+        self.set_aside.is_empty(namespace) && self.executors.is_written(namespace)
+    }
+
+    async fn take_in_drivers(&self, namespace: Option<&str>, seen: HashMap<SubmissionId, Vec<Observation>>) {
         // One statement for all: a list shows every pod there is, and most of them have nothing new to tell.
         let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
         let mut rows = self.store.rows(&ids).await.unwrap_or_default();
         let seen = seen.into_iter().filter_map(|(id, pods)| {
+            self.note_side_cars(pods.last()?);
             let first = pods.first()?;
             let first = Follow::seen(Box::new(first.clone())).knowing(rows.remove(&id));
             let is_news = pods.len() > 1 || *first.effect() != Effect::Settle(Settled::Done);
-            is_news.then_some((first, pods))
+            is_news.then(|| (Some(first), (id, pods.into_iter().map(|pod| Sight::Pod(Box::new(pod))).collect())))
         });
-        let seen: Vec<_> = seen.collect();
-        let each = async |(first, pods): (Follow, Vec<Observation>)| {
-            let mut first = Some(first);
-            for pod in pods {
-                // What comes after the first is judged by what became of the row.
-                let mut machine = first.take();
-                let machine = || machine.take().unwrap_or_else(|| Follow::seen(Box::new(pod.clone())));
-                self.until_taken(&of_pod(&pod), machine).await;
-            }
-        };
-        stream::iter(seen).for_each_concurrent(AT_ONCE, each).await;
+        self.take_sights(namespace, seen.collect()).await;
     }
 
     /// After a full list: live submissions whose pod was not in it.
@@ -102,48 +101,90 @@ impl Gateway {
             let here = namespace.is_none_or(|name| name == live.namespace);
             here && !listed.contains(&(live.id.clone(), live.attempt, uid))
         });
+        let missing = missing.map(|live| (None, (live.id.clone(), vec![Sight::Missed(Box::new(live))])));
         let missing: Vec<_> = missing.collect();
         // Another cluster has none of them.
         if !missing.is_empty() && !self.is_home_cluster(Duration::ZERO).await {
             return;
         }
-        let each = async |live: Live| {
-            let subject = Subject {
-                id: &live.id,
-                attempt: live.attempt,
-                namespace: &live.namespace,
-                pod: &live.pod,
-                claim: None,
-            };
-            self.until_taken(&subject, || Follow::missed(row(&live))).await;
-        };
-        stream::iter(missing).for_each_concurrent(AT_ONCE, each).await;
+        self.take_sights(namespace, missing).await;
     }
 
-    /// Runs a machine until what it decides by is read and what it decides is committed. What it then does to the pod
-    /// follows in a task of its own: one pod that can't be written to doesn't keep the others waiting.
-    async fn until_taken(&self, subject: &Subject<'_>, mut machine: impl FnMut() -> Follow) {
+    /// Takes in what was seen of each submission, which may come with the machine for the first thing.
+    async fn take_sights(&self, namespace: Option<&str>, all: Vec<(Option<Follow>, Sights)>) {
+        let all = all.into_iter().filter_map(|(first, (id, seen))| {
+            let seen = self.set_aside.behind(namespace, &id, seen)?;
+            Some((first, (id, seen)))
+        });
+        let mut all: Vec<_> = all.collect();
+        if self.set_aside.is_wary() {
+            self.set_locked_aside(namespace, &mut all).await;
+        }
+        let each = async |(mut first, (id, seen)): (Option<Follow>, Sights)| {
+            for (place, sight) in seen.iter().enumerate() {
+                // What comes after the first is judged by what became of the row.
+                let Err(error) = self.until_taken(namespace, sight, first.take()).await else { continue };
+                if self.set_aside(namespace, &id, &seen[place..], &error) {
+                    return;
+                }
+                tracing::error!(submission = %id, "left to the next list: {}", chain(&error));
+            }
+        };
+        stream::iter(all).for_each_concurrent(AT_ONCE, each).await;
+    }
+
+    /// Where rows were found locked a short while ago, more may be: they are found by one statement that waits for none, before
+    /// all connections wait for them.
+    async fn set_locked_aside(&self, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
+        let ids: Vec<_> = all.iter().map(|(_, (id, _))| id).collect();
+        let Ok(unlocked) = self.unlocked(&ids).await else { return };
+        let locked = Error::Unanswered("its row is locked".to_owned());
+        all.retain(|(_, (id, seen))| unlocked.contains(id) || !self.set_aside(namespace, id, seen, &locked));
+    }
+
+    /// Tries until what decides is read and what it decides is committed. Fails with a trouble of this submission alone: it is
+    /// to be set aside.
+    async fn until_taken(&self, namespace: Option<&str>, sight: &Sight, first: Option<Follow>) -> Result<(), Error> {
+        let mut first = first;
         let (mut pause, mut tries) = (PAUSE, 0);
         loop {
-            let error = match self.run_to_write(subject, machine()).await {
-                Ok(Ran::Settled(Settled::TryAgain(why))) => Error::Unanswered(why),
-                Ok(Ran::Settled(settled)) => return given_up(subject, &settled),
-                Ok(Ran::ToWrite(machine)) => return self.finish(subject, machine),
-                Err(Stopped::ClaimLost) => return,
-                Err(Stopped::Store(error)) => error,
-            };
+            let machine = first.take().unwrap_or_else(|| sight.machine());
+            let Err(error) = self.follow(&sight.subject(), machine).await else { return Ok(()) };
+            if error.is_contention() {
+                self.set_aside.be_wary();
+                if self.set_aside.has_room(namespace) {
+                    return Err(error);
+                }
+            }
             // Without the database nothing can be done. The cluster may have a trouble with this pod alone.
             if matches!(error, Error::Unanswered(_)) {
                 tries += 1;
             }
             if !error.may_pass() || tries >= TRIES {
-                tracing::error!(submission = %subject.id, "left to the next list: {}", chain(&error));
-                return;
+                return Err(error);
             }
-            tracing::warn!(submission = %subject.id, retry_in = ?pause, "{}", chain(&error));
+            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "{}", chain(&error));
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Takes in one thing, once.
+    pub(super) async fn take(&self, sight: &Sight) -> Result<(), Error> {
+        self.follow(&sight.subject(), sight.machine()).await
+    }
+
+    /// Runs a machine until what it decides is committed. What it then does to the pod follows in a task of its own: one pod
+    /// that can't be written to doesn't keep the others waiting.
+    async fn follow(&self, subject: &Subject<'_>, machine: Follow) -> Result<(), Error> {
+        match self.run_to_write(subject, machine).await {
+            Ok(Ran::Settled(Settled::TryAgain(why))) => return Err(Error::Unanswered(why)),
+            Ok(Ran::Settled(settled)) => given_up(subject, &settled),
+            Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
+            Err(Stopped::ClaimLost) => {}
+            Err(Stopped::Store(error)) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Lets a pod go whose outcome is committed, or deletes one that no submission stands for.
@@ -159,7 +200,7 @@ impl Gateway {
                 sleep(RESTORE_PAUSE).await;
             }
             for _ in 0..FINISH_TRIES {
-                let one = gateway.finishing.acquire().await;
+                let one = gateway.finishing.acquire(&namespace).await;
                 match gateway.run(&subject, machine.clone()).await {
                     Ok(Settled::TryAgain(why)) => tracing::warn!(submission = %id, retry_in = ?pause, "{why}"),
                     Ok(settled) => return given_up(&subject, &settled),
@@ -180,11 +221,29 @@ fn given_up(subject: &Subject<'_>, settled: &Settled) {
     }
 }
 
-fn of_pod(pod: &Observation) -> Subject<'_> {
-    Subject { id: &pod.submission, attempt: pod.attempt, namespace: &pod.namespace, pod: &pod.pod, claim: None }
-}
+impl Sight {
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Self::Pod(seen) => {
+                let Observation { submission, attempt, namespace, pod, .. } = &**seen;
+                Subject { id: submission, attempt: *attempt, namespace, pod, claim: None }
+            }
+            Self::Missed(live) => {
+                Subject { id: &live.id, attempt: live.attempt, namespace: &live.namespace, pod: &live.pod, claim: None }
+            }
+        }
+    }
 
-/// Why it is killed, if it is, is read when that decides.
-fn row(live: &Live) -> Row {
-    Row { state: live.state, attempt: live.attempt, pod_uid: live.pod_uid.clone(), kill: KillCause::default() }
+    fn machine(&self) -> Follow {
+        match self {
+            Self::Pod(seen) => Follow::seen(seen.clone()),
+            // Why it is killed, if it is, is read when that decides.
+            Self::Missed(live) => Follow::missed(Row {
+                state: live.state,
+                attempt: live.attempt,
+                pod_uid: live.pod_uid.clone(),
+                kill: KillCause::default(),
+            }),
+        }
+    }
 }

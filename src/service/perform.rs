@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Error, Gateway, error::chain};
+use super::{Error, Gateway, circuit_breaker::Failure, error::chain};
 use crate::{
     cluster::{self, Manifest},
     submission::{
@@ -168,15 +168,27 @@ impl Gateway {
             ) => return Err(Stopped::ClaimLost),
             (Effect::Settle(_), _) => return Ok(Answer::Done),
         };
-        if called.as_ref().is_err_and(cluster::Error::is_outage) {
-            self.gate.unanswered();
-        } else if matches!(called, Err(cluster::Error::Denied { .. })) {
-            // An API server that is starting says so to every call: it proves nothing.
-        } else if self.gate.answered() {
-            tracing::info!("the cluster answers again");
+        self.note_answer(namespace, effect.writes_to_the_cluster(), called.as_ref().err());
+        Ok(called.unwrap_or_else(answer))
+    }
+}
+
+impl Gateway {
+    /// Tells the namespace's circuit breaker what a call came to.
+    fn note_answer(&self, namespace: &str, write: bool, error: Option<&cluster::Error>) {
+        let failure = error.and_then(|error| match error {
+            // An API server that is starting says so to every call.
+            cluster::Error::Denied { .. } => Some(Failure::Denied),
+            error if error.is_outage() && error.is_answer() => Some(Failure::Denied),
+            error if error.is_outage() => Some(Failure::Unanswered),
+            _ => None,
+        });
+        if let Some(failure) = failure {
+            self.breakers.failed(namespace, write, failure);
+        } else if self.breakers.answered(namespace, write) {
+            tracing::info!(namespace, "the cluster answers again");
             self.wake.notify_one();
         }
-        Ok(called.unwrap_or_else(answer))
     }
 }
 

@@ -1,13 +1,19 @@
 //! One of several replicas: its leases, and what only one of all does.
 
-use futures::Stream;
+use std::time::Duration;
 
-use super::{Error, Gateway, leases};
-use crate::cluster::Shown;
+use futures::Stream;
+use tokio::time::sleep;
+
+use super::{Error, Gateway, error::chain, leases};
+use crate::cluster::{self, Shown};
+
+/// Before the next look of a replica that doesn't reach the API server.
+const UNREACHED: Duration = Duration::from_secs(1);
 
 impl Gateway {
     /// How often [`Gateway::keep_leases`] has to be called.
-    pub const RENEWAL: std::time::Duration = leases::RENEWAL;
+    pub const RENEWAL: Duration = leases::RENEWAL;
 
     /// Extends all that this replica holds.
     pub async fn keep_leases(&self) -> Result<(), Error> {
@@ -40,6 +46,52 @@ impl Gateway {
             [] => vec![None],
             named => named.iter().cloned().map(Some).collect(),
         }
+    }
+
+    /// Whether this replica should try for the lease of this watch: no other has it, and the very list that the watch begins
+    /// with works here. A replica that is cut off from the API server leaves it to the others.
+    ///
+    /// # Errors
+    /// The database doesn't tell who has the lease.
+    pub async fn may_watch(&self, scope: Option<&str>, lease: &str) -> Result<bool, Error> {
+        if self.leases.is_elsewhere(lease).await? {
+            self.watch.is_elsewhere(scope);
+            if self.watch.is_look_due() {
+                self.look(scope).await;
+            }
+            return Ok(false);
+        }
+        let reached = self.look(scope).await;
+        if !reached {
+            sleep(UNREACHED).await;
+        }
+        Ok(reached)
+    }
+
+    async fn look(&self, scope: Option<&str>) -> bool {
+        match self.cluster.can_watch(scope).await {
+            Ok(()) => {
+                self.watch.reached();
+                true
+            }
+            Err(error) => {
+                let refused = !matches!(error, cluster::Error::Unavailable { .. }) || error.is_unauthorized();
+                let reason = chain(&error);
+                tracing::warn!("the pods can't be watched from here: {reason}");
+                self.watch.unreached(scope, reason, refused);
+                false
+            }
+        }
+    }
+
+    /// This replica begins to watch a namespace (`None`: all).
+    pub fn begin_watch(&self, scope: Option<&str>) {
+        self.watch.begins(scope);
+    }
+
+    /// This replica gives the watch of a namespace up, because it has been broken for too long.
+    pub fn give_watch_up(&self, scope: Option<&str>) {
+        self.watch.gives_up(scope);
     }
 
     /// What happens to this installation's pods: see [`crate::cluster::Cluster::watch`].

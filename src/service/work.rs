@@ -1,22 +1,36 @@
 //! Claimed work: launches and kills, and what becomes of the claim.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
+use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
 use super::{
     Error, Gateway,
     attempts::Objects,
+    circuit_breaker::Restricted,
     error::chain,
     home_cluster::FRESH,
     perform::{Claim, Stopped, Subject},
 };
 use crate::{
     cluster::Manifest,
-    store::{Claimed, Task},
-    submission::engine::{Job, Kill, Launch, Settled},
+    store::{Claimed, Room, Task},
+    submission::{
+        SubmissionId,
+        engine::{Job, Kill, Launch, Settled},
+    },
 };
+
+/// Submissions of one namespace that a process works on at once. It may work on more in all: one namespace, whose webhook
+/// takes its time, never has all places.
+const OF_ONE_NAMESPACE: usize = 96;
+/// A namespace that has fewer places left than this waits until so many are free: one statement for all of them.
+const TOGETHER: usize = 16;
+/// After a claim by namespace that found nothing. While one namespace has all places that it may have, each end of a launch
+/// would ask for others otherwise.
+const NOTHING_FOUND: Duration = Duration::from_millis(20);
 
 /// How often a driver that was told to go is looked at, should the watch miss its end.
 const RECHECK: Duration = Duration::from_secs(10);
@@ -31,30 +45,74 @@ pub struct Work {
     session: Uuid,
 }
 
+/// What a process works on under a claim.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    /// With their namespaces.
+    submissions: HashMap<SubmissionId, String>,
+    /// When a claim by namespace last found nothing.
+    found_nothing: Option<Instant>,
+}
+
+impl UnderWay {
+    /// The room for a claim of up to `slots`; `None` if no namespace needs to be told from another.
+    fn room(&self, slots: usize, restricted: Restricted) -> Result<usize, Room> {
+        let mut places = HashMap::<&str, usize>::new();
+        for namespace in self.submissions.values() {
+            *places.entry(namespace).or_insert(OF_ONE_NAMESPACE) -= 1;
+        }
+        let fewest = places.values().copied().min().unwrap_or(OF_ONE_NAMESPACE);
+        let Restricted { open, half_open } = restricted;
+        if open.is_empty() && half_open.is_empty() && fewest >= TOGETHER.min(slots) {
+            return Ok(slots.min(fewest));
+        }
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let fewer = places.into_iter().filter(|(namespace, _)| open.iter().all(|one| one != namespace));
+        let fewer =
+            fewer.map(|(namespace, left)| (namespace.to_owned(), if left < TOGETHER { 0 } else { number(left) }));
+        let fewer = fewer.collect::<Vec<_>>().into_iter().chain(open.iter().map(|namespace| (namespace.clone(), 0)));
+        Err(Room { all: number(slots), each: number(OF_ONE_NAMESPACE), fewer: fewer.collect(), one: half_open })
+    }
+}
+
 impl Gateway {
-    /// Claims up to `slots` launches and kills that are due, oldest first. While the cluster doesn't answer, only one of
-    /// all tries.
+    /// Claims up to `slots` launches and kills that are due, oldest first. One namespace gets no more than its share of the
+    /// slots. While the cluster doesn't answer for a namespace, only one submission of it tries.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
         self.leases.begin().await?;
         if !self.is_home_cluster(FRESH).await {
             return Ok(Vec::new());
         }
-        let slots = self.gate.admits(slots);
         let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
+        if self.watch.is_cut_off() {
+            return Ok(Vec::new());
+        }
         // One claim at a time: what the database has given out and we don't know of yet looks like a lost answer.
         let mut busy = self.busy.lock().await;
-        let ids: Vec<_> = busy.iter().cloned().collect();
-        let claimed = self
-            .store
-            .claim(session, i64::try_from(slots).unwrap_or(i64::MAX), self.cluster.namespaces(), &ids)
-            .await?;
-        if claimed.is_empty() {
-            self.gate.not_tried();
-        } else {
+        let ids: Vec<_> = busy.submissions.keys().cloned().collect();
+        let namespaces = self.cluster.namespaces();
+        let claimed = match busy.room(slots, self.breakers.restricted()) {
+            Ok(limit) => {
+                let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+                self.store.claim(session, limit, namespaces, &ids).await?
+            }
+            Err(room) => {
+                if let Some(at) = busy.found_nothing {
+                    sleep_until(at + NOTHING_FOUND).await;
+                }
+                let claimed = self.store.claim_by_namespace(session, &room, namespaces, &ids).await?;
+                busy.found_nothing = claimed.is_empty().then(Instant::now);
+                claimed
+            }
+        };
+        if !claimed.is_empty() {
             // Queued ones are being launched now.
             self.events.changed();
         }
-        busy.extend(claimed.iter().map(|claimed| claimed.id.clone()));
+        for claimed in &claimed {
+            self.breakers.begins(&claimed.namespace, claimed.number);
+            busy.submissions.insert(claimed.id.clone(), claimed.namespace.clone());
+        }
         Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
     }
 
@@ -69,7 +127,8 @@ impl Gateway {
     /// Does one piece of claimed work and gives the claim back. Its failure is its own.
     pub async fn carry_out(&self, work: Work) {
         self.work_and_settle(&work).await;
-        self.busy.lock().await.remove(&work.claimed.id);
+        self.breakers.ends(&work.claimed.namespace, work.claimed.number);
+        self.busy.lock().await.submissions.remove(&work.claimed.id);
         // A kill may have come while we held the claim.
         self.wake.notify_one();
     }
@@ -92,7 +151,7 @@ impl Gateway {
             if !error.may_pass() || !self.leases.holds(*session) {
                 return;
             }
-            tokio::time::sleep(SETTLE).await;
+            sleep(SETTLE).await;
         }
     }
 
@@ -128,10 +187,14 @@ impl Gateway {
             Settled::Done => self.store.release(claimed).await?,
             Settled::LookAgain => self.store.retry_later(claimed, RECHECK, None).await?,
             Settled::TryAgain(why) => {
-                // In an outage all wait for the same thing; otherwise this one has a trouble of its own.
-                let delay = self.gate.pause().unwrap_or_else(|| backoff(claimed.failed_tries));
+                // Without an answer all wait for the same thing; otherwise this one has a trouble of its own.
+                let outage = self.breakers.pause(&claimed.namespace);
+                let delay = outage.unwrap_or_else(|| backoff(claimed.failed_tries));
                 tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
-                self.store.retry_later(claimed, delay, Some((None, why))).await?;
+                match outage {
+                    Some(_) => self.store.retry_after_outage(claimed, delay, why).await?,
+                    None => self.store.retry_later(claimed, delay, Some((None, why))).await?,
+                }
             }
             Settled::Denied(why) => {
                 let delay = backoff(claimed.failed_tries);
@@ -147,12 +210,56 @@ impl Gateway {
     }
 }
 
-/// One second, doubling to half a minute. After about five minutes of failures the submission is set aside: it is tried
-/// every five minutes, for whatever is wrong may be put right.
+/// One second, doubling to half a minute. What has been denied for five minutes is set aside: it is tried only now and then.
 fn backoff(failed_tries: i32) -> Duration {
-    Duration::from_secs(match failed_tries {
-        ..=4 => 1 << failed_tries.max(0),
-        5..=13 => 30,
-        _ => 300,
-    })
+    match failed_tries {
+        ..14 => Duration::from_secs(1u64 << failed_tries.clamp(0, 5)).min(Duration::from_secs(30)),
+        _ => Duration::from_secs(300),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn under_way(counts: &[(&str, usize)]) -> UnderWay {
+        let mut under_way = UnderWay::default();
+        for (namespace, count) in counts {
+            for number in 0..*count {
+                let id = format!("driver-20260101000000-{:04}", under_way.submissions.len() + number);
+                under_way.submissions.insert(id.parse().unwrap(), (*namespace).to_owned());
+            }
+        }
+        under_way
+    }
+
+    #[test]
+    fn a_namespace_gets_no_more_than_its_share() {
+        let room = |counts, slots| under_way(counts).room(slots, Restricted::default());
+        assert_eq!(room(&[], 192), Ok(96));
+        assert_eq!(room(&[("a", 60)], 132), Ok(36), "without a look at the namespaces, as long as all have room");
+        assert_eq!(room(&[("a", 95)], 1), Ok(1));
+        let fewer = |room: Result<usize, Room>| {
+            let mut room = room.unwrap_err();
+            room.fewer.sort();
+            (room.all, room.each, room.fewer)
+        };
+        assert_eq!(fewer(room(&[("a", 90)], 102)), (102, 96, vec![("a".to_owned(), 0)]));
+        let two = fewer(room(&[("a", 96), ("b", 20)], 76));
+        assert_eq!(two, (76, 96, vec![("a".to_owned(), 0), ("b".to_owned(), 76)]));
+    }
+
+    #[test]
+    fn a_namespace_whose_breaker_is_not_closed_gets_one_try_or_none() {
+        let restricted = || Restricted { open: vec!["a".to_owned()], half_open: vec![("b".to_owned(), 7)] };
+        let room = under_way(&[("a", 3)]).room(16, restricted()).unwrap_err();
+        assert_eq!((room.fewer, room.one), (vec![("a".to_owned(), 0)], vec![("b".to_owned(), 7)]));
+    }
+
+    #[test]
+    fn what_is_denied_for_long_is_tried_only_now_and_then() {
+        let seconds: Vec<_> = (0..16).map(|tries| backoff(tries).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30, 300, 300]);
+        assert!((290..=330).contains(&seconds[..14].iter().sum::<u64>()));
+    }
 }

@@ -12,6 +12,8 @@ use super::{
 };
 use crate::submission::{KillCause, State, SubmissionId, kept};
 
+/// Failed tries that are counted of an outage: one that lasts makes no later failure look like an old one.
+const COUNTED_IN_AN_OUTAGE: i32 = 5;
 /// A row that can't be read is looked at again after this: a newer release may be able to.
 const UNREADABLE: Duration = Duration::from_secs(600);
 
@@ -36,6 +38,8 @@ pub enum Task {
 #[derive(Debug, Clone)]
 pub struct Claimed {
     pub id: SubmissionId,
+    /// The order of acceptance.
+    pub number: i64,
     pub attempt: i32,
     pub task: Task,
     pub namespace: String,
@@ -59,6 +63,7 @@ pub struct Claimed {
 #[derive(sqlx::FromRow)]
 struct Row {
     id: String,
+    number: i64,
     attempt: i32,
     state: String,
     namespace: String,
@@ -79,6 +84,7 @@ impl TryFrom<Row> for Claimed {
         let state: State = parse(&row.id, &row.state)?;
         Ok(Self {
             id: parse(&row.id, &row.id)?,
+            number: row.number,
             attempt: row.attempt,
             task: if state == State::Killing { Task::Kill } else { Task::Launch },
             namespace: row.namespace,
@@ -93,6 +99,55 @@ impl TryFrom<Row> for Claimed {
     }
 }
 
+/// How many claims may be taken, where a namespace may have fewer than the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Room {
+    /// In all.
+    pub all: i64,
+    /// Of each namespace that isn't named below.
+    pub each: i64,
+    /// Of these namespaces; with none they are left out.
+    pub fewer: Vec<(String, i64)>,
+    /// Only one submission of each of these namespaces: the next after that number, or the first.
+    pub one: Vec<(String, i64)>,
+}
+
+/// The lease that a claim needs. Only a lease that is seen to have run out frees a claim: one that isn't seen may be younger
+/// than this statement.
+fn ours() -> String {
+    format!("ours AS (SELECT FROM leases WHERE holder = $1 AND name = 'replica/' || $1::text AND {ALIVE})")
+}
+
+/// What is due in one of the namespaces `$4`, and not among `$3`.
+fn is_due() -> String {
+    format!(
+        "state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {NOBODY_NOW}
+                      OR claimed_by IN
+                      (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
+                  AND (not_before IS NULL OR not_before <= clock_timestamp()
+                      OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))
+                  AND (state = 'KILLING' OR $4::text[] = '{{}}' OR namespace = ANY ($4))
+                  AND id <> ALL ($3)"
+    )
+}
+
+/// Takes what is `due`.
+const TAKE: &str = "claimed AS (
+        UPDATE submissions s
+        SET claimed_by = $1, claim_epoch = s.claim_epoch + 1,
+            state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
+        FROM due WHERE s.id = due.id
+        RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
+            s.kill_cause, s.message, s.kill_grace, due.was
+    ), logged AS (
+        INSERT INTO submission_events (submission_id, attempt, state)
+        SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
+    )
+    SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
+           claim_epoch, failed_tries, kill_cause, message, kill_grace
+    FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
+
 impl Store {
     /// Claims up to `limit` submissions that wait for a launch in one of `namespaces` (none means all) or for a kill,
     /// oldest first, for a session whose lease holds; without one it claims nothing. A claim of a session whose lease ran
@@ -106,50 +161,85 @@ impl Store {
         namespaces: &[String],
         busy: &[SubmissionId],
     ) -> Result<Vec<Claimed>, Error> {
-        // Only a lease that is seen to have run out frees a claim: one that isn't seen may be younger than this statement.
-        let rows: Vec<Row> = within(
-            "claiming submissions",
-            sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                r#"
-            WITH ours AS (
-                SELECT FROM leases
-                WHERE holder = $1 AND name = 'replica/' || $1::text AND {ALIVE}
-            ), due AS (
+        let (is_due, ours) = (is_due(), ours());
+        let statement = format!(
+            "WITH {ours}, due AS (
                 SELECT id, state AS was FROM submissions
-                WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {NOBODY_NOW}
-                      OR claimed_by IN
-                      (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
-                  AND (not_before IS NULL OR not_before <= clock_timestamp()
-                      OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))
-                  AND (state = 'KILLING' OR $4::text[] = '{{}}' OR namespace = ANY ($4))
-                  AND id <> ALL ($3)
-                  AND EXISTS (SELECT FROM ours)
+                WHERE {is_due} AND EXISTS (SELECT FROM ours)
                 ORDER BY number LIMIT $2
                 FOR UPDATE SKIP LOCKED
-            ), claimed AS (
-                UPDATE submissions s
-                SET claimed_by = $1, claim_epoch = s.claim_epoch + 1,
-                    state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
-                FROM due WHERE s.id = due.id
-                RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
-                    s.kill_cause, s.message, s.kill_grace, due.was
-            ), logged AS (
-                INSERT INTO submission_events (submission_id, attempt, state)
-                SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
-            )
-            SELECT id, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
-                   claim_epoch, failed_tries, kill_cause, message, kill_grace
-            FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number
-            "#
-            )))
+            ), {TAKE}"
+        );
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
             .bind(session)
             .bind(limit)
             .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
             .bind(namespaces)
-            .fetch_all(&self.patient),
-        )
-        .await?;
+            .fetch_all(&self.patient);
+        self.claimed(within("claiming submissions", statement).await?).await
+    }
+
+    /// The same where not every namespace may have all. What a namespace has that is left out isn't read, however much it
+    /// is: the rows are found namespace by namespace.
+    pub async fn claim_by_namespace(
+        &self,
+        session: Uuid,
+        room: &Room,
+        namespaces: &[String],
+        busy: &[SubmissionId],
+    ) -> Result<Vec<Claimed>, Error> {
+        let (is_due, ours) = (is_due(), ours());
+        let statement = format!(
+            "WITH RECURSIVE {ours}, here (namespace) AS (
+                (SELECT namespace FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                 ORDER BY namespace LIMIT 1)
+                UNION ALL
+                SELECT (SELECT next.namespace FROM submissions next
+                        WHERE next.state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND next.namespace > here.namespace
+                        ORDER BY next.namespace LIMIT 1)
+                FROM here WHERE here.namespace IS NOT NULL
+            ), room AS (
+                SELECT here.namespace, coalesce(fewer.room, $5) AS room
+                FROM here LEFT JOIN unnest($6::text[], $7::bigint[]) AS fewer (namespace, room)
+                    ON fewer.namespace = here.namespace
+                WHERE here.namespace IS NOT NULL
+            ), candidates AS (
+                SELECT id, number, false AS is_the_one FROM room, LATERAL (
+                    SELECT id, number FROM submissions WHERE namespace = room.namespace AND {is_due}
+                    ORDER BY number LIMIT room.room) AS oldest
+                WHERE room.room > 0 AND room.namespace <> ALL ($8::text[])
+                UNION ALL
+                SELECT id, number, true FROM unnest($8::text[], $9::bigint[]) AS one (namespace, after), LATERAL (
+                    (SELECT id, number, true AS is_next FROM submissions
+                     WHERE namespace = one.namespace AND number > one.after AND {is_due} ORDER BY number LIMIT 1)
+                    UNION ALL
+                    (SELECT id, number, false FROM submissions
+                     WHERE namespace = one.namespace AND number <= one.after AND {is_due} ORDER BY number LIMIT 1)
+                    ORDER BY is_next DESC LIMIT 1) AS the_one
+            ), due AS (
+                SELECT id, state AS was FROM submissions
+                WHERE id = ANY (ARRAY(SELECT id FROM candidates ORDER BY is_the_one DESC, number LIMIT $2))
+                  AND {is_due} AND EXISTS (SELECT FROM ours)
+                FOR UPDATE SKIP LOCKED
+            ), {TAKE}"
+        );
+        let names = |some: &[(String, i64)]| some.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let numbers = |some: &[(String, i64)]| some.iter().map(|(_, number)| *number).collect::<Vec<_>>();
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            .bind(session)
+            .bind(room.all)
+            .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
+            .bind(namespaces)
+            .bind(room.each)
+            .bind(names(&room.fewer))
+            .bind(numbers(&room.fewer))
+            .bind(names(&room.one))
+            .bind(numbers(&room.one))
+            .fetch_all(&self.patient);
+        self.claimed(within("claiming submissions by namespace", statement).await?).await
+    }
+
+    async fn claimed(&self, rows: Vec<Row>) -> Result<Vec<Claimed>, Error> {
         let mut claimed = Vec::with_capacity(rows.len());
         for row in rows {
             let id = row.id.clone();
@@ -199,11 +289,27 @@ impl Store {
         delay: Duration,
         why: Option<(Option<&str>, &str)>,
     ) -> Result<(), Error> {
+        self.give_back(claimed, delay, why, i32::MAX).await
+    }
+
+    /// The same after a try that failed because the cluster gave no answer: only the first of them count.
+    pub async fn retry_after_outage(&self, claimed: &Claimed, delay: Duration, why: &str) -> Result<(), Error> {
+        self.give_back(claimed, delay, Some((None, why)), COUNTED_IN_AN_OUTAGE).await
+    }
+
+    async fn give_back(
+        &self,
+        claimed: &Claimed,
+        delay: Duration,
+        why: Option<(Option<&str>, &str)>,
+        most: i32,
+    ) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE submissions SET claimed_by = {NOBODY},
                     not_before = CASE WHEN state <> 'KILLING' OR $5
                         THEN clock_timestamp() + make_interval(secs => least($3, {LONGEST_PAUSE})) END,
-                    failed_tries = CASE WHEN $4::text IS NULL THEN 0 ELSE failed_tries + 1 END,
+                    failed_tries = CASE WHEN $4::text IS NULL THEN 0 WHEN failed_tries < $7 THEN failed_tries + 1
+                        ELSE failed_tries END,
                     reason = CASE WHEN state = 'LAUNCHING' AND $4::text IS NOT NULL THEN $6 ELSE reason END,
                     message = CASE WHEN finished_at IS NULL AND coalesce(kill_cause, 'Killed') = 'Killed'
                         THEN coalesce($4, message) ELSE message END
@@ -215,6 +321,7 @@ impl Store {
         .bind(why.map(|(_, message)| kept(message)))
         .bind(claimed.task == Task::Kill)
         .bind(why.and_then(|(reason, _)| reason))
+        .bind(most)
         .execute(&self.patient);
         within("putting a submission off", statement).await?;
         Ok(())

@@ -43,6 +43,17 @@ impl Store {
         Ok(within(action, statement).await?.rows_affected() == 1)
     }
 
+    /// Whether a holder other than this one has a lease that has not run out.
+    pub async fn lease_is_held_by_another(&self, name: &str, holder: Uuid) -> Result<bool, Error> {
+        let statement = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND expires_at > clock_timestamp())",
+        )
+        .bind(name)
+        .bind(holder)
+        .fetch_one(&self.leases);
+        within("asking who has a lease", statement).await
+    }
+
     /// Extends all leases of a holder that have not run out; answers their names.
     pub async fn renew_leases(&self, holder: Uuid, ttl: Duration) -> Result<Vec<String>, Error> {
         let action = "renewing leases";

@@ -1,6 +1,6 @@
 //! Reading submissions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
@@ -139,6 +139,25 @@ impl Store {
         .await?;
         let row = |row: EngineRow| Some((row.id.parse().ok()?, row.read().ok()?));
         Ok(rows.into_iter().filter_map(row).collect())
+    }
+
+    /// Those of these submissions whose rows others hold just now, without waiting for any.
+    pub async fn locked(&self, ids: &[&SubmissionId]) -> Result<HashSet<SubmissionId>, Error> {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        // What the first part sees as free is locked until the end of the statement, which changes nothing.
+        let locked: Vec<String> = within(
+            "looking for locked submissions",
+            sqlx::query_scalar(
+                "WITH free AS MATERIALIZED (
+                 SELECT id FROM submissions WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
+             )
+             SELECT id FROM submissions WHERE id = ANY($1) AND id NOT IN (SELECT id FROM free)",
+            )
+            .bind(&ids)
+            .fetch_all(&self.patient),
+        )
+        .await?;
+        Ok(locked.into_iter().filter_map(|id| id.parse().ok()).collect())
     }
 
     /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is

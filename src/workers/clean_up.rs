@@ -1,6 +1,6 @@
 //! Deletes what ended long enough ago, round by round.
 
-use std::time::Duration;
+use std::{future::ready, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ pub async fn clean_up(gateway: Gateway, settings: CleanUpSettings, stop: Cancell
     if settings.finished_pod_ttl.is_none() && settings.retention.is_none() {
         return stop.cancelled().await;
     }
-    singleton(&gateway, "clean-up", &stop, || {}, || rounds(&gateway, &settings)).await;
+    singleton(&gateway, "clean-up", &stop, || ready(Ok(true)), || rounds(&gateway, &settings)).await;
 }
 
 async fn rounds(gateway: &Gateway, settings: &CleanUpSettings) {

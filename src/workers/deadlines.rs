@@ -1,6 +1,6 @@
 //! Ends what takes too long, as its submitter or the operator said.
 
-use std::time::Duration;
+use std::{future::ready, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Looks if no other replica does, until `stop`.
 pub async fn deadlines(gateway: Gateway, stop: CancellationToken) {
-    singleton(&gateway, "deadlines", &stop, || {}, || rounds(&gateway)).await;
+    singleton(&gateway, "deadlines", &stop, || ready(Ok(true)), || rounds(&gateway)).await;
 }
 
 async fn rounds(gateway: &Gateway) {

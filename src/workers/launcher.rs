@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::service::{Gateway, chain};
 
 /// Submissions that are worked on at once.
-const SLOTS: usize = 96;
+const SLOTS: usize = 192;
 /// While there is plenty to do, claims wait until so many slots are free: one statement for all of them.
 const BATCH: usize = 16;
 /// How long a request of another replica, or a claim that ran out, may wait.

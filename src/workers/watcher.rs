@@ -7,7 +7,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::singleton::singleton;
-use crate::service::{ALL, Gateway, chain};
+use crate::{
+    cluster::Seen,
+    service::{ALL, Gateway, chain},
+};
 
 /// What is taken in together at most.
 const BATCH: usize = 256;
@@ -15,20 +18,22 @@ const BATCH: usize = 256;
 const FLUSH: Duration = Duration::from_millis(500);
 /// How often it is kept how far the watch got.
 const KEEP: Duration = Duration::from_secs(1);
+/// A replica whose watch has been broken for so long leaves it to another one.
+const GIVE_UP: Duration = Duration::from_secs(10);
 
 /// Watches each namespace, or all together, if no other replica does; runs until `stop`.
 pub async fn watcher(gateway: Gateway, stop: CancellationToken) {
     let each = gateway.watch_scopes().into_iter().map(async |scope| {
         let scope = scope.as_deref();
         let name = format!("watch/{}", scope.unwrap_or(ALL));
-        let elsewhere = || gateway.watches_here(scope, false);
-        singleton(&gateway, &name, &stop, elsewhere, || watch(&gateway, scope)).await;
+        let is_able = || gateway.may_watch(scope, &name);
+        singleton(&gateway, &name, &stop, is_able, || watch(&gateway, scope)).await;
     });
     join_all(each).await;
 }
 
 async fn watch(gateway: &Gateway, scope: Option<&str>) {
-    gateway.watches_here(scope, true);
+    gateway.begin_watch(scope);
     let position = loop {
         match gateway.watch_position(scope).await {
             Ok(position) => break position,
@@ -37,28 +42,41 @@ async fn watch(gateway: &Gateway, scope: Option<&str>) {
         sleep(KEEP).await;
     };
     let _begun = gateway.executors.begin(scope);
+    let _set_aside = gateway.set_aside.begin(scope);
     let mut told = gateway.watch_pods(scope, position).ready_chunks(BATCH);
     let mut flush = interval(FLUSH);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut position, mut kept) = (None, Instant::now());
+    let mut broken = None;
     loop {
         tokio::select! {
             batch = told.next() => {
                 let Some(batch) = batch else { return };
                 position = batch.iter().rev().find_map(|shown| shown.resource_version.clone()).or(position);
-                gateway.take_in(scope, batch.into_iter().filter_map(|shown| shown.seen)).await;
+                for shown in &batch {
+                    let is_broken = matches!(shown.seen, Some(Seen::Broken { .. }));
+                    broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
+                }
+                gateway.take_in(scope, batch.into_iter().map(|shown| shown.seen)).await;
                 if !gateway.executors.batch_is_full(scope) {
                     continue;
                 }
             }
-            _ = flush.tick() => {}
+            _ = flush.tick() => {
+                if broken.is_some_and(|since| since.elapsed() >= GIVE_UP) {
+                    return gateway.give_watch_up(scope);
+                }
+            }
         }
         if let Err(error) = gateway.flush_executors(scope).await {
             tracing::warn!("writing what was seen of executors: {}", chain(&error));
             continue;
         }
         // One that is a little old only means that some things are taken in twice.
-        let Some(reached) = position.take_if(|_| kept.elapsed() >= KEEP) else { continue };
+        if kept.elapsed() < KEEP || !gateway.is_taken_in(scope) {
+            continue;
+        }
+        let Some(reached) = position.take() else { continue };
         match gateway.keep_watch_position(scope, &reached).await {
             Ok(()) => kept = Instant::now(),
             Err(error) => tracing::warn!("keeping how far the watch got: {}", chain(&error)),

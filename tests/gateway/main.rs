@@ -8,16 +8,21 @@ mod fault_proxy;
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/webhook.rs"]
+mod webhook;
 
 mod clean_up;
 mod denials;
 mod executors;
 mod faults;
+mod health;
 mod identity;
 mod kill;
 mod launch;
 mod limits;
 mod logs;
+mod neighbours;
 mod outcome;
 mod pod_group;
 mod replicas;

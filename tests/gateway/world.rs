@@ -1,6 +1,6 @@
 //! A gateway on a database and a namespace of its own, driven step by step.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use sparkgate::{
-    cluster::Cluster,
+    cluster::{Cluster, ClusterSettings},
     service::{Caps, Error, Gateway, Settings, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
@@ -19,7 +19,10 @@ use sparkgate::{
 use sqlx::PgPool;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::kube_apiserver::KubeApiserver;
+use crate::{
+    fault_proxy::FaultProxy,
+    kube_apiserver::{GATEWAY, KubeApiserver},
+};
 
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
@@ -64,10 +67,43 @@ impl World {
 
     async fn with(pool: PgPool, client: Client, namespace: String, submitter: Submitter, finalizer: bool) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
+        Self::built(Store::new(pool.clone()), pool, client, cluster, namespace, submitter, finalizer).await
+    }
+
+    /// Two namespaces behind one gateway, which reaches the API server as `serve` does.
+    pub(crate) async fn two(pool: PgPool) -> (Self, Self) {
+        let one = Self::new(pool.clone()).await;
+        let other = Self::new(pool.clone()).await;
+        let namespaces = vec![one.namespace.clone(), other.namespace.clone()];
+        let cluster = connect(None, namespaces).await;
+        let one = Self::reaching(Store::new(pool.clone()), pool, cluster, one.client, one.namespace).await;
+        let gateway = one.gateway.clone();
+        (one, Self { gateway, ..other })
+    }
+
+    /// Another replica for the same namespace, which reaches the database and the API server on ways of its own.
+    pub(crate) async fn replica(&self, store: Store, proxy: Option<&FaultProxy>) -> Self {
+        let cluster = connect(proxy, vec![self.namespace.clone()]).await;
+        Self::reaching(store, self.pool.clone(), cluster, self.client.clone(), self.namespace.clone()).await
+    }
+
+    async fn reaching(store: Store, pool: PgPool, cluster: Cluster, client: Client, namespace: String) -> Self {
+        Self::built(store, pool, client, cluster, namespace, Submitter::default(), true).await
+    }
+
+    async fn built(
+        store: Store,
+        pool: PgPool,
+        client: Client,
+        cluster: Cluster,
+        namespace: String,
+        submitter: Submitter,
+        finalizer: bool,
+    ) -> Self {
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
-        let gateway = Gateway::new(Store::new(pool.clone()), cluster, settings).await.unwrap();
+        let gateway = Gateway::new(store, cluster, settings).await.unwrap();
         // A busy machine may take longer for a step than a lease lasts.
         let living = CancellationToken::new();
         tokio::spawn(workers::lease_keeper(gateway.clone(), living.clone()));
@@ -167,6 +203,12 @@ impl World {
         self.pods().get(&name).await.unwrap()
     }
 
+    /// Says as a kubelet that the driver of one of several submissions has ended well.
+    pub(crate) async fn play_end_of(&self, id: &SubmissionId) {
+        let ended = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
+        self.play_on(self.driver_named(id).await, "Succeeded", ended).await;
+    }
+
     /// The only driver pod there is.
     pub(crate) async fn driver(&self) -> Pod {
         let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
@@ -225,6 +267,29 @@ impl World {
         let row = sqlx::query_scalar("SELECT exit_code FROM submissions WHERE id = $1").bind(id.as_str());
         row.fetch_one(&self.pool).await.unwrap()
     }
+}
+
+/// The API server as `serve` reaches it, perhaps through a proxy.
+async fn connect(proxy: Option<&FaultProxy>, namespaces: Vec<String>) -> Cluster {
+    let original = KubeApiserver::start().await.file(GATEWAY);
+    let mut text = std::fs::read_to_string(original).unwrap();
+    if let Some(proxy) = proxy {
+        let begin = text.find("https://").unwrap();
+        let length = text[begin..].find('\'').unwrap();
+        text.replace_range(begin..begin + length, &format!("https://{}", proxy.address()));
+    }
+    let kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(kubeconfig.path(), text).unwrap();
+    let path = Some(kubeconfig.path().to_owned());
+    Cluster::connect(&ClusterSettings { kubeconfig: path, context: None, namespaces }).await.unwrap()
+}
+
+/// Where the API server listens.
+pub(crate) async fn api_server() -> SocketAddr {
+    let text = std::fs::read_to_string(KubeApiserver::start().await.file(GATEWAY)).unwrap();
+    let begin = text.find("https://").unwrap() + "https://".len();
+    let length = text[begin..].find('\'').unwrap();
+    text[begin..begin + length].parse().unwrap()
 }
 
 /// Tries until it succeeds, for half a minute.

@@ -15,13 +15,15 @@ use crate::{
     )
 )]
 pub(in crate::api) async fn readyz(gateway: &Gateway) -> Result<ReadyzResponse, Fault> {
-    match gateway.readiness().await {
-        Readiness::Ready => Ok(ReadyzResponse {
-            action: "ReadyzResponse",
-            message: String::new(),
-            server_spark_version: gateway.spark_version().to_string(),
-            success: true,
-        }),
-        Readiness::NotReady(reason) => Err(Fault::NotReady(reason)),
-    }
+    let message = match gateway.readiness().await {
+        Readiness::Ready => String::new(),
+        Readiness::Accepting(trouble) => trouble,
+        Readiness::NotReady(reason) => return Err(Fault::NotReady(reason)),
+    };
+    Ok(ReadyzResponse {
+        action: "ReadyzResponse",
+        message,
+        server_spark_version: gateway.spark_version().to_string(),
+        success: true,
+    })
 }

@@ -1,0 +1,145 @@
+//! Readiness follows what a replica can do.
+
+use std::{net::SocketAddr, time::Duration};
+
+use sparkgate::{
+    service::Readiness,
+    store::{DatabaseSettings, Store},
+    submission::DriverState,
+};
+use sqlx::PgPool;
+
+use crate::{
+    fault_proxy::{Fault, FaultProxy, Way},
+    world::{World, api_server, eventually},
+};
+
+async fn until(world: &World, expected: impl Fn(&Readiness) -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(90);
+    loop {
+        let now = world.gateway.readiness().await;
+        if expected(&now) {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "still {now:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn until_ready(world: &World) {
+    until(world, |now| *now == Readiness::Ready).await;
+}
+
+fn cut_off(now: &Readiness) -> bool {
+    matches!(now, Readiness::NotReady(reason) if reason.contains("cut off from the cluster"))
+}
+
+/// A database as `serve` reaches it, through a proxy.
+async fn store_through(pool: &PgPool, proxy: &FaultProxy) -> Store {
+    let url = std::env::var("DATABASE_URL").unwrap();
+    let (login, _) = url.rsplit_once('@').unwrap();
+    let database: String = sqlx::query_scalar("SELECT current_database()").fetch_one(pool).await.unwrap();
+    let url = format!("{login}@{}/{database}", proxy.address());
+    Store::connect(&DatabaseSettings { url, max_connections: 6 }).await.unwrap()
+}
+
+#[sqlx::test]
+async fn a_quiet_watch_that_was_interrupted_is_ready_again(pool: PgPool) {
+    let proxy = FaultProxy::start(api_server().await).await;
+    let world = World::new(pool.clone()).await;
+    let mut replica = world.replica(Store::new(pool), Some(&proxy)).await;
+    replica.watch();
+    until_ready(&replica).await;
+    for _ in 0..2 {
+        proxy.set(Fault::Refuse);
+        proxy.cut();
+        until(&replica, |now| matches!(now, Readiness::Accepting(_))).await;
+        proxy.set(Fault::None);
+        until_ready(&replica).await;
+    }
+}
+
+async fn leaves_the_watch(pool: PgPool, fault: Fault) {
+    let proxy = FaultProxy::start(api_server().await).await;
+    let mut healthy = World::new(pool.clone()).await;
+    let mut replica = healthy.replica(Store::new(pool), Some(&proxy)).await;
+    replica.watch();
+    until_ready(&replica).await;
+    let id = healthy.submit(&[]).await;
+    healthy.gateway.work().await.unwrap();
+    healthy.watch();
+    until_ready(&healthy).await;
+
+    proxy.set(fault);
+    if fault == Fault::Refuse {
+        proxy.cut();
+    }
+    until(&replica, cut_off).await;
+    assert!(replica.gateway.claim(16).await.unwrap().is_empty(), "work is left to the other, too");
+    healthy.play_exit(0).await;
+    healthy.until(&id, DriverState::Finished).await;
+    assert_eq!(healthy.gateway.readiness().await, Readiness::Ready);
+
+    proxy.set(Fault::None);
+    proxy.cut();
+    until_ready(&replica).await;
+}
+
+#[sqlx::test]
+async fn a_replica_that_is_cut_off_from_the_cluster_leaves_the_watch_to_another(pool: PgPool) {
+    leaves_the_watch(pool, Fault::Refuse).await;
+}
+
+/// What it sends arrives, and no answer does.
+#[sqlx::test]
+async fn a_replica_that_hears_nothing_of_the_cluster_leaves_the_watch_to_another(pool: PgPool) {
+    leaves_the_watch(pool, Fault::Silent(Way::ToClient)).await;
+}
+
+#[sqlx::test]
+async fn while_no_replica_reaches_the_cluster_submissions_are_accepted(pool: PgPool) {
+    let proxy = FaultProxy::start(api_server().await).await;
+    let world = World::new(pool.clone()).await;
+    let mut replica = world.replica(Store::new(pool.clone()), Some(&proxy)).await;
+    replica.watch();
+    until_ready(&replica).await;
+    proxy.set(Fault::Refuse);
+    proxy.cut();
+    eventually(|| async {
+        let watched = "SELECT count(*) FROM leases WHERE name LIKE 'watch/%' AND expires_at > clock_timestamp()";
+        let watched: i64 = sqlx::query_scalar(watched).fetch_one(&pool).await.unwrap();
+        (watched == 0).then_some(()).ok_or("it is watched")
+    })
+    .await;
+    assert!(matches!(replica.gateway.readiness().await, Readiness::Accepting(_)));
+    let id = replica.submit(&[]).await;
+    proxy.set(Fault::None);
+    until_ready(&replica).await;
+    replica.gateway.work().await.unwrap();
+    replica.play_exit(0).await;
+    replica.until(&id, DriverState::Finished).await;
+}
+
+#[sqlx::test]
+async fn a_replica_that_is_cut_off_from_the_database_is_not_ready(pool: PgPool) {
+    let url = std::env::var("DATABASE_URL").unwrap();
+    let server: SocketAddr = url.rsplit_once('@').unwrap().1.split('/').next().unwrap().parse().unwrap();
+    let proxy = FaultProxy::start(server).await;
+    let mut other = World::new(pool.clone()).await;
+    let mut replica = other.replica(store_through(&pool, &proxy).await, None).await;
+    replica.watch();
+    until_ready(&replica).await;
+    other.watch();
+    until_ready(&other).await;
+    for fault in [Fault::Refuse, Fault::Silent(Way::Both), Fault::Silent(Way::ToClient)] {
+        proxy.set(fault);
+        if fault == Fault::Refuse {
+            proxy.cut();
+        }
+        until(&replica, |now| matches!(now, Readiness::NotReady(_))).await;
+        until_ready(&other).await;
+        proxy.set(Fault::None);
+        proxy.cut();
+        until_ready(&replica).await;
+    }
+}

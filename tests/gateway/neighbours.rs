@@ -1,0 +1,242 @@
+//! One namespace, row or pod misbehaves, and the others go on.
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use sparkgate::{
+    cluster::Seen,
+    service::Gateway,
+    submission::{Container, DriverState, Observation, SubmissionId},
+    workers,
+};
+use sqlx::{PgPool, postgres::PgPoolOptions};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    webhook::{self, Conduct, Webhook},
+    world::{World, eventually},
+};
+
+/// Launches what is due until it is dropped.
+fn launch(gateway: &Gateway) -> DropGuard {
+    let stop = CancellationToken::new();
+    tokio::spawn(workers::launcher(gateway.clone(), stop.clone()));
+    stop.drop_guard()
+}
+
+async fn submit_some(world: &World, count: usize) -> Vec<SubmissionId> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        // A busy machine may have no connection to spare for seconds.
+        ids.push(eventually(|| world.gateway.create(world.request(&[]))).await);
+    }
+    ids
+}
+
+/// Waits until the pods of all these submissions are made.
+async fn until_pending(world: &World, ids: &[SubmissionId]) {
+    for id in ids {
+        eventually(|| async {
+            let events = world.events(id).await;
+            (events.last().is_some_and(|state| state == "PENDING")).then_some(()).ok_or(events)
+        })
+        .await;
+    }
+}
+
+async fn tries(world: &World, id: &SubmissionId) -> i32 {
+    let row = sqlx::query_scalar("SELECT failed_tries FROM submissions WHERE id = $1").bind(id.as_str());
+    row.fetch_one(&world.pool).await.unwrap()
+}
+
+#[sqlx::test]
+async fn a_webhook_changes_the_driver_pod(pool: PgPool) {
+    let world = World::new(pool).await;
+    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
+    webhook.set(Conduct::Patch(webhook::side_car("logger")));
+    let id = world.submit(&[]).await;
+    world.gateway.work().await.unwrap();
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted);
+    let driver: Pod = world.driver().await;
+    let containers: Vec<_> = driver.spec.unwrap().containers.into_iter().map(|container| container.name).collect();
+    assert_eq!(containers, ["spark-kubernetes-driver", "logger"]);
+    assert_eq!(webhook.asked(), 1);
+    webhook.remove().await;
+}
+
+/// The circuit breakers: one webhook that denies everything closes one namespace.
+#[sqlx::test]
+async fn a_namespace_that_is_denied_holds_up_no_other(pool: PgPool) {
+    let (bad, good) = World::two(pool).await;
+    let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
+    webhook.set(Conduct::Deny(429));
+    let denied = submit_some(&bad, 3).await;
+    let _launching = launch(&bad.gateway);
+    for id in &denied {
+        eventually(|| async { (tries(&bad, id).await > 0).then_some(()).ok_or("not tried") }).await;
+    }
+    let asked = webhook.asked();
+    eventually(|| async { (webhook.asked() > asked).then_some(()).ok_or("not tried again") }).await;
+    until_pending(&good, &submit_some(&good, 20).await).await;
+    for id in &denied {
+        let status = bad.status(id).await;
+        assert_eq!(status.driver_state, DriverState::Submitted);
+        assert!(status.message.unwrap().contains("a denial of the test"));
+    }
+    webhook.set(Conduct::Allow);
+    until_pending(&bad, &denied).await;
+    webhook.remove().await;
+}
+
+/// The launcher's places: a namespace whose webhook takes its time has only its share.
+#[sqlx::test]
+async fn a_namespace_that_hangs_leaves_places_to_others(pool: PgPool) {
+    let (bad, good) = World::two(pool).await;
+    let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
+    webhook.set(Conduct::Hang);
+    let hanging = submit_some(&bad, 100).await;
+    let _launching = launch(&bad.gateway);
+    eventually(|| async { (webhook.asked() == 96).then_some(()).ok_or_else(|| webhook.asked()) }).await;
+    until_pending(&good, &submit_some(&good, 5).await).await;
+    webhook.set(Conduct::Allow);
+    until_pending(&bad, &hanging).await;
+    webhook.remove().await;
+}
+
+/// The order of claims: the one try of a breaker that is half-open goes round.
+#[sqlx::test]
+async fn a_submission_that_is_denied_holds_up_no_other_of_its_namespace(pool: PgPool) {
+    let world = World::new(pool).await;
+    let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
+    webhook.set(Conduct::DenyNamed("bad".to_owned(), 503));
+    let mut bad = Vec::new();
+    for _ in 0..3 {
+        bad.push(world.submit(&[("spark.app.name", "bad")]).await);
+    }
+    let good = submit_some(&world, 3).await;
+    let _launching = launch(&world.gateway);
+    until_pending(&world, &good).await;
+    for id in &bad {
+        eventually(|| async { (tries(&world, id).await > 1).then_some(()).ok_or("not tried again") }).await;
+    }
+    until_pending(&world, &submit_some(&world, 3).await).await;
+    webhook.set(Conduct::Allow);
+    until_pending(&world, &bad).await;
+    webhook.remove().await;
+}
+
+/// What is done to pods after their end: one namespace whose pods can't be changed has only its share.
+#[sqlx::test]
+async fn pods_that_cannot_be_let_go_hold_up_none_of_another_namespace(pool: PgPool) {
+    let (mut bad, good) = World::two(pool).await;
+    bad.watch();
+    let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
+    let _launching = launch(&bad.gateway);
+    let (stuck, fine) = (submit_some(&bad, 34).await, submit_some(&good, 1).await);
+    until_pending(&bad, &stuck).await;
+    until_pending(&good, &fine).await;
+    webhook.set(Conduct::HangChanges);
+    let asked = webhook.asked();
+    for id in &stuck {
+        bad.play_end_of(id).await;
+        bad.until(id, DriverState::Finished).await;
+    }
+    eventually(|| async { (webhook.asked() >= asked + 32).then_some(()).ok_or_else(|| webhook.asked()) }).await;
+    let holds = async || {
+        let finalizers = good.driver_named(&fine[0]).await.metadata.finalizers.unwrap_or_default();
+        finalizers.iter().any(|name| name == "sparkgate.dev/outcome")
+    };
+    assert!(holds().await);
+    good.play_end_of(&fine[0]).await;
+    eventually(|| async { (!holds().await).then_some(()).ok_or("it is held") }).await;
+    webhook.remove().await;
+}
+
+/// The same database, where a statement waits for locks as little as `serve` lets it.
+async fn impatient(pool: &PgPool) -> PgPool {
+    let options = (*pool.connect_options()).clone().options([("lock_timeout", "500ms")]);
+    PgPoolOptions::new().max_connections(5).connect_with(options).await.unwrap()
+}
+
+/// The watch's batch, and the workers' connections.
+#[sqlx::test]
+async fn a_locked_row_holds_up_no_other(pool: PgPool) {
+    let mut world = World::new(impatient(&pool).await).await;
+    world.watch();
+    let (locked, free) = (submit_some(&world, 20).await, submit_some(&world, 3).await);
+    while world.gateway.work().await.unwrap() > 0 {}
+    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    let mut lock = pool.begin().await.unwrap();
+    let ids: Vec<_> = locked.iter().map(SubmissionId::as_str).collect();
+    let statement = "SELECT FROM submissions WHERE id = ANY($1) FOR UPDATE";
+    sqlx::query(statement).bind(&ids).execute(&mut *lock).await.unwrap();
+    for id in &locked {
+        world.play_end_of(id).await;
+    }
+    for id in &free {
+        world.play_end_of(id).await;
+    }
+    for id in &free {
+        world.until(id, DriverState::Finished).await;
+    }
+    for id in &locked {
+        assert_eq!(world.events(id).await.last().unwrap(), "PENDING");
+    }
+    let another = submit_some(&world, 1).await;
+    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    until_pending(&world, &another).await;
+    lock.rollback().await.unwrap();
+    for id in &locked {
+        world.until(id, DriverState::Finished).await;
+    }
+}
+
+/// What is set aside isn't lost with the process: the next watch begins before it.
+#[sqlx::test]
+async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPool) {
+    let mut world = World::without_finalizer(pool.clone()).await;
+    world.pool = impatient(&pool).await;
+    let mut world = World::unheld(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
+    let id = world.submit_running().await;
+    let position = async || -> Option<String> {
+        let statement = "SELECT resource_version FROM watch_positions";
+        sqlx::query_scalar(statement).fetch_optional(&pool).await.unwrap()
+    };
+    eventually(|| async { position().await.ok_or("no position is kept") }).await;
+    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    let mut lock = pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM submissions FOR UPDATE").execute(&mut *lock).await.unwrap();
+    world.play_exit(0).await;
+    world.remove_driver().await;
+    let is_set_aside = || !world.gateway.is_taken_in(Some(&world.namespace));
+    eventually(|| async { is_set_aside().then_some(()).ok_or("it is not set aside yet") }).await;
+    let before = position().await;
+    world.look_away();
+    lock.rollback().await.unwrap();
+    assert_eq!(position().await, before);
+    sqlx::query("UPDATE leases SET expires_at = now()").execute(&pool).await.unwrap();
+    world.watch();
+    world.until(&id, DriverState::Finished).await;
+}
+
+/// A side-car that never ends keeps the pod running after its driver has ended.
+#[sqlx::test]
+async fn a_pod_whose_side_car_never_ends_is_deleted_once_its_outcome_is_recorded(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    let id = world.submit_running().await;
+    let (seen, mut shown) = (world.gateway.clone(), world.gateway.watch_pods(Some(&world.namespace), None));
+    world.play("Running", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
+    let lingering = loop {
+        match shown.next().await.unwrap().seen {
+            Some(Seen::Driver(pod)) if matches!(pod.container, Container::Terminated { .. }) => break pod,
+            _ => {}
+        }
+    };
+    world.until(&id, DriverState::Finished).await;
+    let another = Observation { pod_uid: "another".to_owned(), ..(*lingering).clone() };
+    seen.end_side_cars(&another).await.unwrap();
+    assert_eq!(world.driver().await.metadata.deletion_timestamp, None, "the name may be another pod's by now");
+    seen.end_side_cars(&lingering).await.unwrap();
+    world.until_no_driver().await;
+    assert_eq!(world.events(&id).await.last().unwrap(), "FINISHED");
+}
