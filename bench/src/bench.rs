@@ -50,6 +50,8 @@ pub(crate) enum Name {
     Read,
     /// What a submission costs, and a start, as the history and the number of pods grow.
     Growth,
+    /// What the submissions of one namespace take while another one misbehaves, beside what they take in quiet.
+    Neighbours,
 }
 
 impl Name {
@@ -63,6 +65,7 @@ impl Name {
             Self::Render => "render",
             Self::Read => "read",
             Self::Growth => "growth",
+            Self::Neighbours => "neighbours",
         }
     }
 }

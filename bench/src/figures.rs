@@ -6,6 +6,7 @@ mod growth;
 mod lag;
 mod launch;
 mod memory;
+mod neighbours;
 mod read;
 mod render;
 pub(crate) mod request;
@@ -27,6 +28,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Render => render::run(bench).await?,
             Name::Read => read::run(bench).await?,
             Name::Growth => growth::run(bench).await?,
+            Name::Neighbours => neighbours::run(bench).await?,
         }
     }
     Ok(())

@@ -1,0 +1,92 @@
+//! What the submissions of one namespace take while another one misbehaves, beside what they take in quiet, in the same run.
+
+mod others;
+mod trouble;
+
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use self::{
+    others::{Others, Took},
+    trouble::Trouble,
+};
+use super::launch::prepared;
+use crate::{
+    bench::{Bench, Name},
+    gateway::Gateway,
+    report::{Bar, Report},
+    samples::Samples,
+    servers::{Database, Kubernetes},
+    webhook::Webhook,
+};
+
+const BAD: &str = "team-a";
+const GOOD: &str = "team-b";
+/// How long each trouble lasts, in seconds.
+const TIME: usize = 60;
+/// The p99 of the others, as a multiple of the quiet one.
+const BAR: f64 = 2.0;
+
+#[derive(Default)]
+struct Figures {
+    p99: [Samples; 3],
+    ratio: [Samples; 3],
+}
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
+    let mut report = Report::new(Name::Neighbours, bench);
+    let kubernetes = prepared(bench).await?;
+    let webhook = webhook(&kubernetes).await?;
+    let mut quiet = Figures::default();
+    let mut troubled = Trouble::ALL.map(|trouble| (trouble, Figures::default()));
+    for _ in 0..bench.runs {
+        let database = Database::create(bench).await?;
+        let directory = tempfile::tempdir()?;
+        let options = ["--kept-log", "off"];
+        let kubeconfig = kubernetes.gateway_kubeconfig();
+        let gateway = Gateway::start(bench, directory.path(), database.url(), &kubeconfig, &options).await?;
+        gateway.until_ready().await?;
+        let time = Duration::from_secs(bench.size(TIME) as u64);
+        let mut others = Others::new(gateway.address, GOOD);
+        // What is done for the first time takes longer.
+        others.go_on(time / 4).await?;
+        let before = others.go_on(time).await?;
+        quiet.take(&before, None);
+        for (trouble, figures) in &mut troubled {
+            let made = trouble.make(&gateway, &database, &webhook).await?;
+            let took = others.go_on(time).await;
+            made.end().await?;
+            figures.take(&took?, Some(&before));
+        }
+        database.drop_it().await?;
+    }
+    for (what, p99) in Took::NAMES.into_iter().zip(&quiet.p99) {
+        report.add(format!("in quiet: {what}, p99"), "ms", p99);
+    }
+    for (trouble, figures) in &troubled {
+        for ((what, p99), ratio) in Took::NAMES.into_iter().zip(&figures.p99).zip(&figures.ratio) {
+            report.add(format!("{trouble}: {what}, p99"), "ms", p99);
+            report.judge(format!("{trouble}: {what}, of the quiet one"), "", ratio, Bar::AtMost(BAR));
+        }
+    }
+    webhook.remove().await;
+    report.publish(bench)
+}
+
+async fn webhook(kubernetes: &Kubernetes) -> anyhow::Result<Webhook> {
+    let file = Kubeconfig::read_from(kubernetes.kubeconfig())?;
+    let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+    Ok(Webhook::start(kube::Client::try_from(config)?, BAD).await)
+}
+
+impl Figures {
+    fn take(&mut self, took: &Took, quiet: Option<&Took>) {
+        for (index, p99) in took.p99().into_iter().enumerate() {
+            self.p99[index].push(p99);
+            if let Some(quiet) = quiet {
+                self.ratio[index].push(p99 / quiet.p99()[index]);
+            }
+        }
+    }
+}
