@@ -45,9 +45,9 @@ impl Store {
 
     /// Whether a holder other than this one has a lease that has not run out.
     pub async fn lease_is_held_by_another(&self, name: &str, holder: Uuid) -> Result<bool, Error> {
-        let statement = sqlx::query_scalar(
-            "SELECT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND expires_at > clock_timestamp())",
-        )
+        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
+            "SELECT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND {ALIVE})",
+        )))
         .bind(name)
         .bind(holder)
         .fetch_one(&self.leases);
