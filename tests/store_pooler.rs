@@ -1,4 +1,4 @@
-//! The store behind PgBouncer, in each of its modes.
+//! The store behind `PgBouncer`, in each of its modes.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 

@@ -72,7 +72,7 @@ impl Error {
 impl Error {
     /// Whether others hold the rows or tables that a statement needs: it did nothing, and the database serves all else.
     pub(super) fn is_contention(&self) -> bool {
-        matches!(self, Self::Unavailable(error) | Self::InDoubt(error) if error.is_contention())
+        matches!(self, Self::Unavailable(error) | Self::PerhapsDone(error) if error.is_contention())
     }
 }
 

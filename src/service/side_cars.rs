@@ -73,7 +73,7 @@ impl Gateway {
         self.keep_what_stays(&subject, pod_uid).await;
         tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting a driver pod whose side-cars don't end");
         match self.cluster.delete_pod(namespace, pod, &now.pod_uid, None).await {
-            Ok(()) | Err(cluster::Error::NotFound { .. }) => Ok(()),
+            Ok(_) | Err(cluster::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

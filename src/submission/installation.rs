@@ -80,7 +80,7 @@ mod tests {
         let ours = Installation::new(Uuid::nil(), vec![7; 32]);
         let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
         let identity = ours.identity(&id, 2, "spark", "pi-1-driver");
-        assert_eq!(ours.verify(&identity, "spark", "pi-1-driver"), Some((id.clone(), 2)));
+        assert_eq!(ours.verify(&identity, "spark", "pi-1-driver"), Some((id, 2)));
         assert_eq!(ours.verify(&identity, "spark", "pi-2-driver"), None, "a copy on another pod");
         assert_eq!(ours.verify(&identity, "other", "pi-1-driver"), None, "in another namespace");
         assert_eq!(Installation::new(Uuid::nil(), vec![8; 32]).verify(&identity, "spark", "pi-1-driver"), None);

@@ -101,7 +101,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         patience: Duration::from_secs(180),
         talkative: true,
     };
-    let report = run.play().await;
+    let report = Box::pin(run.play()).await;
     println!("\n{report}");
     complaint(&format!("the storm of seed {seed}"), &report.verdict.violations)
 }

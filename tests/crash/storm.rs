@@ -43,7 +43,7 @@ async fn weather(seed: u64, kills: u16) {
         patience: Duration::from_secs(60),
         talkative: false,
     };
-    let report = run.play().await;
+    let report = Box::pin(run.play()).await;
     eprintln!("{report}");
     panic_if_any(&format!("seed {seed}"), &report.verdict.violations);
 }

@@ -160,7 +160,7 @@ impl Clients {
 
 /// The id that a reply names.
 pub(crate) fn told(body: &Value) -> Option<&str> {
-    body["submissionId"].as_str().or(body["id"].as_str())
+    body["submissionId"].as_str().or_else(|| body["id"].as_str())
 }
 
 fn bare(method: &'static str, path: String) -> Request {

@@ -133,10 +133,8 @@ impl Judge<'_> {
         let id = reply.and_then(|reply| told(&reply.body));
         match (says, row) {
             (Says::Kept, None) => self.complain(entry, "kept, but there is no row"),
-            (Says::Kept, Some(row)) => {
-                if id != Some(&row.id) || entry.key != row.idempotency_key {
-                    self.complain(entry, &format!("kept, but under {} and {:?}", row.id, row.idempotency_key));
-                }
+            (Says::Kept, Some(row)) if id != Some(&row.id) || entry.key != row.idempotency_key => {
+                self.complain(entry, &format!("kept, but under {} and {:?}", row.id, row.idempotency_key));
             }
             (Says::NotKept, Some(_)) if entry.key.is_none() => self.complain(entry, "not kept, but there is a row"),
             (Says::InDoubt, Some(row)) if entry.key.is_none() && id.is_some_and(|id| id != row.id) => {

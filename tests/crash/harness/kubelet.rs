@@ -88,7 +88,7 @@ impl Kubelet {
         let label = |key: &str| pod.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default();
         let spec = pod.spec.clone().unwrap_or_default();
         let named = spec.containers.iter().find(|container| container.name == DRIVER);
-        let driver = named.or(spec.containers.last()).cloned().unwrap_or_default();
+        let driver = named.or_else(|| spec.containers.last()).cloned().unwrap_or_default();
         let volumes = spec.volumes.unwrap_or_default();
         let job = Job::number_in(&driver.args.unwrap_or_default());
         let (name, uid) = (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.uid.clone().unwrap_or_default());

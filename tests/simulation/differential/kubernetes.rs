@@ -44,7 +44,7 @@ impl Kubernetes {
 
     /// A pod as others make it, with the labels of a submission or without.
     pub(super) async fn foreign(&self, name: &str, labelled_as: Option<&SubmissionId>) -> Option<String> {
-        let labels = labelled_as.map_or(json!({}), labels);
+        let labels = labelled_as.map_or_else(|| json!({}), labels);
         let pod = serde_json::from_value(pod(name, labels, false)).unwrap();
         let made = self.pods().create(&PostParams::default(), &pod).await;
         made.ok().and_then(|made| made.metadata.uid)
