@@ -30,8 +30,12 @@ impl Installation {
     /// The identity of a driver pod: `<submission>/<attempt>/<signature in hex>`.
     pub fn identity(&self, submission: &SubmissionId, attempt: i32, namespace: &str, pod: &str) -> String {
         let signature = self.code(submission.as_str(), attempt, namespace, pod).finalize().into_bytes();
-        let hex = signature.iter().take(SIGNATURE).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-        format!("{submission}/{attempt}/{hex}")
+        let mut identity = format!("{submission}/{attempt}/");
+        identity.reserve(2 * SIGNATURE);
+        for byte in signature.iter().take(SIGNATURE) {
+            identity.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default()));
+        }
+        identity
     }
 
     /// Reads an identity that a pod of this name carries; `None` if it isn't this installation's, or not this pod's.
