@@ -77,9 +77,18 @@ impl Gateway {
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": resource,
             "mainClass": "org.apache.spark.deploy.PythonRunner", "appArgs": args, "sparkProperties": properties,
             "environmentVariables": {}});
-        let reply = http::post(self.address, "/v1/submissions/create", &body.to_string()).unwrap();
-        assert_eq!(reply.status, 200, "{}", reply.body);
-        reply.json()["submissionId"].as_str().unwrap().to_owned()
+        let mut id = None;
+        // An obedient client: on a busy machine a connection to the database may take longer than a request waits for it.
+        until("the submission is accepted", || {
+            let reply = http::post(self.address, "/v1/submissions/create", &body.to_string()).unwrap();
+            if reply.status == 503 && reply.head.to_ascii_lowercase().contains("retry-after:") {
+                return false;
+            }
+            assert_eq!(reply.status, 200, "{}", reply.body);
+            id = reply.json()["submissionId"].as_str().map(str::to_owned);
+            true
+        });
+        id.unwrap()
     }
 
     pub(crate) fn status(&self, id: &str) -> Value {
