@@ -209,8 +209,10 @@ impl World {
             let submission = submission_of(change.pod.name);
             let Some(row) = self.store.read(submission) else { return false };
             let Some(seen) = change.pod.observation(&self.ids[submission], change.gone) else { return false };
-            // It is still there, or goes without a watch that shows it.
-            if change.left {
+            // It is still there, or goes without a watch that shows it. One that lost its identity before it was recorded is
+            // found by the next list.
+            let unsigned = self.truths.pods.get(change.pod.uid as usize).is_some_and(|pod| pod.unsigned);
+            if change.left || unsigned {
                 return false;
             }
             let is_its_pod = row.pod_uid.as_deref().is_some_and(|uid| uid == seen.pod_uid);

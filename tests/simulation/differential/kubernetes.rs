@@ -1,7 +1,10 @@
 //! A namespace on a real kube-apiserver, with what its scheduler, kubelet and users do there.
 
 use http::Request;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Pod},
+    rbac::v1::{Role, RoleBinding},
+};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -18,7 +21,7 @@ use sparkgate::{
 
 use crate::{
     cluster::{Body, Pod as Model},
-    kube_apiserver::KubeApiserver,
+    kube_apiserver::{KubeApiserver, rights},
 };
 
 pub(super) struct Kubernetes {
@@ -32,10 +35,12 @@ impl Kubernetes {
     pub(super) async fn start(namespace: &str) -> Self {
         let server = KubeApiserver::start().await;
         server.create_namespace(namespace).await;
+        let admin = server.admin().await;
+        as_podgroups(&admin, &server.gateway().await, namespace).await;
         let cluster = Cluster::new(server.gateway().await, &[namespace.to_owned()])
             .of_installation(installation())
             .with_pace(WatchPace::default());
-        Self { client: server.admin().await, namespace: namespace.to_owned(), cluster }
+        Self { client: admin, namespace: namespace.to_owned(), cluster }
     }
 
     fn pods(&self) -> Api<Pod> {
@@ -98,6 +103,28 @@ impl Kubernetes {
         let all: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let object = all.get_opt(name).await.unwrap()?;
         Some(object.metadata.owner_references.and_then(|owners| Some(owners.first()?.uid.clone())))
+    }
+}
+
+/// Gives the gateway's account the rights on `ConfigMap`s that it has on Volcano's `PodGroup`s: they stand for them here.
+async fn as_podgroups(admin: &Client, gateway: &Client, namespace: &str) {
+    let name = json!({"name": "podgroups"});
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch", "delete"]}]);
+    let role: Role = serde_json::from_value(json!({"metadata": name, "rules": rules})).unwrap();
+    let api = "rbac.authorization.k8s.io";
+    let binding: RoleBinding = serde_json::from_value(json!({"metadata": name,
+        "roleRef": {"apiGroup": api, "kind": "Role", "name": "podgroups"},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": rights::USER}]}))
+    .unwrap();
+    Api::namespaced(admin.clone(), namespace).create(&PostParams::default(), &role).await.unwrap();
+    Api::namespaced(admin.clone(), namespace).create(&PostParams::default(), &binding).await.unwrap();
+    let all: Api<ConfigMap> = Api::namespaced(gateway.clone(), namespace);
+    let may = async || match all.patch("none", &PatchParams::default(), &Patch::Merge(json!({}))).await {
+        Err(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
+    };
+    while !may().await {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
 
