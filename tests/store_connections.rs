@@ -97,7 +97,7 @@ async fn launch(store: &Store, session: Uuid) {
 async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
     let store = connect(&pool, 3).await;
     let session = Uuid::new_v4();
-    assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(60)).await.unwrap());
+    assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(25)).await.unwrap());
     queue(&pool, 0, QUEUED).await;
     queue(&pool, QUEUED, 30).await;
     sqlx::query("UPDATE submissions SET namespace = 'other' WHERE number >= $1")
