@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use sparkgate::{
     store::{Accepted, Error, Horizon, NewSubmission, Store},
-    submission::{ExecutorRecord, ExecutorState, Outcome, Placement, Progress, State, SubmissionId},
+    submission::{Outcome, Placement, Progress, State},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 mod store_support;
 
-use store_support::{LEASE, accept, claim_one, connect, draw, new, session, state};
+use store_support::{LEASE, accept, claim_one, connect, draw, executor, new, session, state};
 
 #[sqlx::test]
 async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool: PgPool) {
@@ -309,25 +309,6 @@ async fn read_only(pool: &PgPool, value: &str) {
     let mut own = pool.acquire().await.unwrap();
     sqlx::raw_sql("SET default_transaction_read_only = off").execute(&mut *own).await.unwrap();
     sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut *own).await.unwrap();
-}
-
-fn executor(submission: &SubmissionId) -> ExecutorRecord {
-    ExecutorRecord {
-        submission: submission.clone(),
-        attempt: 1,
-        executor_id: 1,
-        pod_name: "exec-1".to_owned(),
-        pod_uid: "e1".to_owned(),
-        driver_uid: Some("u".to_owned()),
-        state: ExecutorState::Running,
-        exit_code: None,
-        reason: None,
-        message: None,
-        node: None,
-        created_at: None,
-        started_at: None,
-        finished_at: None,
-    }
 }
 
 /// As of a server that is killed while it answers.

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use sparkgate::{
     store::{ConnectError, DatabaseSettings, Horizon, Store},
-    submission::{ExecutorRecord, ExecutorState, Outcome, Placement, Progress, State},
+    submission::{Outcome, Placement, Progress, State},
 };
 use sqlx::{ConnectOptions, PgPool};
 use uuid::Uuid;
 
 mod store_support;
 
-use store_support::{accept, claim_one, session, state};
+use store_support::{accept, claim_one, executor, session, state};
 
 /// The grants of docs/reliability.md.
 const GRANTS: &str = "
@@ -60,23 +60,7 @@ async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all
     assert!(store.advance(&id, 1, Some(claimed.epoch), &Progress::Launched, &placement).await.unwrap());
     store.note_waiting(&id, 1, "Unschedulable", "no node").await.unwrap();
     assert!(store.advance(&id, 1, None, &Progress::Running, &placement).await.unwrap());
-    let executor = ExecutorRecord {
-        submission: id.clone(),
-        attempt: 1,
-        executor_id: 1,
-        pod_name: "exec-1".to_owned(),
-        pod_uid: "e1".to_owned(),
-        driver_uid: Some("u".to_owned()),
-        state: ExecutorState::Running,
-        exit_code: None,
-        reason: None,
-        message: None,
-        node: None,
-        created_at: None,
-        started_at: None,
-        finished_at: None,
-    };
-    assert_eq!(store.write_executors(&[executor]).await.unwrap(), 1);
+    assert_eq!(store.write_executors(&[executor(&id)]).await.unwrap(), 1);
     let lost = Progress::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
     assert!(store.advance(&id, 1, None, &lost, &placement).await.unwrap());
     store.keep_log(&id, 1, None, &[]).await.unwrap();

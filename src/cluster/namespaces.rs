@@ -9,7 +9,7 @@ use super::{Cluster, Error, error::call};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The namespace that every cluster has, and nobody makes anew.
+/// The namespace that every cluster has for as long as it exists.
 pub const SYSTEM: &str = "kube-system";
 
 impl Cluster {

@@ -19,9 +19,9 @@ const CONTAINER: &str = "spark-kubernetes-driver";
 pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Installation>) -> Option<Observation> {
     let signed = signed(pod, installation);
     let is_driver = signed.is_some() || pod.label(labels::ROLE) == Some(labels::DRIVER);
+    let genuine = signed.is_some();
     let of = signed.or_else(|| labels_name(pod)).filter(|_| is_driver)?;
-    let seen = observation_of(pod, of, installation)?;
-    Some(Observation { gone, ..seen })
+    Some(Observation { gone, ..shown(pod, of, genuine, installation)? })
 }
 
 /// The attempt that the pod's identity names, if this installation signed it for this very pod.
@@ -41,13 +41,23 @@ pub(super) fn observation_of(
     of: (SubmissionId, i32),
     installation: Option<&Installation>,
 ) -> Option<Observation> {
+    let genuine = signed(pod, installation).is_some_and(|signed| signed == of);
+    shown(pod, of, genuine, installation)
+}
+
+fn shown(
+    pod: &SlimPod,
+    of: (SubmissionId, i32),
+    genuine: bool,
+    installation: Option<&Installation>,
+) -> Option<Observation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
     let watched = installation.is_none_or(|installation| {
         pod.label(labels::INSTANCE).is_some_and(|label| Uuid::try_parse(label).is_ok_and(|id| id == installation.id))
     });
     Some(Observation {
-        genuine: signed(pod, installation).is_some_and(|signed| signed == of),
+        genuine,
         labelled: watched
             && pod.label(labels::ROLE) == Some(labels::DRIVER)
             && labels_name(pod).is_some_and(|labels| labels == of),

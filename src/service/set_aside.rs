@@ -172,7 +172,7 @@ impl Gateway {
         }
     }
 
-    /// Those of the submissions whose rows nobody holds, or that have none.
+    /// Returns the submissions whose rows no other transaction has locked, and those that have no row.
     pub(super) async fn unlocked(&self, ids: &[&SubmissionId]) -> Result<HashSet<SubmissionId>, Error> {
         let locked = self.store.locked(ids).await?;
         Ok(ids.iter().filter(|id| !locked.contains(**id)).map(|id| (*id).clone()).collect())

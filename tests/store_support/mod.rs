@@ -7,7 +7,7 @@ use std::time::Duration;
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
     store::{Claimed, DatabaseSettings, Drawn, NewSubmission, Options, Store, replica},
-    submission::{State, SubmissionId},
+    submission::{ExecutorRecord, ExecutorState, State, SubmissionId},
 };
 use sqlx::{ConnectOptions, PgPool};
 use uuid::Uuid;
@@ -87,5 +87,25 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         owner: "tester".to_owned(),
         options: Options::default(),
         fingerprint: Vec::new(),
+    }
+}
+
+/// The first executor of the first attempt, whose driver pod is `u`.
+pub(crate) fn executor(submission: &SubmissionId) -> ExecutorRecord {
+    ExecutorRecord {
+        submission: submission.clone(),
+        attempt: 1,
+        executor_id: 1,
+        pod_name: "exec-1".to_owned(),
+        pod_uid: "e1".to_owned(),
+        driver_uid: Some("u".to_owned()),
+        state: ExecutorState::Running,
+        exit_code: None,
+        reason: None,
+        message: None,
+        node: None,
+        created_at: None,
+        started_at: None,
+        finished_at: None,
     }
 }

@@ -1,7 +1,7 @@
 //! A sequence that is behind its rows: sequences are not part of logical replication, and a lagging standby or a restored dump
 //! may lack their last steps. What it hands out is taken then, until it is past the highest row.
 //!
-//! `setval` would take rights that whoever only inserts doesn't have, so numbers are drawn until they are free.
+//! `setval` needs the right UPDATE, which a role that only inserts lacks, so numbers are drawn until they are free.
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
