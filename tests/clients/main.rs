@@ -10,7 +10,6 @@ mod airflow;
 mod described;
 mod dev;
 mod generated;
-#[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../program/http.rs"]
 mod http;
 mod markdown;
