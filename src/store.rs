@@ -33,6 +33,7 @@ use std::{sync::Arc, time::Duration};
 use connections::Connections;
 use error::within;
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 
 pub use accept::{Accepted, Drawn, NewSubmission, Options, accept_on};
 pub use attempts::{AttemptRecord, Before};
@@ -70,6 +71,8 @@ pub struct Store {
     patient: Connections,
     /// How long a request waits for a connection.
     patience: Duration,
+    /// Turns of the requests that may read many rows.
+    long_reads: Arc<Semaphore>,
     /// For leases, which wait for nobody.
     leases: PgPool,
     groups: Arc<Groups>,
@@ -84,6 +87,7 @@ impl Store {
             leases: pool.clone(),
             pool,
             patience: Duration::from_secs(8),
+            long_reads: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             groups: Arc::default(),
         }
     }

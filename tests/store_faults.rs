@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use sparkgate::{
-    store::{Accepted, Error, Horizon, NewSubmission, Store},
+    store::{Accepted, Error, Horizon, NewSubmission, Store, replica},
     submission::{Outcome, Placement, Progress, State},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -94,6 +94,51 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert_eq!(store.live().await.unwrap(), []);
+}
+
+/// The connections of the leases: a row that others hold costs its own lease alone.
+#[sqlx::test]
+async fn a_locked_lease_takes_no_other_along(pool: PgPool) {
+    let store = connect(&pool).await;
+    let session = session(&store).await;
+    for name in ["watch/a", "watch/b"] {
+        assert!(store.acquire_lease(name, session, LEASE).await.unwrap());
+    }
+    let mut other = pool.acquire().await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM leases WHERE name = 'watch/a' FOR UPDATE").execute(&mut *other).await.unwrap();
+    let renewed = || async { store.renew_leases(session, LEASE).await.unwrap().into_iter().collect::<BTreeSet<_>>() };
+    assert_eq!(renewed().await, BTreeSet::from([replica(session), "watch/b".to_owned()]));
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    assert_eq!(renewed().await.len(), 3);
+}
+
+/// The connections of the requests: a dashboard whose lists hang leaves some to the others.
+#[sqlx::test]
+async fn lists_that_hang_leave_connections_to_other_requests(pool: PgPool) {
+    let store = connect(&pool).await;
+    let id = accept(&store, "a").await;
+    // However long it takes to make a connection here: all are there.
+    while futures::future::join_all((0..4).map(|_| store.find(&id))).await.iter().any(Result::is_err) {}
+    let mut other = pool.acquire().await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK executors").execute(&mut *other).await.unwrap();
+    let hanging: Vec<_> = (0..16)
+        .map(|_| {
+            let (store, id) = (store.clone(), id.clone());
+            tokio::spawn(async move { while store.executors(&id, None, 10).await.is_err() {} })
+        })
+        .collect();
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() < 2 {}
+    for _ in 0..10 {
+        assert!(store.find(&id).await.unwrap().is_some());
+        store.ping().await.unwrap();
+    }
+    assert!(store.request_kill(&id).await.unwrap().live);
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    for list in hanging {
+        list.await.unwrap();
+    }
 }
 
 async fn lock(connection: &mut sqlx::PgConnection, id: &str) {

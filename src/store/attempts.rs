@@ -56,7 +56,7 @@ impl Store {
     /// yet to be made has no pod's name.
     pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
         let action = "reading a submission's attempts";
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let rows: Vec<Row> = within(
             action,
             sqlx::query_as(

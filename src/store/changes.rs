@@ -51,7 +51,7 @@ impl Store {
     pub async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
         let action = "reading events";
         let statement = in_order();
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
         within(action, page.fetch_all(&mut *connection)).await
     }
@@ -64,7 +64,7 @@ impl Store {
             "SELECT {COLUMNS} FROM submission_events e JOIN submissions s ON s.id = e.submission_id
              WHERE e.submission_id = $1 AND (e.sequence > $2 OR e.sequence IS NULL) ORDER BY e.id LIMIT $3"
         );
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id.as_str()).bind(after).bind(i64::from(limit));
         let page: Vec<Change> = within(action, page.fetch_all(&mut *connection)).await?;
         if !page.is_empty() {

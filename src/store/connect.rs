@@ -1,12 +1,13 @@
 //! Reaching the database at start, and its migrations.
 
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use sqlx::{
     ConnectOptions, Connection, PgConnection, Row,
     migrate::MigrateError,
     postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
+use tokio::sync::Semaphore;
 
 use super::{
     Store, accept,
@@ -137,7 +138,8 @@ impl Store {
         let all = settings.max_connections.max(4) - FOR_LEASES;
         let for_workers = all / 2;
         let for_accepting = if settings.max_connections >= PLENTY { accept::CONNECTIONS } else { 0 };
-        let requests = open(pool(all - for_workers - for_accepting, PATIENT, Some(LIFETIME), session::REQUESTS));
+        let for_requests = all - for_workers - for_accepting;
+        let requests = open(pool(for_requests, PATIENT, Some(LIFETIME), session::REQUESTS));
         Ok(Self {
             accepting: if for_accepting > 0 {
                 Connections::of_own(open(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING)))
@@ -150,7 +152,8 @@ impl Store {
                 pool(FOR_LEASES, PROMPT, None, session::LEASES).min_connections(FOR_LEASES).idle_timeout(None),
             ),
             patience: super::request::IMPATIENT,
-            groups: std::sync::Arc::default(),
+            long_reads: Arc::new(Semaphore::new(for_requests.div_ceil(2) as usize)),
+            groups: Arc::default(),
         })
     }
 }

@@ -128,8 +128,10 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<ExecutorRecord>, Error> {
         let (attempt, executor_id) = after.unwrap_or((i32::MIN, i64::MIN));
+        let action = "reading a submission's executors";
+        let mut connection = self.for_long_read(action).await?;
         let rows: Vec<ExecutorRow> = within(
-            "reading a submission's executors",
+            action,
             sqlx::query_as(
                 "SELECT attempt, executor_id, pod_name, pod_uid, state, exit_code, reason, message, node,
                     created_at, started_at, finished_at
@@ -140,7 +142,7 @@ impl Store {
             .bind(attempt)
             .bind(executor_id)
             .bind(i64::from(limit))
-            .fetch_all(&self.pool),
+            .fetch_all(&mut *connection),
         )
         .await?;
         rows.into_iter().map(|row| row.of(id)).collect()

@@ -89,7 +89,7 @@ impl Store {
     /// [`Error::Row`] if it can't be read.
     pub async fn kept_log(&self, id: &SubmissionId, attempt: i32) -> Result<Option<KeptLog>, Error> {
         let action = "reading a kept log";
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let statement = sqlx::query_as(
             "SELECT log, size_bytes, cut, events, kept_at FROM kept_logs WHERE submission_id = $1 AND attempt = $2",
         )

@@ -54,13 +54,14 @@ impl Store {
         within("asking who has a lease", statement).await
     }
 
-    /// Extends all leases of a holder that have not run out; answers their names.
+    /// Extends all leases of a holder that have not run out; answers their names. It waits for no lock: a lease whose row
+    /// others hold is left out, and its loss takes no other along.
     pub async fn renew_leases(&self, holder: Uuid, ttl: Duration) -> Result<Vec<String>, Error> {
         let action = "renewing leases";
         let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
             "UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => $2)
-             WHERE holder = $1 AND {ALIVE} RETURNING name",
+             WHERE name IN (SELECT name FROM leases WHERE holder = $1 AND {ALIVE} FOR UPDATE SKIP LOCKED) RETURNING name",
         )))
         .bind(holder)
         .bind(ttl.as_secs_f64())

@@ -1,9 +1,12 @@
 //! Connections for requests, whose clients would rather be told soon that there is none.
 
-use std::time::Duration;
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 
-use sqlx::{Postgres, pool::PoolConnection};
-use tokio::time::timeout;
+use sqlx::{PgConnection, Postgres, pool::PoolConnection};
+use tokio::{sync::SemaphorePermit, time::timeout};
 
 use super::{
     Error, Store,
@@ -14,7 +17,37 @@ use super::{
 /// How long a request waits for a connection.
 pub(super) const IMPATIENT: Duration = Duration::from_millis(950);
 
+/// A connection for a statement that may read many rows.
+pub(super) struct LongRead<'a> {
+    connection: PoolConnection<Postgres>,
+    _turn: SemaphorePermit<'a>,
+}
+
+impl Deref for LongRead<'_> {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for LongRead<'_> {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}
+
 impl Store {
+    /// Returns a connection for a list, a count or a log. Half of the connections for requests are open to these, so that
+    /// the state of a submission is read and kills are written while lists hang.
+    pub(super) async fn for_long_read(&self, action: &'static str) -> Result<LongRead<'_>, Error> {
+        let acquired = timeout(self.patience, async {
+            let turn = self.long_reads.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+            Ok(LongRead { connection: acquire(&self.pool).await?, _turn: turn })
+        });
+        within(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
+    }
+
     /// A connection within a second, as `serve` sets it.
     pub(super) async fn connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
         let acquired = timeout(self.patience, acquire(&self.pool));

@@ -98,7 +98,7 @@ impl Store {
     /// logged and left out.
     pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
         let action = "listing submissions";
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let mut query = list("", filter, before, limit);
         let mut rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         let more = rows.len() > limit as usize;
@@ -111,7 +111,7 @@ impl Store {
     /// takes so long.
     pub async fn explain(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<serde_json::Value, Error> {
         let action = "explaining a list of submissions";
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let mut query = list("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ", filter, before, limit);
         within(action, query.build_query_scalar().fetch_one(&mut *connection)).await
     }
@@ -119,7 +119,7 @@ impl Store {
     /// How many submissions a filter finds.
     pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
         let action = "counting submissions";
-        let mut connection = self.connection(action).await?;
+        let mut connection = self.for_long_read(action).await?;
         let mut query = QueryBuilder::<Postgres>::new("SELECT count(*) FROM submissions");
         filter.push_to(&mut query, None);
         let count: i64 = within(action, query.build_query_scalar().fetch_one(&mut *connection)).await?;

@@ -89,6 +89,26 @@ async fn who_follows_hears_every_line_once_although_connections_break(pool: PgPo
     assert!(site.proxy.connections() > 4);
 }
 
+/// As many as one namespace may have follow a log and go away without reading it to its end.
+#[sqlx::test]
+async fn readers_that_stop_reading_hold_up_neither_their_driver_nor_what_is_kept(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch(&format!("echo one; {WAIT}; seq 100000")).await;
+    let mut readers = Vec::new();
+    for _ in 0..200 {
+        let mut reader = site.open(&id, &follow()).await;
+        read_until(&mut reader, "one\n").await;
+        readers.push(reader);
+    }
+    assert_eq!(site.no_log(&id, &follow()).await, NoLog::Busy);
+    site.go();
+    site.until(&id, DriverState::Finished).await;
+    site.delete_pod().await;
+    assert_eq!(site.read(&id, &tail(1)).await, (LogSource::Kept, "100000\n".to_owned()));
+    readers.pop();
+    assert_eq!(site.read(&id, &tail(2)).await, (LogSource::Kept, "99999\n100000\n".to_owned()));
+}
+
 #[sqlx::test]
 async fn who_comes_before_the_driver_waits_for_it(pool: PgPool) {
     let site = Site::new(pool).await;
