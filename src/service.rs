@@ -8,6 +8,7 @@ mod clean_up;
 mod clock;
 mod create;
 mod deadlines;
+mod detached;
 mod error;
 mod events;
 mod executors;

@@ -10,7 +10,7 @@ use super::{
     ring::Next,
 };
 use crate::{
-    service::{Error, Gateway},
+    service::{Error, Gateway, detached::detached},
     store::Change,
 };
 
@@ -137,11 +137,12 @@ impl Subscription {
 
     /// A page from the database. Numbers follow each other without gaps, so one that is missing was deleted.
     async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<Told>>, Interrupted> {
-        let gateway = &self.gateway;
-        let page = {
+        let (gateway, cursor) = (self.gateway.clone(), self.cursor);
+        let page = detached(async move {
             let _turn = gateway.events.catching_up.acquire().await;
-            gateway.store.changes(self.cursor, PAGE).await.map_err(Error::from)?
-        };
+            gateway.store.changes(cursor, PAGE).await
+        });
+        let page = page.await.map_err(Error::from)?;
         if !is_whole(self.cursor, newest, &page) {
             return Err(Interrupted::Expired(self.cursor));
         }

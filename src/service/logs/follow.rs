@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cluster::{LogAnswer, LogBytes, LogPart},
-    service::{Error, Gateway, error::chain},
+    service::{Error, Gateway, detached::detached, error::chain},
     store::LogTarget,
     submission::SubmissionId,
 };
@@ -120,7 +120,7 @@ impl Follower {
     /// An open log that is silent: once the end is recorded it is opened anew, for what there is.
     async fn look_whether_it_ended(&mut self) -> Bytes {
         self.look = Instant::now() + LOOK;
-        match self.gateway.log_target_again(&self.id, self.whose).await {
+        match self.target().await {
             Ok(Some(target)) if !target.ended => {}
             Ok(_) => (self.open, self.tried) = (None, false),
             Err(error) => tracing::debug!(submission = %self.id, "following its log: {}", chain(&error)),
@@ -128,11 +128,17 @@ impl Follower {
         Bytes::new()
     }
 
+    /// Reads again whose log it is, and whether its end is recorded.
+    async fn target(&mut self) -> Result<Option<LogTarget>, Error> {
+        let (gateway, id, whose) = (self.gateway.clone(), self.id.clone(), self.whose);
+        detached(async move { gateway.log_target_again(&id, whose).await }).await
+    }
+
     async fn reopen(&mut self) -> Result<Bytes, Error> {
         if std::mem::replace(&mut self.tried, true) {
             sleep(PAUSE).await;
         }
-        let target = match self.gateway.log_target_again(&self.id, self.whose).await {
+        let target = match self.target().await {
             Ok(Some(target)) => target,
             Ok(None) => {
                 self.done = true;
@@ -181,7 +187,9 @@ impl Follower {
         if self.whose.is_executor() {
             return Ok(Bytes::new());
         }
-        let Some(log) = self.gateway.store.kept_log(&self.id, target.attempt).await?.and_then(|kept| kept.log) else {
+        let (store, id, attempt) = (self.gateway.store.clone(), self.id.clone(), target.attempt);
+        let kept = detached(async move { store.kept_log(&id, attempt).await }).await?;
+        let Some(log) = kept.and_then(|kept| kept.log) else {
             return Ok(Bytes::new());
         };
         let first = self.lines.told_until().is_none();
