@@ -35,7 +35,7 @@ use super::AppState;
 use problem::Problem;
 use reply::Reply;
 
-pub(super) use finish::internal_error;
+pub(super) use finish::{forbidden, internal_error};
 
 /// All of it. What asks for another path or method gets a problem.
 pub(super) fn router(state: AppState) -> Router {

@@ -70,8 +70,11 @@ async fn beside(
         http: Http {
             listen: settings.listen,
             trusted_network: false,
-            max_request_body: 100 << 20,
+            max_request_body: 8 << 20,
             max_subscribers: 2000,
+            max_connections: 8192,
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
         },
         database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes {

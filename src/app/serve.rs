@@ -6,13 +6,12 @@ mod signals;
 use std::{io::IsTerminal, net::SocketAddr, pin::pin, time::Duration};
 
 use anyhow::{Context, anyhow};
-use axum::Router;
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::settings::Serve;
 use crate::{
-    api::{self, Door, Listener},
+    api::{self, Door},
     workers,
 };
 use connect::Parts;
@@ -59,7 +58,7 @@ pub(super) async fn run(
     let stop = CancellationToken::new();
     let door = Door::new(spark.version);
     let mut tasks = JoinSet::new();
-    tasks.spawn(named("http", http(listener, door.router(), stop.clone())));
+    tasks.spawn(named("http", api::serve(listener, door.router(), settings.http.max_connections, stop.clone())));
     announce(address);
     let parts = tokio::select! {
         connected = Parts::connect(settings, spark) => connected?,
@@ -87,7 +86,7 @@ impl Parts {
         tasks.spawn(named("deadlines", workers::deadlines(gateway.clone(), stop.clone())));
         tasks.spawn(named("rights", workers::rights(gateway.clone(), stop.clone())));
         tasks.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
-        door.open(api::router(gateway.clone(), http));
+        door.open(api::router(gateway.clone(), http)?);
 
         let ended = tokio::select! {
             name = tasks.join_next() => Err(by_itself(name)),
@@ -104,13 +103,6 @@ impl Parts {
         let _ = timeout(GOODBYE, keeper).await;
         let _ = timeout(GOODBYE, store.close()).await;
         ended
-    }
-}
-
-async fn http(listener: TcpListener, router: Router, stop: CancellationToken) {
-    let listener = Listener::new(listener, stop.clone());
-    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await {
-        tracing::error!(%error, "the HTTP server ended");
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use axum::{body::Body, http::Request};
 use sparkgate::{
-    api::{HttpSettings, Listener, router},
+    api::{self, HttpSettings, router},
     cluster::Cluster,
     sandbox::apiserver::Apiserver,
     service::{Caps, Gateway, Settings, SparkSettings, Submitter},
@@ -50,10 +50,8 @@ impl Replica {
         let http = HttpSettings { max_subscribers, ..HttpSettings::default() };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(workers::publisher(gateway.clone(), stop.clone()));
-        let listener = Listener::new(listener, stop.clone());
-        let server = axum::serve(listener, router(gateway.clone(), http));
-        let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
-        tasks.spawn(async move { server.await.unwrap() });
+        let router = router(gateway.clone(), http).unwrap();
+        tasks.spawn(api::serve(listener, router, HttpSettings::default().max_connections, stop.clone()));
         Self { gateway, address, stop, tasks }
     }
 

@@ -37,6 +37,12 @@ async fn finished(world: &mut World) -> SubmissionId {
     world.gateway.work().await.unwrap();
     world.play_exit(0).await;
     world.until(&id, DriverState::Finished).await;
+    // The watch removes it once the end is recorded.
+    eventually(|| async {
+        let finalizers = world.driver_named(&id).await.metadata.finalizers.unwrap_or_default();
+        finalizers.is_empty().then_some(()).ok_or(finalizers)
+    })
+    .await;
     id
 }
 

@@ -24,7 +24,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 async fn api(pool: &PgPool) -> Router {
     let settings = DatabaseSettings { url: url(pool), max_connections: 16 };
     let store = Store::connect(&settings).await.unwrap();
-    router(service_of(SparkVersion::V4_3, store).await, HttpSettings::default())
+    router(service_of(SparkVersion::V4_3, store).await, HttpSettings::default()).unwrap()
 }
 
 fn url(pool: &PgPool) -> String {

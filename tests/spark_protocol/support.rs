@@ -42,7 +42,7 @@ pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Gateway {
 /// Its routes.
 pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let settings = HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
-    router(service(version, pool).await, settings)
+    router(service(version, pool).await, settings).unwrap()
 }
 
 /// An answer as it is compared.

@@ -78,6 +78,12 @@ fn is_unchanged(wanted: Option<&HeaderValue>, etag: Option<&HeaderValue>) -> boo
     wanted.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
 }
 
+/// The answer to a request that a browser may not send.
+pub(in crate::api) fn forbidden(path: String, detail: String, id: &RequestId) -> Response {
+    let response = Response::builder().status(StatusCode::FORBIDDEN).body(Body::empty());
+    written(response.unwrap_or_default(), &Problem::new(Code::Forbidden, detail), path, id)
+}
+
 /// The answer to a request whose handler panicked.
 pub(in crate::api) fn internal_error(path: String, id: &RequestId) -> Response {
     let response = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).body(Body::empty());

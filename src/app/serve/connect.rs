@@ -32,6 +32,8 @@ impl Parts {
         let http = HttpSettings {
             max_request_body_bytes: settings.http.max_request_body,
             max_subscribers: settings.http.max_subscribers,
+            max_connections: settings.http.max_connections,
+            browser: settings.http.browser(),
             ..HttpSettings::default()
         };
         let clean_up = settings.clean_up.settings();

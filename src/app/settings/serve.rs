@@ -11,6 +11,7 @@ use clap::{ArgAction, Args};
 
 use super::{CleanUp, Database, KeptLog, Limits};
 use crate::{
+    api::BrowserSettings,
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
     spark::{SparkVersion, parse_properties},
@@ -45,16 +46,27 @@ pub(in crate::app) struct Http {
     #[arg(long, env = "SPARKGATE_TRUSTED_NETWORK")]
     pub(in crate::app) trusted_network: bool,
     /// The largest request body, in bytes.
-    #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 100 << 20)]
+    #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 8 << 20)]
     pub(in crate::app) max_request_body: usize,
     /// Clients that may follow events or wait for a submission at the same time.
     #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = 2000)]
     pub(in crate::app) max_subscribers: usize,
+    /// Connections at the same time. More wait until one ends.
+    #[arg(long, env = "SPARKGATE_MAX_CONNECTIONS", default_value_t = 8192)]
+    pub(in crate::app) max_connections: usize,
+    /// Names under which browsers may reach the gateway, separated by commas. IP addresses and localhost are always allowed. By
+    /// default any name is, unless the gateway listens on loopback.
+    #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_delimiter = ',')]
+    pub(in crate::app) allowed_hosts: Vec<String>,
+    /// Origins whose pages may use the gateway (CORS), separated by commas: https://dashboard.example.org
+    #[arg(long, env = "SPARKGATE_CORS_ORIGINS", value_delimiter = ',')]
+    pub(in crate::app) cors_origins: Vec<String>,
 }
 
 impl Http {
     /// There is no authentication yet, so an address that others can reach must be wanted.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
+        self.browser().check().context("--cors-origins")?;
         if self.listen.ip().is_loopback() || self.trusted_network {
             return Ok(());
         }
@@ -63,6 +75,16 @@ impl Http {
              Give --trusted-network if the network itself keeps others out",
             self.listen
         )
+    }
+
+    pub(in crate::app) fn browser(&self) -> BrowserSettings {
+        let listed = |values: &[String]| {
+            let values = values.iter().map(|value| value.trim().to_owned());
+            values.filter(|value| !value.is_empty()).collect::<Vec<_>>()
+        };
+        let hosts: BTreeSet<_> = listed(&self.allowed_hosts).iter().map(|host| host.to_ascii_lowercase()).collect();
+        let is_checked = self.listen.ip().is_loopback() || !hosts.is_empty();
+        BrowserSettings { hosts: is_checked.then_some(hosts), origins: listed(&self.cors_origins) }
     }
 }
 

@@ -31,11 +31,11 @@ impl Place {
         let gateway = service(SparkVersion::V4_3, pool.clone()).await;
         let options = pool.connect_options().as_ref().clone();
         let other = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
-        let cut_off = router(service(SparkVersion::V4_3, other.clone()).await, settings());
+        let cut_off = router(service(SparkVersion::V4_3, other.clone()).await, settings()).unwrap();
         other.close().await;
         Self {
-            router: router(gateway.clone(), settings()),
-            full: router(gateway.clone(), HttpSettings { max_subscribers: 0, ..settings() }),
+            router: router(gateway.clone(), settings()).unwrap(),
+            full: router(gateway.clone(), HttpSettings { max_subscribers: 0, ..settings() }).unwrap(),
             cut_off,
             gateway,
             pool,

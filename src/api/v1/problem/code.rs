@@ -7,6 +7,7 @@ pub(in crate::api) enum Code {
     InvalidRequest,
     InvalidParameter,
     InvalidCursor,
+    Forbidden,
     NotFound,
     SubmissionNotFound,
     ExecutorNotFound,
@@ -30,11 +31,12 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 23] = [
+    const ALL: [Code; 24] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
         Self::InvalidCursor,
+        Self::Forbidden,
         Self::NotFound,
         Self::SubmissionNotFound,
         Self::ExecutorNotFound,
@@ -80,6 +82,7 @@ impl Code {
             Self::InvalidRequest => ("invalid-request", 400, "The request can't be run as it is"),
             Self::InvalidParameter => ("invalid-parameter", 400, "A parameter can't be used"),
             Self::InvalidCursor => ("invalid-cursor", 400, "The cursor is not one of this list"),
+            Self::Forbidden => ("forbidden", 403, "A browser may not send this request"),
             Self::NotFound => ("not-found", 404, "There is nothing here"),
             Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
             Self::ExecutorNotFound => ("executor-not-found", 404, "There is no such executor"),

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, ErrorKind, IoSlice},
-    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -10,51 +9,23 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     time::{Instant, Sleep, sleep},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::{in_flight::Requests, request_timer::RequestTimer};
 
 /// How long a client may take to read anything of what waits for it: longer than somebody looks at a page of a log.
 const STALLED: Duration = Duration::from_secs(300);
 /// The same while this process is ending.
 const AT_THE_END: Duration = Duration::from_secs(2);
 
-/// A listener on TCP, until the process is told to end.
-#[derive(Debug)]
-pub struct Listener {
-    listener: TcpListener,
-    stop: CancellationToken,
-}
-
-impl Listener {
-    /// Connections of `listener`, which are hurried as soon as `stop` is cancelled.
-    pub fn new(listener: TcpListener, stop: CancellationToken) -> Self {
-        Self { listener, stop }
-    }
-}
-
-impl axum::serve::Listener for Listener {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
-        // An event doesn't wait for the acknowledgement of the one before. Without it, it is only slower.
-        let _ = stream.set_nodelay(true);
-        let stopped = Box::pin(self.stop.clone().cancelled_owned());
-        (Connection { stream, stopped: Some(stopped), stalled: None }, address)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
 /// One connection.
 #[derive(Debug)]
-pub struct Connection {
+pub(super) struct Connection {
     stream: TcpStream,
+    requests: RequestTimer,
     /// `None` once the process is ending.
     stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// Runs while a write waits for the client.
@@ -62,6 +33,12 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// A connection that carries `requests`, and is hurried as soon as `stop` is cancelled.
+    pub(super) fn new(stream: TcpStream, requests: Requests, stop: CancellationToken) -> Self {
+        let stopped = Some(Box::pin(stop.cancelled_owned()));
+        Self { stream, requests: RequestTimer::new(requests), stopped, stalled: None }
+    }
+
     fn wrote(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if wrote.is_ready() {
             self.stalled = None;
@@ -84,7 +61,17 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            Poll::Pending => {
+                ready!(self.requests.poll_expired(context));
+                Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client sends no request")))
+            }
+            Poll::Ready(read) => {
+                self.requests.received(&buffer.filled()[before..]);
+                Poll::Ready(read)
+            }
+        }
     }
 }
 
@@ -118,17 +105,18 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
-    use axum::serve::Listener as _;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
 
     use super::*;
 
     async fn connected(stop: &CancellationToken) -> (Connection, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut listener = Listener::new(listener, stop.clone());
-        let (client, (connection, _)) = tokio::join!(TcpStream::connect(address), listener.accept());
-        (connection, client.unwrap())
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (Connection::new(accepted.unwrap().0, Requests::default(), stop.clone()), client.unwrap())
     }
 
     /// Writes until it is given up; the clock moves by itself while nothing else does.
