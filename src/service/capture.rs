@@ -1,7 +1,7 @@
 //! Archives what is needed of a driver after its pod is deleted: the last part of its log, and the relevant events.
 //!
 //! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
-//! when a node is gone, its logs are, too.
+//! when a node is lost, its logs are, too.
 
 mod end;
 

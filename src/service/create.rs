@@ -76,7 +76,7 @@ impl Gateway {
             match self.store.accept(new).await? {
                 store::Accepted::New(submission) => {
                     let id = submission.id.clone();
-                    tracing::info!(submission = %id, %pod, "accepted");
+                    tracing::info!(submission = %id, %pod, "submission accepted");
                     if !unknown.is_empty() {
                         tracing::info!(submission = %id, ?unknown, "unknown Spark properties: are they misspelt?");
                     }
@@ -120,7 +120,7 @@ fn short(name: &str) -> String {
 
 fn replay(found: Found, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
     if before == now {
-        tracing::info!(submission = %found.id, "already accepted with the same idempotency key");
+        tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
         return Ok(Accepted { submission: found, replayed: true });
     }
     Err(Error::KeyReused { key: key.to_owned(), by: found.id })

@@ -147,12 +147,12 @@ fn wanted(bytes: LogBytes, lines: Lines) -> impl Stream<Item = Result<Bytes, Err
             None => Some((lines.finish(), None)),
         })
     })
-    .try_filter(|told| ready(!told.is_empty()))
+    .try_filter(|part| ready(!part.is_empty()))
 }
 
 fn kept_stream(log: &LogEnd, tail: Option<u64>, mut lines: Lines) -> LogStream {
     let text = tail.map_or(&log.text[..], |count| last_lines(&log.text, count));
-    let told = whole(&mut lines, text);
-    let bytes = stream::iter(Some(told).filter(|told| !told.is_empty()).map(Ok)).boxed();
+    let part = whole(&mut lines, text);
+    let bytes = stream::iter(Some(part).filter(|part| !part.is_empty()).map(Ok)).boxed();
     LogStream { source: LogSource::Kept, cut: log.cut, bytes }
 }

@@ -44,9 +44,9 @@ impl Gateway {
     /// while the database or the cluster is unavailable everything waits, because the watch doesn't repeat observations. An
     /// observation that waits for one row alone is set aside. Processing an observation twice is harmless, so this future may
     /// be dropped at any time.
-    pub async fn take_in(&self, namespace: Option<&str>, told: impl IntoIterator<Item = impl Into<Option<Seen>>>) {
+    pub async fn take_in(&self, namespace: Option<&str>, batch: impl IntoIterator<Item = impl Into<Option<Seen>>>) {
         let mut drivers: HashMap<SubmissionId, Vec<Observation>> = HashMap::new();
-        for seen in told {
+        for seen in batch {
             match seen.into() {
                 Some(Seen::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
                 Some(Seen::Executor(pod)) => self.executors.note(namespace, &pod),
@@ -57,7 +57,7 @@ impl Gateway {
                     self.watch.listed(namespace);
                 }
                 Some(Seen::Broken { reason }) => {
-                    tracing::warn!(%reason, "the watch of our pods is interrupted");
+                    tracing::warn!(%reason, "pod watch interrupted");
                     self.watch.broken(namespace, reason);
                     continue;
                 }
@@ -93,8 +93,8 @@ impl Gateway {
         let live = loop {
             match self.store.live().await.map_err(Error::from) {
                 Ok(live) => break live,
-                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods: {}", chain(&error)),
-                Err(error) => return tracing::error!("comparing a list of pods: {}", chain(&error)),
+                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods failed: {}", chain(&error)),
+                Err(error) => return tracing::error!("comparing a list of pods failed: {}", chain(&error)),
             }
             sleep(PAUSE_MAX).await;
         };

@@ -130,7 +130,7 @@ impl Gateway {
         self.work_and_settle(&work).await;
         self.breakers.ends(&work.claimed.namespace, work.claimed.number);
         self.busy.lock().await.submissions.remove(&work.claimed.id);
-        // A kill may have come while we held the claim.
+        // A kill may have been requested while this process held the claim.
         self.wake.notify_one();
     }
 

@@ -23,7 +23,7 @@ async fn rounds(gateway: &Gateway, settings: &CleanUpSettings) {
         let more = match gateway.clean_up(settings).await {
             Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, .. }) => false,
             Ok(CleanedUp { pods, put_off, submissions, more }) => {
-                tracing::info!(pods, put_off, submissions, "cleaned up");
+                tracing::info!(pods, put_off, submissions, "clean-up round finished");
                 more
             }
             Err(error) => {

@@ -43,14 +43,14 @@ async fn watch(gateway: &Gateway, scope: Option<&str>) {
     };
     let _begun = gateway.executors.begin(scope);
     let _set_aside = gateway.set_aside.begin(scope);
-    let mut told = gateway.watch_pods(scope, position).ready_chunks(BATCH);
+    let mut observations = gateway.watch_pods(scope, position).ready_chunks(BATCH);
     let mut flush = interval(FLUSH);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut position, mut kept) = (None, Instant::now());
     let mut broken = None;
     loop {
         tokio::select! {
-            batch = told.next() => {
+            batch = observations.next() => {
                 let Some(batch) = batch else { return };
                 position = batch.iter().rev().find_map(|shown| shown.resource_version.clone()).or(position);
                 for shown in &batch {

@@ -58,11 +58,11 @@ impl Gateway {
     }
 
     fn notice_loss(&self, last: i64) {
-        let told = self.events.newest().sequence;
-        if last < told {
+        let sent = self.events.newest().sequence;
+        if last < sent {
             tracing::error!(
                 last,
-                told,
+                sent,
                 "the database has lost events that were sent already: it was restored from an older backup"
             );
             self.events.went_back(last);

@@ -70,7 +70,7 @@ impl Follower {
     /// Returns the next bytes, or `None` after the last.
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         while !self.done {
-            let told = match &mut self.open {
+            let bytes = match &mut self.open {
                 None => self.reopen().await?,
                 Some(open) => {
                     let look = async {
@@ -83,8 +83,8 @@ impl Follower {
                     }
                 }
             };
-            if !told.is_empty() {
-                return Ok(Some(told));
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
             }
         }
         Ok(None)
@@ -107,7 +107,7 @@ impl Follower {
 
     /// Handles an error: before the end, every error is retried; afterwards, some.
     fn failed(&mut self, error: Error) -> Result<(), Error> {
-        tracing::debug!(submission = %self.id, "following its log: {}", chain(&error));
+        tracing::debug!(submission = %self.id, "following a log failed: {}", chain(&error));
         if self.ended {
             self.last_tries += 1;
             if self.last_tries >= LAST_TRIES {
@@ -123,7 +123,7 @@ impl Follower {
         match self.target().await {
             Ok(Some(target)) if !target.ended => {}
             Ok(_) => (self.open, self.tried) = (None, false),
-            Err(error) => tracing::debug!(submission = %self.id, "following its log: {}", chain(&error)),
+            Err(error) => tracing::debug!(submission = %self.id, "following a log failed: {}", chain(&error)),
         }
         Bytes::new()
     }
@@ -195,12 +195,12 @@ impl Follower {
         let first = self.lines.told_until().is_none();
         self.lines.begin_again();
         let tail = self.tail.filter(|_| first);
-        let told = whole(&mut self.lines, tail.map_or(&log.text[..], |count| last_lines(&log.text, count)));
+        let bytes = whole(&mut self.lines, tail.map_or(&log.text[..], |count| last_lines(&log.text, count)));
         if log.cut && (self.lines.has_gap() || (first && tail.is_none())) {
             return Err(Error::Unanswered(
                 "the pod was deleted before its whole log was sent: only the last part is archived".to_owned(),
             ));
         }
-        Ok(told)
+        Ok(bytes)
     }
 }

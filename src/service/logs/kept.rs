@@ -31,9 +31,9 @@ fn tail(log: &LogEnd) -> String {
 
 /// Converts a complete text to what the reader requested.
 pub(super) fn whole(lines: &mut Lines, text: &[u8]) -> Bytes {
-    let told = lines.take(text);
+    let piece = lines.take(text);
     let rest = lines.finish();
-    if rest.is_empty() { told } else { [told, rest].concat().into() }
+    if rest.is_empty() { piece } else { [piece, rest].concat().into() }
 }
 
 /// Returns the last `count` lines; an unterminated last line counts.
@@ -65,8 +65,8 @@ mod tests {
         let line = |text: &str| format!("2026-01-02T03:04:05.000000000Z {text}\n");
         let many: String = (0..100).map(|n| line(&n.to_string())).collect();
         let log = |text: String| LogEnd { text: text.into_bytes(), cut: true };
-        let told = tail(&log(many));
-        assert_eq!((told.lines().count(), told.lines().next()), (20, Some("80")));
+        let last = tail(&log(many));
+        assert_eq!((last.lines().count(), last.lines().next()), (20, Some("80")));
         assert_eq!(tail(&log(line(&"ä".repeat(10_000)))).len(), TAIL_BYTES - 1);
     }
 }

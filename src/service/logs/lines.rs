@@ -100,7 +100,7 @@ impl Lines {
 
     /// Parses a piece and returns the part of it that the reader gets.
     pub(super) fn take(&mut self, piece: &[u8]) -> Bytes {
-        let mut told = Vec::with_capacity(piece.len());
+        let mut out = Vec::with_capacity(piece.len());
         let mut rest = piece;
         while !rest.is_empty() {
             match &mut self.now {
@@ -111,7 +111,7 @@ impl Lines {
                     rest = after;
                     if end.is_some() || time.len() > LONGEST_TIME {
                         let time = std::mem::take(time);
-                        rest = self.begin_line(&time, rest, &mut told);
+                        rest = self.begin_line(&time, rest, &mut out);
                     }
                 }
                 Now::Told { skip } => {
@@ -119,7 +119,7 @@ impl Lines {
                     let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
                     let skipped = text.len().min(*skip);
                     *skip -= skipped;
-                    told.extend_from_slice(&text[skipped..]);
+                    out.extend_from_slice(&text[skipped..]);
                     self.place.bytes += text.len() - skipped;
                     rest = after;
                     if end.is_some() {
@@ -135,7 +135,7 @@ impl Lines {
                 }
             }
         }
-        told.into()
+        out.into()
     }
 
     /// Returns what is left at the end of the log: an incomplete last line that might have been a timestamp.
@@ -147,7 +147,7 @@ impl Lines {
     }
 
     /// Decides about a line by the text before its first space, and returns the rest of the piece after that.
-    fn begin_line<'a>(&mut self, head: &[u8], rest: &'a [u8], told: &mut Vec<u8>) -> &'a [u8] {
+    fn begin_line<'a>(&mut self, head: &[u8], rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
         let time = std::str::from_utf8(head).ok().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
         let time = time.filter(|_| rest.first() == Some(&b' ')).map(|time| time.to_utc());
         // Without a timestamp, the whole line is text.
@@ -159,12 +159,12 @@ impl Lines {
                 let mut skip = if whose == Whose::New { 0 } else { self.place.bytes };
                 if time.is_none() {
                     let new = &head[skip.min(head.len())..];
-                    told.extend_from_slice(new);
+                    out.extend_from_slice(new);
                     self.place.bytes += new.len();
                     skip = skip.saturating_sub(head.len());
                 } else if self.with_times && whose == Whose::New {
-                    told.extend_from_slice(head);
-                    told.push(b' ');
+                    out.extend_from_slice(head);
+                    out.push(b' ');
                 }
                 Now::Told { skip }
             }
