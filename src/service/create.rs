@@ -38,8 +38,8 @@ impl Gateway {
     ///
     /// # Errors
     /// [`Error::Refused`] for a request that can't become a driver; nothing of it is stored. [`Error::KeyReused`] and
-    /// [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the connection to the
-    /// database broke during the write: the submission may have been accepted.
+    /// [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the database
+    /// doesn't confirm the write: the submission may have been accepted.
     pub async fn submit(
         &self,
         mut request: CreateSubmissionRequest,

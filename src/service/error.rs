@@ -11,17 +11,17 @@ pub enum Error {
     /// The idempotency key was used with a different request before.
     #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
-    /// A live submission has the same name, and at least one of the two requires a unique name.
+    /// A live submission of the namespace has the same name, and both ask for a unique one.
     #[error("{name:?} is the name of a live submission in namespace {namespace}: {by}")]
     NameTaken { name: String, namespace: String, by: SubmissionId },
     /// The database can't be reached: nothing was done, and a retry may succeed.
     #[error("the database is not available")]
     Unavailable(#[source] store::Error),
     /// The write of a submission was not confirmed. If the submission was accepted, it has this id.
-    #[error("the connection to the database broke while submission {id} was being written")]
+    #[error("the database didn't confirm the write of submission {id}")]
     InDoubt { id: SubmissionId, source: store::Error },
-    /// The connection to the database broke during another write, which may have been committed. A retry is safe.
-    #[error("the connection to the database broke; the request may have taken effect")]
+    /// The database didn't confirm another write, which may have been committed. A retry is safe.
+    #[error("the database didn't confirm the request, which may have taken effect")]
     PerhapsDone(#[source] store::Error),
     /// The cluster doesn't answer.
     #[error("the cluster is not available")]

@@ -14,7 +14,7 @@ use crate::{spark::Refusal, store};
 pub struct SubmissionOptions {
     /// Repeating a request with the same key returns the same submission.
     pub idempotency_key: Option<String>,
-    /// Whether the name must be unique among the live submissions of the namespace.
+    /// Whether the name must be unique among the live submissions of the namespace that ask for a unique one, too.
     pub unique_name: Option<bool>,
     /// Labels, in Kubernetes' syntax.
     pub labels: BTreeMap<String, String>,

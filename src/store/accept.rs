@@ -50,7 +50,7 @@ pub struct NewSubmission {
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub idempotency_key: Option<String>,
-    /// No other live submission of its namespace may have the same name.
+    /// No other live submission of its namespace with this option may have the same name.
     pub unique_name: bool,
     pub labels: BTreeMap<String, String>,
     pub start_timeout: Option<i32>,
@@ -132,7 +132,7 @@ pub enum Accepted {
     New(Submission),
     /// Its owner used the same idempotency key before: for this submission, with this fingerprint.
     SameKey(Found, Vec<u8>),
-    /// This live submission has the same name.
+    /// This live submission has the same name, and both ask for a unique one.
     SameName(SubmissionId),
     /// Another submission has the same number: the sequence is behind the rows. It needs another number, and so other names.
     Taken(Box<NewSubmission>),

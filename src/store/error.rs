@@ -15,8 +15,8 @@ pub enum Error {
     /// The database can't be reached or has no free connection: a retry may succeed.
     #[error("{action}: the database is not available")]
     Unavailable { action: &'static str, source: sqlx::Error },
-    /// The connection broke while the statement was running, which may have taken effect.
-    #[error("{action}: the connection to the database broke")]
+    /// The database didn't confirm the statement, which may have taken effect.
+    #[error("{action}: the database didn't confirm it")]
     InDoubt { action: &'static str, source: sqlx::Error },
     /// The statement or the data in the table is wrong.
     #[error("{action} failed")]

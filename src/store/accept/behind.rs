@@ -30,7 +30,7 @@ impl Store {
     /// Allocates a number above all rows, to replace one that was taken.
     ///
     /// # Errors
-    /// The connection to the database broke. The sequence keeps its progress.
+    /// The database becomes unavailable. The sequence keeps its progress.
     pub async fn draw_beyond(&self, taken: &Drawn) -> Result<Drawn, Error> {
         let groups = &self.groups.accept;
         let mut free_from = groups.behind.0.lock().await;
