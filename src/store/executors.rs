@@ -23,7 +23,7 @@ pub struct LiveExecutor {
 
 impl Store {
     /// Writes executors, no two of which have the same key and owner. Labels alone make no executor: its owner has to be the
-    /// recorded driver pod of its attempt, or the executor has to be known already and its pod no longer exist. A row only
+    /// recorded driver pod of its attempt, or the executor is known already and its pod no longer exists. A row only
     /// moves forwards (`ExecutorState::may_become`), so a late or repeated batch changes nothing, from whatever replica;
     /// executors of an unknown submission are skipped. Returns how many rows were new or changed.
     pub async fn write_executors(&self, executors: &[ExecutorRecord]) -> Result<u64, Error> {

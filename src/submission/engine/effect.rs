@@ -38,7 +38,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Returns whether the effect changes the cluster. It must not be carried out unless the claim is certainly held.
+    /// Returns whether the effect changes the cluster. Work under a claim carries it out only while the claim is certainly held.
     pub fn writes_to_the_cluster(&self) -> bool {
         match self {
             Self::CreateBefore(_)
