@@ -1,5 +1,5 @@
-//! What Sparkgate does: the only layer that decides. HTTP and the workers call it; it calls the store, the cluster and
-//! Spark's contract.
+//! Use cases of Sparkgate: the only layer that makes decisions. HTTP and the workers call it; it calls the store, the cluster
+//! and Spark's contract.
 
 mod attempts;
 mod capture;
@@ -71,46 +71,46 @@ pub use work::Work;
 #[derive(Clone)]
 pub struct Gateway(Arc<Parts>);
 
-/// What they share.
+/// State that all clones of a [`Gateway`] share.
 pub struct Parts {
     store: Store,
     cluster: Cluster,
     spark: SparkSettings,
-    /// Whose pods those of this database are.
+    /// The installation that owns the pods of this database.
     installation: Installation,
-    /// Whether driver pods are held until their outcome is recorded.
+    /// Whether a finalizer keeps driver pods until their outcome is recorded.
     outcome_finalizer: bool,
     caps: Caps,
     leases: Leases,
     clock: DatabaseClock,
-    /// What this process works on under a claim.
+    /// The submissions that this process works on under a claim.
     busy: Mutex<work::UnderWay>,
     breakers: CircuitBreakers,
     home: HomeCluster,
-    /// How much of the end of a driver's log is kept, in bytes.
+    /// How much of the end of a driver's log is archived, in bytes.
     kept_log: usize,
-    /// Limits the logs that are read for others at once.
+    /// Limits the logs that are read concurrently.
     readers: Shares,
-    /// Limits the lists of events that are asked for at once.
+    /// Limits the concurrent lists of events.
     event_lists: Shares,
-    /// Streams to clients end when this process does.
+    /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
-    /// Limits what is done to pods at once after their outcome is committed.
+    /// Limits concurrent writes to pods after their outcome is committed.
     finishing: Shares,
-    /// Rung when there may be something to launch or to kill.
+    /// Notified when there may be something to launch or to kill.
     wake: Notify,
     watch: WatchHealth,
-    /// Who follows changes here.
+    /// The subscribers of this replica.
     events: Hub,
-    /// What the watch shows of executors, on its way to the database.
+    /// Observations of executors that are not written to the database yet.
     pub executors: Executors,
-    /// What the watch showed of submissions whose rows can't be written just now.
+    /// Observations of submissions whose rows can't be written at the moment.
     pub set_aside: SetAside,
-    /// Pods that wait for their side-cars to end.
+    /// Pods that wait for their sidecars to end.
     side_cars: side_cars::SideCars,
 }
 
-/// Pods of one namespace to which something is done at once after their outcome is committed.
+/// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
 const FINISHING: usize = 32;
 
 impl Deref for Gateway {
@@ -122,8 +122,10 @@ impl Deref for Gateway {
 }
 
 impl Gateway {
+    /// Creates the gateway.
+    ///
     /// # Errors
-    /// The database can't tell which installation it is.
+    /// The id of the installation can't be read from the database.
     pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
         let installation = store.installation().await?;
         let watch = WatchHealth::new(cluster.namespaces());
@@ -153,22 +155,22 @@ impl Gateway {
         })))
     }
 
-    /// The id in the label by which this installation's pods are known.
+    /// Returns the id in the label that marks this installation's pods.
     pub fn instance(&self) -> uuid::Uuid {
         self.installation.id
     }
 
-    /// The release whose contract drivers follow and that replies name.
+    /// Returns the Spark release whose contract drivers follow and that replies name.
     pub fn spark_version(&self) -> SparkVersion {
         self.spark.version
     }
 
-    /// The cluster, for what doesn't concern a submission.
+    /// Returns the cluster, for work that doesn't concern a submission.
     pub(crate) fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Waits until there may be work to claim. A ring that comes between two calls isn't lost.
+    /// Waits until there may be work to claim. A notification between two calls isn't lost.
     pub async fn work_may_be_due(&self) {
         self.wake.notified().await;
     }

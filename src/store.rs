@@ -1,4 +1,4 @@
-//! Postgres, the only layer that says sqlx. Every change of a state is one guarded statement that also writes its event.
+//! Postgres, the only layer that uses sqlx. Every change of a state is one guarded statement that also writes its event.
 
 mod accept;
 mod advance;
@@ -53,7 +53,7 @@ pub use query::{Live, Record};
 pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
 
-/// What many ask for at the same moment.
+/// Group commits of concurrent calls.
 #[derive(Debug, Default)]
 struct Groups {
     accept: accept::Groups,
@@ -63,23 +63,23 @@ struct Groups {
 /// The submissions, in Postgres. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// For requests: they would rather be told soon.
+    /// For requests, which should fail fast rather than wait.
     pool: PgPool,
-    /// For those requests that accept a submission.
+    /// For requests that accept a submission.
     accepting: Connections,
-    /// For workers: they would rather wait than drop what they hold.
+    /// For workers, which wait rather than give up their work.
     patient: Connections,
     /// How long a request waits for a connection.
     patience: Duration,
-    /// Turns of the requests that may read many rows.
+    /// Limits requests that may read many rows.
     long_reads: Arc<Semaphore>,
-    /// For leases, which wait for nobody.
+    /// For leases, which must not wait for other statements.
     leases: PgPool,
     groups: Arc<Groups>,
 }
 
 impl Store {
-    /// A store on a migrated database, whose requests are as patient as its workers.
+    /// Creates a store on a migrated database, in which requests wait for connections as long as workers do.
     pub fn new(pool: PgPool) -> Self {
         Self {
             accepting: Connections::shared(pool.clone()),
@@ -92,9 +92,9 @@ impl Store {
         }
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers.
     pub async fn ping(&self) -> Result<(), Error> {
-        let action = "asking the database for a sign of life";
+        let action = "checking the database";
         let mut connection = self.connection(action).await?;
         within(action, sqlx::query("SELECT 1").execute(&mut *connection)).await?;
         Ok(())

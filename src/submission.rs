@@ -1,4 +1,4 @@
-//! A submission and its life, pure: ids, states, transitions, observations.
+//! The life cycle of a submission, without I/O: ids, states, transitions, observations.
 
 pub mod engine;
 mod executor;

@@ -1,4 +1,4 @@
-//! The background side: loops that decide nothing themselves.
+//! Background workers: loops that make no decisions themselves.
 
 mod clean_up;
 mod deadlines;

@@ -1,4 +1,4 @@
-//! Attempts: told to users, and begun.
+//! Attempts: reads them, and starts later ones.
 
 use chrono::Utc;
 use serde_json::Value;
@@ -12,34 +12,37 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// The objects of a claimed submission, or why there are none, and the name of its driver pod.
+/// The objects of a claimed submission, or the reason why there are none, and the name of its driver pod.
 pub(super) struct Objects {
     pub(super) manifest: Result<Manifest, String>,
     pub(super) pod: String,
 }
 
 impl Gateway {
-    /// All attempts of a submission, the present one last; none if there is no submission of that id.
+    /// Returns all attempts of a submission, the current one last; none if no submission has this id.
     pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
         Ok(self.store.attempts(id).await?)
     }
 
-    /// What was kept of a claimed attempt. A launch that is the first to come to a later attempt makes its objects of those
-    /// of the attempt before, under names of their own, and keeps them before anything is created.
+    /// Returns the stored objects of a claimed attempt. The first launch of a later attempt derives its objects from those of
+    /// the previous attempt, with new names, and stores them before anything is created.
     pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {
         let pod = claimed.pod.clone();
         if let Some(text) = &claimed.manifest {
             let manifest = serde_json::from_str(text)
-                .map_err(|error| format!("the objects that were kept for it can't be read: {error}"));
+                .map_err(|error| format!("the stored objects of the submission can't be read: {error}"));
             return Ok(Objects { manifest, pod });
         }
         if !launch {
-            // Nothing was made of it.
+            // Nothing of this attempt was created.
             return Ok(Objects { manifest: Ok(Manifest::default()), pod });
         }
         let before = if claimed.attempt > 1 { self.store.attempt_before(claimed).await? } else { None };
         let Some(before) = before else {
-            return Ok(Objects { manifest: Err("its objects weren't kept: submit it again".to_owned()), pod });
+            return Ok(Objects {
+                manifest: Err("the objects of the submission weren't stored: submit it again".to_owned()),
+                pod,
+            });
         };
         self.begin_attempt(claimed, &before).await
     }
@@ -57,7 +60,7 @@ impl Gateway {
         let (manifest, text) = match made {
             Ok(made) => made,
             Err(why) => {
-                let why = format!("the objects of another attempt can't be made of those of the one before: {why}");
+                let why = format!("the objects can't be derived from those of the previous attempt: {why}");
                 return Ok(Objects { manifest: Err(why), pod });
             }
         };

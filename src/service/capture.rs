@@ -1,7 +1,7 @@
-//! What stays of a driver when its pod goes: the last part of its log, and the events that matter.
+//! Archives what is needed of a driver after its pod is deleted: the last part of its log, and the relevant events.
 //!
-//! It is taken after the outcome is committed, before our finalizer leaves the pod, and never keeps either waiting for
-//! long: a node that is gone takes its logs along.
+//! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
+//! when a node is lost, its logs are, too.
 
 mod end;
 
@@ -18,32 +18,34 @@ use crate::{
     submission::{PodEvent, SubmissionId},
 };
 
-/// Of one namespace: an API server may have to read all its events for those of one pod.
+/// Maximum number of concurrent lists of events in one namespace: an API server may have to read all its events for those of
+/// one pod.
 pub(super) const EVENT_LISTS: usize = 4;
-/// What reading the log of an ended driver may take in all.
+/// Timeout of reading the log of an ended driver, with all retries.
 const LOG: Duration = Duration::from_secs(5);
-/// The same for its events, and for those that a client waits for.
+/// Timeouts of reading its events: in the background, and while a client waits.
 const EVENTS: Duration = Duration::from_secs(3);
 const EVENTS_NOW: Duration = Duration::from_secs(1);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
 impl Gateway {
-    /// What the cluster says now about the driver pod of a submission that waits, as far as it tells within a second.
+    /// Returns the current events of the driver pod of a submission that waits, or none if the cluster doesn't answer within a
+    /// second.
     pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {
         self.events(id, namespace, uid, EVENTS_NOW).await
     }
 
-    /// Keeps what there is of an ended driver, once. It fails in the log alone.
+    /// Archives the log and the events of an ended driver, once. A failure is only logged.
     pub(super) async fn keep_what_stays(&self, subject: &Subject<'_>, uid: &str) {
         let Subject { id, attempt, namespace, pod, .. } = *subject;
         let succeeded = match self.store.log_to_keep(id, attempt, uid).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
-            Err(error) => return tracing::warn!(submission = %id, "its log isn't kept: {}", chain(&error)),
+            Err(error) => return tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error)),
         };
         let events = async {
-            // Of what went well nobody asks.
+            // Events of a successful driver aren't needed.
             if succeeded { Vec::new() } else { self.events(id, namespace, uid, EVENTS).await }
         };
         let of = LogOf { namespace, pod, uid };
@@ -52,11 +54,11 @@ impl Gateway {
             return;
         }
         if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
-            tracing::warn!(submission = %id, "its log isn't kept: {}", chain(&error));
+            tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
         }
     }
 
-    /// The same without anybody waiting for it: of a pod that we don't hold.
+    /// Archives the log and the events in the background, for a pod without our finalizer.
     pub(super) fn keep_what_stays_aside(&self, subject: &Subject<'_>, uid: &str) {
         let gateway = self.clone();
         let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
@@ -90,9 +92,9 @@ impl Gateway {
         let why = match timeout(LOG, self.read_log_end(of)).await {
             Ok(Ok(end)) => return end,
             Ok(Err(error)) => chain(&error),
-            Err(_) => format!("its node doesn't tell it within {LOG:?}"),
+            Err(_) => format!("its node doesn't return it within {LOG:?}"),
         };
-        tracing::warn!(submission = %id, "its log isn't kept: {why}");
+        tracing::warn!(submission = %id, "the driver log isn't archived: {why}");
         None
     }
 
@@ -114,7 +116,7 @@ impl Gateway {
         }
     }
 
-    /// Whether there is a log.
+    /// Reads the end of the log. Returns whether there is a log.
     async fn read_once(&self, of: &LogOf<'_>, end: &mut End) -> Result<bool, cluster::Error> {
         let part = LogPart { tail: Some(end.lines()), limit: Some(end.limit()), ..LogPart::default() };
         let LogAnswer::Log(mut log) = self.cluster.log(of, &part).await? else { return Ok(false) };

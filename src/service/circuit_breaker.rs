@@ -1,4 +1,4 @@
-//! Circuit breakers, one for each namespace: what the API server or a webhook does to one never holds up another.
+//! Circuit breakers, one for each namespace, so that problems of one namespace with the API server or a webhook delay no other.
 
 use std::{
     collections::HashMap,
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// How a call failed that opens a breaker.
+/// How the call failed that opened a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// No answer came: whatever is tried next would most likely get none either.
+    /// No answer: other calls would most likely get none either.
     Unanswered,
-    /// The API server or a webhook denied it for now: it may have been for this one object.
+    /// The API server or a webhook denied the call for now, possibly because of this one object.
     Denied,
 }
 
@@ -27,27 +27,27 @@ pub(super) struct CircuitBreakers(Mutex<HashMap<String, Breaker>>);
 #[derive(Debug)]
 struct Breaker {
     failure: Failure,
-    /// A write failed: only an answered write tells that it is over. An API server reads without asking a webhook.
+    /// A write failed: only an answered write closes the breaker, because the API server serves reads without calling webhooks.
     write: bool,
     pause: Duration,
     until: Instant,
-    /// The one try is under way.
+    /// The single probe of the half-open breaker is running.
     trying: bool,
-    /// The number of the last submission that was tried.
+    /// The number of the submission that was tried last.
     last: i64,
 }
 
-/// What the breakers leave of a claim.
+/// How the breakers restrict a claim.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Restricted {
-    /// Nothing of these namespaces may be tried now.
+    /// Namespaces of which nothing may be tried now.
     pub(super) open: Vec<String>,
-    /// One submission of each of these: the next after that number.
+    /// Namespaces of which one submission may be tried: the next one after this number.
     pub(super) half_open: Vec<(String, i64)>,
 }
 
 impl CircuitBreakers {
-    /// A call for a namespace was answered, whatever the answer was. Tells whether that closes its breaker.
+    /// Records that a call for a namespace was answered, in whatever way. Returns whether that closes its breaker.
     pub(super) fn answered(&self, namespace: &str, write: bool) -> bool {
         self.with(|breakers| {
             let closes = breakers.get(namespace).is_some_and(|breaker| write || !breaker.write);
@@ -55,7 +55,7 @@ impl CircuitBreakers {
         })
     }
 
-    /// A call for a namespace failed. The pause grows with each failure that comes after the last pause.
+    /// Records that a call for a namespace failed. The pause grows with each failure after the end of the last pause.
     pub(super) fn failed(&self, namespace: &str, write: bool, failure: Failure) {
         let now = Instant::now();
         self.with(|breakers| match breakers.get_mut(namespace) {
@@ -71,7 +71,7 @@ impl CircuitBreakers {
         });
     }
 
-    /// What may be tried now.
+    /// Returns the restrictions of a claim that starts now.
     pub(super) fn restricted(&self) -> Restricted {
         let now = Instant::now();
         let mut restricted = Restricted::default();
@@ -87,7 +87,7 @@ impl CircuitBreakers {
         restricted
     }
 
-    /// The submission of this number is tried now: if the breaker of its namespace is half-open, it is the only one.
+    /// Records that the submission with this number is tried. If the breaker of its namespace is half-open, no other one is.
     pub(super) fn begins(&self, namespace: &str, number: i64) {
         self.with(|breakers| {
             if let Some(breaker) = breakers.get_mut(namespace) {
@@ -96,7 +96,7 @@ impl CircuitBreakers {
         });
     }
 
-    /// A try is over, perhaps without a call that says anything: another may follow.
+    /// Records that a try has ended, possibly without a call that proves anything: another may follow.
     pub(super) fn ends(&self, namespace: &str, number: i64) {
         self.with(|breakers| {
             if let Some(breaker) = breakers.get_mut(namespace).filter(|breaker| breaker.last == number) {
@@ -105,7 +105,7 @@ impl CircuitBreakers {
         });
     }
 
-    /// How long a submission of the namespace has to wait for the cluster, if no answer comes at all.
+    /// Returns how long a submission of the namespace has to wait for the cluster, if calls get no answer at all.
     pub(super) fn pause(&self, namespace: &str) -> Option<Duration> {
         let unanswered = |breaker: &&Breaker| breaker.failure == Failure::Unanswered;
         self.with(|breakers| breakers.get(namespace).filter(unanswered).map(|breaker| breaker.pause))
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_is_felt_by_one_submission_of_a_namespace_at_a_time() {
+    async fn an_outage_lets_one_submission_of_a_namespace_try_at_a_time() {
         let breakers = CircuitBreakers::default();
         assert_eq!(breakers.restricted(), Restricted::default());
         breakers.failed("a", true, Unanswered);

@@ -1,4 +1,4 @@
-//! Clean-up: what ended long enough ago goes, first from the cluster and then from the database.
+//! Clean-up of submissions that ended long enough ago: first in the cluster, then in the database.
 
 use std::time::Duration;
 
@@ -10,39 +10,39 @@ use crate::{
     store::EndedPod,
 };
 
-/// What is worked on in one round, and how many pods are deleted at once.
+/// Maximum number of pods and submissions of one round, and how many pods are deleted concurrently.
 const ROUND: u32 = 100;
 const AT_ONCE: usize = 10;
-/// A pod that can't be deleted is tried again after this.
+/// Delay of the retry for a pod that can't be deleted.
 const PUT_OFF: Duration = Duration::from_secs(600);
 
-/// How long what has ended is kept; `None` is for ever.
+/// Retention times after the end of a submission; `None` means forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanUpSettings {
-    /// The driver pod, with its log and all that it owns.
+    /// For the driver pod, with its log and all objects that it owns.
     pub finished_pod_ttl: Option<Duration>,
-    /// The row, its events and its executors; its pod goes before it.
+    /// For the row, its events and its executors; the pod is deleted before the row.
     pub retention: Option<Duration>,
 }
 
-/// What one round did.
+/// The result of one round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanedUp {
-    /// Driver pods that are deleted, or were gone.
+    /// Driver pods that were deleted, or already gone.
     pub pods: usize,
-    /// Driver pods that could not be deleted: they are tried again later.
+    /// Driver pods that could not be deleted; the clean-up retries them later.
     pub put_off: usize,
     pub submissions: u64,
-    /// There may be more to do at once.
+    /// More may be due right now.
     pub more: bool,
 }
 
 impl Gateway {
-    /// Does one bounded round. Several at once, in several processes, do no harm. Nothing is old enough while the clock of
-    /// the database is doubted.
+    /// Runs one bounded round. Concurrent rounds, also of several processes, are safe. Deletes nothing while the clock of the
+    /// database is doubted.
     ///
     /// # Errors
-    /// The database, or a cluster that answers nothing.
+    /// The database fails, or the cluster answers no call.
     pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
         let mut done = CleanedUp::default();
         let Some(until) = self.believed_until("clean-up").await? else { return Ok(done) };
@@ -82,7 +82,7 @@ impl Gateway {
         }
         done.pods += deleted.len();
         done.put_off += put_off.len();
-        // One may be the fault of its namespace; all are the cluster's.
+        // One unanswered call may be the fault of its namespace; if all are unanswered, the cluster is down.
         if unanswered.len() == pods.len() { unanswered.pop().map_or(Ok(()), |error| Err(error.into())) } else { Ok(()) }
     }
 
@@ -92,7 +92,7 @@ impl Gateway {
             let action = format!("deleting the driver pod of uid {uid} in {namespace}");
             return Err(cluster::Error::NotFound { action, message: "its row doesn't name it".to_owned() });
         }
-        // The driver may have ended in the moment before these became its own.
+        // The driver may have ended before the pod became the owner of these objects.
         let manifest = manifest.as_deref().and_then(|text| serde_json::from_str::<Manifest>(text).ok());
         for object in manifest.iter().flat_map(|manifest| &manifest.before) {
             if let Ok(id) = submission.parse() {
@@ -100,7 +100,7 @@ impl Gateway {
             }
         }
         if self.cluster.delete_pod(namespace, pod, uid, None).await? {
-            // A pod that lost its labels is not shown to the watch, which would let it go.
+            // The watch, which would remove the finalizer, doesn't see a pod that lost its labels.
             self.cluster.let_go(namespace, pod, uid).await?;
         }
         Ok(())

@@ -1,8 +1,9 @@
-//! Whether the clock of the database may be believed by what can't be undone: kills after a time, and deletion.
+//! Decides whether the clock of the database is trusted for actions that can't be undone: kills after a timeout, and deletion.
 //!
-//! One clock can't tell that it jumped, but two can: this machine's is compared with the database's. A small difference is
-//! usual. A large one means that one of the two is wrong, perhaps since a moment ago (a failover to another machine, a clock
-//! that was set): it is believed once it has stayed the same for a while. Until then what is due waits, which does no harm.
+//! One clock can't detect that it jumped, but two can: this machine's clock is compared with the database's. A small difference
+//! is normal. A large one means that one of the two is wrong, perhaps since a moment ago (a failover to another machine, a
+//! clock that was set): it is believed once it has stayed the same for a while. Until then, actions that are due wait, which
+//! does no harm.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -14,23 +15,23 @@ use tokio::time::Instant;
 
 use super::{Error, Gateway};
 
-/// Clocks that are kept by NTP differ by less.
+/// Clocks that are synchronized by NTP differ by less.
 const NEAR: TimeDelta = TimeDelta::seconds(60);
 /// How long a larger difference has to stay the same.
 const CONFIRMED: Duration = Duration::from_secs(600);
-/// How often it is said that something waits for this.
+/// Interval of the warning while actions wait.
 const SAID: Duration = Duration::from_secs(60);
 
-/// What is known of the database's clock.
+/// The current large difference between the clocks, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct DatabaseClock(Mutex<Option<Difference>>);
 
-/// A large difference.
+/// A large difference between the clocks.
 #[derive(Debug, Clone, Copy)]
 struct Difference {
     /// How far the database's clock is ahead.
     ahead: TimeDelta,
-    /// When it was seen first, by this process's monotonic clock.
+    /// When it was first observed, by this process's monotonic clock.
     since: Instant,
     said: Option<Instant>,
 }
@@ -39,7 +40,7 @@ struct Difference {
 enum Verdict {
     Believed,
     Doubted {
-        /// It is time to say so.
+        /// The next warning is due.
         say: bool,
     },
 }
@@ -67,7 +68,8 @@ impl DatabaseClock {
 }
 
 impl Gateway {
-    /// Returns until when the clock of the database is believed, or `None` while it is doubted; then `what` waits.
+    /// Returns until when the clock of the database is believed, or `None` while it is doubted. In that case, `what` waits; the
+    /// warning names it.
     ///
     /// # Errors
     /// The database doesn't answer.
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_doubted_until_it_has_stayed_for_ten_minutes() {
+    fn a_clock_jump_is_doubted_for_ten_minutes() {
         let (clock, jumped) = (DatabaseClock::default(), Instant::now());
         assert_eq!(clock.judge(hours(2), jumped), LOUD);
         assert_eq!(clock.judge(hours(2), jumped + MINUTE / 2), QUIET);
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!(clock.judge(hours(3), jumped + MINUTE * 11), LOUD, "another jump");
         assert_eq!(clock.judge(hours(2), jumped + MINUTE * 12), LOUD, "and another");
         assert_eq!(clock.judge(TimeDelta::zero(), jumped + MINUTE * 13), Verdict::Believed);
-        assert_eq!(clock.judge(hours(2), jumped + MINUTE * 24), LOUD, "what was confirmed is over");
+        assert_eq!(clock.judge(hours(2), jumped + MINUTE * 24), LOUD, "the confirmation has expired");
     }
 
     #[test]

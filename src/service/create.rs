@@ -1,4 +1,4 @@
-//! Accepting a submission.
+//! The use case "submit": checks a submission and accepts it.
 
 use std::{io, mem};
 
@@ -11,35 +11,35 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// How many unknown properties of one request are logged.
+/// Maximum number of unknown properties that are logged for one request.
 const MISSPELT_MAX: usize = 20;
-/// How often a number may turn out to be taken. The first time moves the sequence past all of them.
+/// How often an allocated number may turn out to be taken. The first time moves the sequence past all taken numbers.
 const TRIES: u32 = 5;
 
-/// A submission that is kept.
+/// An accepted submission.
 #[derive(Debug)]
 pub struct Accepted {
     pub submission: Found,
-    /// It was accepted before, under the same idempotency key.
+    /// Whether it was accepted before, with the same idempotency key.
     pub replayed: bool,
 }
 
 impl Gateway {
-    /// [`Gateway::submit`] for a request that says all it wants in its properties.
+    /// Calls [`Gateway::submit`] for a request whose options are all in its properties.
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
         Ok(self.submit(request, SubmissionOptions::default()).await?.submission.id)
     }
 
-    /// Checks the request by building its driver once, fixes all names and commits it. The launch follows by itself.
-    /// `options` win over what the properties ask for.
+    /// Checks the request by building its driver once, fixes all names and commits the submission. The launch follows
+    /// asynchronously. `options` override those in the properties.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a request that can't become a driver: nothing is kept of it. [`Error::KeyReused`] and
-    /// [`Error::NameTaken`] for one that is at odds with an earlier one. [`Error::InDoubt`] where the database went away
-    /// during the write: it may be kept.
+    /// [`Error::Refused`] for a request that can't become a driver; nothing of it is stored. [`Error::KeyReused`] and
+    /// [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the database
+    /// doesn't confirm the write: the submission may have been accepted.
     pub async fn submit(
         &self,
         mut request: CreateSubmissionRequest,
@@ -76,9 +76,9 @@ impl Gateway {
             match self.store.accept(new).await? {
                 store::Accepted::New(submission) => {
                     let id = submission.id.clone();
-                    tracing::info!(submission = %id, %pod, "accepted");
+                    tracing::info!(submission = %id, %pod, "submission accepted");
                     if !unknown.is_empty() {
-                        tracing::info!(submission = %id, ?unknown, "no Spark knows these properties: are they misspelt?");
+                        tracing::info!(submission = %id, ?unknown, "unknown Spark properties: are they misspelt?");
                     }
                     self.wake.notify_one();
                     self.events.changed();
@@ -93,7 +93,7 @@ impl Gateway {
                     return Err(Error::NameTaken { name, namespace, by });
                 }
                 store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
-                // Names and labels are made of the number: they are made anew.
+                // Names and labels contain the number, so they are built again.
                 store::Accepted::Taken(new) => {
                     drawn = self.store.draw_beyond(&new.drawn).await?;
                     owner = new.owner;
@@ -101,18 +101,18 @@ impl Gateway {
                 }
             }
         }
-        let why = io::Error::other("each number that was drawn had been taken");
-        Err(Error::Internal("drawing a number for a submission failed".to_owned(), why.into()))
+        let why = io::Error::other("each allocated number was already taken");
+        Err(Error::Internal("allocating a number for a submission failed".to_owned(), why.into()))
     }
 
-    /// For whom a driver runs.
+    /// Returns the user for whom the driver runs.
     pub(super) fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
         short(own.unwrap_or(&self.spark.user))
     }
 }
 
-/// As much of a name as is kept to be found by: an index takes no more than some thousand bytes.
+/// Returns the searchable part of a name: an index entry is limited to some thousand bytes.
 fn short(name: &str) -> String {
     const LONGEST: usize = 253;
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
@@ -120,14 +120,15 @@ fn short(name: &str) -> String {
 
 fn replay(found: Found, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
     if before == now {
-        tracing::info!(submission = %found.id, "accepted before, under the same idempotency key");
+        tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
         return Ok(Accepted { submission: found, replayed: true });
     }
     Err(Error::KeyReused { key: key.to_owned(), by: found.id })
 }
 
-/// What tells two requests under one key apart: all that they ask for, however it was written down. Not the version of
-/// the client, which may be upgraded between two tries, nor the time that spark-submit stamps on each of them.
+/// Returns a hash that distinguishes requests with the same key: all that they ask for, independent of the notation. It
+/// excludes the version of the client, which may be upgraded between two tries, and the time that spark-submit adds to each of
+/// them.
 fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
     let client = mem::take(&mut request.client_spark_version);
     let time = request.spark_properties.remove_entry("spark.app.submitTime");

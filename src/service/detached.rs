@@ -1,11 +1,11 @@
-//! Reads of a stream whose client may stop reading.
+//! Reads for a stream whose client may stop reading.
 
 use std::{future::pending, panic::resume_unwind};
 
-/// Runs `read` to its end in a task of its own.
+/// Runs `read` to completion in a task of its own.
 ///
-/// The server doesn't poll the body of a response while its client reads nothing. A read of the database that began in such a body would
-/// keep its connection until the client goes away.
+/// The server doesn't poll the body of a response while the client doesn't read. A database read that such a body started would
+/// keep its connection until the client disconnects.
 pub(super) async fn detached<T>(read: impl Future<Output = T> + Send + 'static) -> T
 where
     T: Send + 'static,
@@ -13,7 +13,7 @@ where
     match tokio::spawn(read).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-        // The process ends.
+        // The task was canceled: the process is shutting down.
         Err(_) => pending().await,
     }
 }

@@ -1,35 +1,35 @@
-//! What a use case can fail with.
+//! Errors of use cases.
 
 use crate::{cluster, spark::Refusal, store, submission::SubmissionId};
 
-/// A use case failed.
+/// The error of a use case.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request is at fault; the text is for its sender.
+    /// The request is invalid; the text is for the client.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The idempotency key came with another request before.
-    #[error("the idempotency key {key:?} was used for another request before, which is submission {by}")]
+    /// The idempotency key was used with a different request before.
+    #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
-    /// A live submission has the name, and one of the two is to have it for itself.
+    /// A live submission of the namespace has the same name, and both ask for a unique one.
     #[error("{name:?} is the name of a live submission in namespace {namespace}: {by}")]
     NameTaken { name: String, namespace: String, by: SubmissionId },
-    /// The database can't be reached: nothing was done, the same request may work in a moment.
+    /// The database can't be reached: nothing was done, and a retry may succeed.
     #[error("the database is not available")]
     Unavailable(#[source] store::Error),
-    /// The write of a submission was not confirmed: it may be kept or not. If it is, then under this id.
-    #[error("the database went away while submission {id} was being written")]
+    /// The write of a submission was not confirmed. If the submission was accepted, it has this id.
+    #[error("the database didn't confirm the write of submission {id}")]
     InDoubt { id: SubmissionId, source: store::Error },
-    /// The database went away during another write, which may be done or not. Asking again does no harm.
-    #[error("the database went away meanwhile")]
+    /// The database didn't confirm another write, which may have been committed. A retry is safe.
+    #[error("the database didn't confirm the request, which may have taken effect")]
     PerhapsDone(#[source] store::Error),
-    /// The cluster gives no answer just now.
+    /// The cluster doesn't answer.
     #[error("the cluster is not available")]
     ClusterUnavailable(#[source] cluster::Error),
-    /// The same, where only the words are left of it.
+    /// The same, if only the text of the error is left.
     #[error("{0}")]
     Unanswered(String),
-    /// A fault of ours; nothing was done.
+    /// An internal error; nothing was done.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -56,7 +56,7 @@ impl From<cluster::Error> for Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed in a while.
+    /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unavailable(_)
@@ -70,13 +70,14 @@ impl Error {
 }
 
 impl Error {
-    /// Whether others hold the rows or tables that a statement needs: it did nothing, and the database serves all else.
+    /// Returns whether other transactions hold the rows or tables that a statement needs. The statement had no effect, and the
+    /// database serves other requests.
     pub(super) fn is_contention(&self) -> bool {
         matches!(self, Self::Unavailable(error) | Self::PerhapsDone(error) if error.is_contention())
     }
 }
 
-/// The error and its causes in one line, for logs and for messages to users.
+/// Returns the error and its causes in one line, for logs and for messages to users.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,5 +1,5 @@
-//! Following changes: one reader for each replica keeps the newest ones in memory, and every subscriber takes them from
-//! there at its own pace, or from the database once it is far behind.
+//! Subscriptions to state changes. One reader in each replica keeps the newest changes in memory. Subscribers read them from
+//! memory at their own pace, or from the database when they are far behind.
 
 mod filter;
 mod hub;

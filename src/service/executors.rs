@@ -1,4 +1,4 @@
-//! Executors: what a watch shows of them is gathered here, and written in batches.
+//! Executors: gathers their observations from the watch, and writes them in batches.
 
 mod scope;
 
@@ -18,29 +18,30 @@ use crate::{
 
 /// Rows of one statement.
 const BATCH: usize = 500;
-/// Pods that one flush looks for, and how many at once.
+/// Maximum number of missing pods that one flush looks up, and how many concurrently.
 const LOOKS: usize = 100;
 const AT_ONCE: usize = 16;
 
-/// What the watches of this process have shown of executors, and what of it is yet to be written. Each watched scope (a
-/// namespace, or `None` for all) is taken in by itself, one thing after the other.
+/// The executors that the watches of this process have observed, and the records that are yet to be written. Each watched scope
+/// (a namespace, or `None` for all) is processed by itself, one observation after the other.
 #[derive(Debug, Default)]
 pub struct Executors {
     scopes: Mutex<HashMap<Option<String>, Scope>>,
 }
 
 impl Executors {
-    /// Takes in one look at the pod of an executor; twice does no harm.
+    /// Takes in one observation of an executor's pod. Repeating it is harmless.
     pub fn note(&self, namespace: Option<&str>, seen: &ExecutorObservation) {
         self.within(namespace, |scope| scope.note(seen));
     }
 
-    /// Takes in a full list: the pods of these executors exist. [`Gateway::flush_executors`] finds out about all others.
+    /// Takes in a full list: the pods of these executors exist. [`Gateway::flush_executors`] looks up all others.
     pub fn listed(&self, namespace: Option<&str>, listed: HashSet<ExecutorKey>) {
         self.within(namespace, |scope| scope.listed(listed));
     }
 
-    /// A watch of this scope begins with nothing, and leaves nothing when it ends: the next may be another replica's.
+    /// Starts a watch of this scope without state. Dropping the guard discards its state: the next watch may be another
+    /// replica's.
     #[must_use = "the scope is forgotten when this is dropped"]
     pub fn begin(&self, namespace: Option<&str>) -> Begun<'_> {
         let begun = Begun { executors: self, namespace: namespace.map(str::to_owned) };
@@ -48,12 +49,12 @@ impl Executors {
         begun
     }
 
-    /// Whether there is a whole batch to be written.
+    /// Returns whether a full batch waits to be written.
     pub fn batch_is_full(&self, namespace: Option<&str>) -> bool {
         self.within(namespace, |scope| scope.changes() >= BATCH)
     }
 
-    /// Whether nothing waits to be written.
+    /// Returns whether nothing waits to be written.
     pub(super) fn is_written(&self, namespace: Option<&str>) -> bool {
         self.within(namespace, |scope| scope.changes() == 0)
     }
@@ -62,13 +63,13 @@ impl Executors {
         act(self.scopes().entry(namespace.map(str::to_owned)).or_default())
     }
 
-    /// Nothing that holds the lock can leave a scope half changed.
+    /// No code that holds the lock can leave a scope in an inconsistent state, so a poisoned lock is safe to use.
     fn scopes(&self) -> MutexGuard<'_, HashMap<Option<String>, Scope>> {
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// As long as a watch of a scope lasts.
+/// Guard that lasts as long as the watch of a scope.
 #[derive(Debug)]
 pub struct Begun<'a> {
     executors: &'a Executors,
@@ -88,11 +89,11 @@ impl Drop for Begun<'_> {
 }
 
 impl Gateway {
-    /// Writes what was noted of a scope's executors before this call; answers how many rows were new or changed.
-    /// Whatever interrupts it, what is not written stays noted.
+    /// Writes the observations of a scope's executors that were taken in before this call, and returns how many rows were new
+    /// or changed. If the call is interrupted, observations that aren't written yet remain.
     ///
     /// # Errors
-    /// What may pass: the next call does the rest. An executor that can't be written at all is logged and left out.
+    /// Transient errors: the next call does the rest. An executor that can't be written at all is logged and skipped.
     pub async fn flush_executors(&self, namespace: Option<&str>) -> Result<u64, Error> {
         let mut written = self.write_changes(namespace).await?;
         if let Some(list) = self.executors.within(namespace, |scope| scope.to_be_compared()) {
@@ -105,7 +106,7 @@ impl Gateway {
         Ok(written)
     }
 
-    /// Up to `limit` executors of a submission by attempt and id, those behind `after`.
+    /// Returns up to `limit` executors of a submission, ordered by attempt and id, starting after `after`.
     pub async fn executors(
         &self,
         id: &SubmissionId,
@@ -127,7 +128,7 @@ impl Gateway {
             }
             match self.write_batch(&batch).await {
                 Err(error) if error.is_contention() => {
-                    // What others hold is left to a later call.
+                    // Rows that other transactions hold are left to a later call.
                     self.set_aside.be_wary();
                     self.leave_locked(&mut batch).await?;
                     written += self.write_batch(&batch).await?;
@@ -138,7 +139,7 @@ impl Gateway {
         }
     }
 
-    /// Takes out of a batch what belongs to submissions whose rows others hold.
+    /// Removes records from a batch whose submissions' rows are locked by other transactions.
     async fn leave_locked(&self, batch: &mut Vec<ExecutorRecord>) -> Result<(), Error> {
         let ids: HashSet<_> = batch.iter().map(|executor| &executor.submission).collect();
         let unlocked = self.unlocked(&ids.into_iter().collect::<Vec<_>>()).await?;
@@ -146,7 +147,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Writes the whole batch, or if one of it can't be written all the others.
+    /// Writes the whole batch, or all but the records that can't be written.
     async fn write_batch(&self, batch: &[ExecutorRecord]) -> Result<u64, Error> {
         let mut written = 0;
         let mut parts = vec![batch];
@@ -157,7 +158,7 @@ impl Gateway {
                 Err(error) => match part {
                     [one] => {
                         let (submission, executor) = (&one.submission, one.executor_id);
-                        tracing::error!(%submission, executor, "leaving out an executor: {}", chain(&error));
+                        tracing::error!(%submission, executor, "executor skipped: {}", chain(&error));
                     }
                     _ => parts.extend(<[_; 2]>::from(part.split_at(part.len() / 2))),
                 },
@@ -166,8 +167,8 @@ impl Gateway {
         Ok(written)
     }
 
-    /// Looks for pods that a full list didn't have, some at a time: a row may be younger than the list, if another
-    /// replica wrote it. Tells whether there were any.
+    /// Looks up some of the pods that a full list didn't contain: if another replica wrote a row, it may be newer than the
+    /// list. Returns whether there were any.
     async fn look_for_missing(&self, namespace: Option<&str>) -> Result<bool, Error> {
         let missing = self.executors.within(namespace, |scope| scope.missing(LOOKS));
         let any = !missing.is_empty();
@@ -181,7 +182,7 @@ impl Gateway {
                 Ok(there) => there,
                 Err(error @ cluster::Error::Unavailable { .. }) => return Err(error.into()),
                 Err(error) => {
-                    tracing::warn!(submission = %executor.key.0, "left to the next list: {}", chain(&error));
+                    tracing::warn!(submission = %executor.key.0, "executor pod left to the next list: {}", chain(&error));
                     true
                 }
             };
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_that_ends_leaves_nothing_and_no_other_scope_is_touched() {
+    fn the_end_of_a_watch_discards_the_state_of_its_scope_only() {
         let executors = Executors::default();
         let _other = executors.begin(Some("b"));
         executors.listed(Some("b"), HashSet::new());

@@ -1,4 +1,4 @@
-//! Whether this process can do its work.
+//! Readiness of this process.
 
 use std::{
     collections::HashMap,
@@ -10,17 +10,17 @@ use tokio::time::timeout;
 
 use super::{Gateway, error::chain};
 
-/// An answer to a readiness probe.
+/// The result of a readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// Submissions are accepted, and wait because no replica reaches the cluster. Says what is known of it.
+    /// Submissions are accepted, but wait because no replica reaches the cluster. Holds the reason.
     Accepting(String),
-    /// Not now, and why.
+    /// Not ready, with the reason.
     NotReady(String),
 }
 
-/// What is known of the watches.
+/// State of the watches, as far as this replica knows it.
 #[derive(Debug)]
 pub struct WatchHealth(Mutex<State>);
 
@@ -29,32 +29,32 @@ struct State {
     scopes: HashMap<Option<String>, Scope>,
     /// Why this replica doesn't reach the API server.
     cut_off: Option<String>,
-    /// When a replica that watches nothing last looked whether it reaches the API server.
+    /// When this replica last checked, without a watch of its own, whether it reaches the API server.
     looked: Option<Instant>,
     draining: bool,
 }
 
-/// Who watches.
+/// Which replica watches a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Scope {
     /// Not known yet.
     #[default]
     Undecided,
-    /// Another replica does.
+    /// Another replica.
     Elsewhere,
-    /// This one does.
+    /// This one.
     Here { listed: bool, broken: Option<String> },
-    /// No replica does, and why this one can't.
+    /// None, and why this one can't.
     Nowhere { reason: String, refused: bool },
 }
 
-/// How often a replica that watches nothing looks whether it reaches the API server.
+/// How often a replica without a watch checks whether it reaches the API server.
 const LOOK: Duration = Duration::from_secs(3);
-/// How long the database may take to give a sign of life.
+/// Timeout of the database check.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
 
 impl WatchHealth {
-    /// For the watches of these namespaces; none means all together.
+    /// Creates the state for the watches of these namespaces; an empty list means one watch of all namespaces.
     pub fn new(namespaces: &[String]) -> Self {
         let scopes = match namespaces {
             [] => vec![None],
@@ -68,12 +68,12 @@ impl WatchHealth {
         self.with(|state| change(state.scopes.entry(scope.map(str::to_owned)).or_default()));
     }
 
-    /// This replica begins to watch.
+    /// Records that this replica starts to watch.
     pub(super) fn begins(&self, scope: Option<&str>) {
         self.set(scope, |scope| *scope = Scope::Here { listed: false, broken: None });
     }
 
-    /// Another replica watches.
+    /// Records that another replica watches.
     pub(super) fn is_elsewhere(&self, scope: Option<&str>) {
         self.set(scope, |scope| *scope = Scope::Elsewhere);
     }
@@ -82,7 +82,7 @@ impl WatchHealth {
         self.set(scope, |scope| *scope = Scope::Here { listed: true, broken: None });
     }
 
-    /// The watch goes on.
+    /// Records that the watch works again.
     pub(super) fn works(&self, scope: Option<&str>) {
         self.with(|state| {
             if let Some(Scope::Here { broken, .. }) = state.scopes.get_mut(&scope.map(str::to_owned)) {
@@ -100,7 +100,7 @@ impl WatchHealth {
         });
     }
 
-    /// This replica gives a watch up that has been broken for too long.
+    /// Records that this replica gives up a watch that was broken for too long.
     pub(super) fn gives_up(&self, scope: Option<&str>) {
         self.with(|state| {
             let Some(scope) = state.scopes.get_mut(&scope.map(str::to_owned)) else { return };
@@ -110,12 +110,12 @@ impl WatchHealth {
         });
     }
 
-    /// The list that a watch begins with works.
+    /// Records that the initial list of a watch succeeded.
     pub(super) fn reached(&self) {
         self.with(|state| (state.cut_off, state.looked) = (None, Some(Instant::now())));
     }
 
-    /// That list doesn't work; the API server may have refused it.
+    /// Records that the initial list failed. `refused`: the API server refused it.
     pub(super) fn unreached(&self, scope: Option<&str>, reason: String, refused: bool) {
         self.with(|state| {
             state.looked = Some(Instant::now());
@@ -127,7 +127,7 @@ impl WatchHealth {
         });
     }
 
-    /// Whether it is time to look whether the API server can be reached. A watch here tells that by itself.
+    /// Returns whether this replica should check that it reaches the API server. A working watch makes the check unnecessary.
     pub(super) fn is_look_due(&self) -> bool {
         self.with(|state| {
             let watches = |scope: &Scope| matches!(scope, Scope::Here { broken: None, .. });
@@ -135,7 +135,7 @@ impl WatchHealth {
         })
     }
 
-    /// Whether another replica reaches the API server and this one doesn't.
+    /// Returns whether another replica reaches the API server and this one doesn't.
     pub(super) fn is_cut_off(&self) -> bool {
         self.with(|state| state.cut_off.is_some() && state.scopes.values().any(|scope| *scope == Scope::Elsewhere))
     }
@@ -154,7 +154,7 @@ impl WatchHealth {
                         "another replica watches the pods, and this one is cut off from the cluster: {reason}"
                     ))
                 }
-                Scope::Undecided => Some("it is not known yet who watches the pods".to_owned()),
+                Scope::Undecided => Some("it is not known yet which replica watches the pods".to_owned()),
                 Scope::Here { listed: false, broken } => {
                     let why = broken.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
                     Some(format!("the driver pods have not been listed yet{why}"))
@@ -178,17 +178,17 @@ impl WatchHealth {
 }
 
 impl Gateway {
-    /// Whether submissions can be accepted and followed just now.
+    /// Returns whether submissions can be accepted and followed.
     pub async fn readiness(&self) -> Readiness {
         match timeout(SIGN_OF_LIFE, self.store.ping()).await {
             Ok(Ok(())) => self.home.problem().map_or_else(|| self.watch.readiness(), Readiness::NotReady),
             Ok(Err(error)) => Readiness::NotReady(chain(&error)),
-            Err(_) => Readiness::NotReady(format!("the database gives no sign of life within {SIGN_OF_LIFE:?}")),
+            Err(_) => Readiness::NotReady(format!("the database doesn't answer within {SIGN_OF_LIFE:?}")),
         }
     }
 
-    /// From now on this process is not ready: it is going away. Streams without an end of their own end now, and whoever
-    /// follows changes is sent elsewhere.
+    /// Starts the shutdown: the process reports that it is not ready, and ends streams that would not end by themselves, so
+    /// that their clients reconnect to another replica.
     pub fn drain(&self) {
         self.closing.cancel();
         self.watch.with(|state| state.draining = true);
@@ -206,7 +206,7 @@ mod tests {
     const A: Option<&str> = Some("a");
 
     #[test]
-    fn a_replica_that_is_cut_off_is_ready_only_if_all_are() {
+    fn a_replica_without_the_api_server_is_ready_only_if_all_replicas_are_cut_off() {
         let health = health();
         health.is_elsewhere(A);
         assert_eq!(health.readiness(), Readiness::Ready);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_works_again_ends_its_trouble() {
+    fn a_watch_that_works_again_makes_the_replica_ready() {
         let health = health();
         health.begins(A);
         health.listed(A);

@@ -1,7 +1,8 @@
 //! The cluster that the database belongs to.
 //!
-//! The same database with another cluster's API server would take every driver for lost, and start retries there while the
-//! first drivers run. So the uids of namespaces are kept, and compared before anything is launched, killed or given up.
+//! With another cluster's API server, the gateway would take every driver of this database for lost, and start retries there
+//! while the first drivers run. So the uids of namespaces are stored, and compared before a driver is launched, killed or given
+//! up.
 
 use std::{
     collections::BTreeMap,
@@ -20,16 +21,16 @@ use crate::{
 /// The database and the cluster don't belong together.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeClusterError {
-    /// The API server is that of another cluster than the database's.
+    /// The API server belongs to another cluster than the database.
     #[error(
-        "this is not the cluster that the database belongs to: the uid of its namespace {namespace} is another one. \
+        "this is not the cluster that the database belongs to: the uid of its namespace {namespace} is different. \
          Point the gateway at the right cluster, or move the database with `sparkgate adopt-cluster`"
     )]
     Other { namespace: String },
-    /// A database isn't moved to another cluster while drivers may run in the first.
+    /// A database isn't moved while drivers may run in its present cluster.
     #[error(
-        "{0} submissions may have drivers in the cluster that the database belongs to. Wait for their end or kill them there, \
-         or give --with-live-submissions: they then end as LOST, and those that ask for retries are started again here"
+        "{0} submissions may have drivers in the cluster that the database belongs to. Wait until they end, kill them there, \
+         or pass --with-live-submissions: they then end as LOST, and those that ask for retries are started again here"
     )]
     LiveDrivers(u64),
     #[error(transparent)]
@@ -37,32 +38,32 @@ pub enum HomeClusterError {
 }
 
 impl HomeClusterError {
-    /// Whether the same call may succeed in a while.
+    /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Service(error) if error.may_pass())
     }
 }
 
-/// How long an answer serves for launches and kills.
+/// How long a comparison is valid for launches and kills.
 pub(super) const FRESH: Duration = Duration::from_secs(15);
-/// How soon an API server that gave none is asked again.
+/// Pause before a failed comparison is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What is known of the cluster behind the API server.
+/// The last comparison with the cluster behind the API server.
 #[derive(Debug, Default)]
 pub(super) struct HomeCluster(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     asked: Option<Instant>,
-    /// It was the database's own at the last answer.
+    /// The last comparison found the database's own cluster.
     ours: bool,
     /// Why it isn't.
     problem: Option<String>,
 }
 
 impl HomeCluster {
-    /// Why nothing is launched or followed, if another cluster answers.
+    /// Returns why nothing is launched or followed, if the API server belongs to another cluster.
     pub(super) fn problem(&self) -> Option<String> {
         self.with(|known| known.problem.clone())
     }
@@ -73,8 +74,8 @@ impl HomeCluster {
 }
 
 impl Gateway {
-    /// Whether the API server is that of the database's own cluster, by an answer that is at most as old as `age`. While it
-    /// doesn't answer, the last answer holds.
+    /// Returns whether the API server belongs to the database's own cluster, from a comparison that is at most as old as `age`.
+    /// While the API server doesn't answer, the last result holds.
     pub(super) async fn is_home_cluster(&self, age: Duration) -> bool {
         let answered = self.home.with(|known| {
             let age = if known.ours { age } else { AGAIN };
@@ -93,10 +94,11 @@ impl Gateway {
         self.home.with(|known| known.ours)
     }
 
-    /// Compares the cluster with the one that the database belongs to, and keeps it if there is none yet.
+    /// Compares the cluster with the one that the database belongs to. A database that belongs to none yet becomes this
+    /// cluster's.
     ///
     /// # Errors
-    /// [`HomeClusterError::Other`]; the database or the API server doesn't answer.
+    /// [`HomeClusterError::Other`]; or the database or the API server doesn't answer.
     pub async fn check_cluster(&self) -> Result<(), HomeClusterError> {
         self.home.with(|known| known.asked = Some(Instant::now()));
         let checked = check(&self.store, &self.cluster).await;
@@ -114,14 +116,14 @@ impl Gateway {
 /// Makes this cluster the database's own.
 ///
 /// # Errors
-/// [`HomeClusterError::LiveDrivers`] if submissions may have drivers in the other one and `with_live` isn't set; the database
-/// or the API server doesn't answer.
+/// [`HomeClusterError::LiveDrivers`] if submissions may have drivers in the other cluster and `with_live` isn't set; or the
+/// database or the API server doesn't answer.
 pub async fn adopt_cluster(store: &Store, cluster: &Cluster, with_live: bool) -> Result<(), HomeClusterError> {
     let live = store.count_with_a_driver().await.map_err(Error::from)?;
     if live > 0 && !with_live {
         return Err(HomeClusterError::LiveDrivers(live));
     }
-    // An API server that doesn't answer is noticed before anything is forgotten.
+    // Detects an API server that doesn't answer before the old cluster is forgotten.
     cluster.namespace_uids().await.map_err(Error::from)?;
     store.forget_cluster().await.map_err(Error::from)?;
     check(store, cluster).await
@@ -130,7 +132,7 @@ pub async fn adopt_cluster(store: &Store, cluster: &Cluster, with_live: bool) ->
 async fn check(store: &Store, cluster: &Cluster) -> Result<(), HomeClusterError> {
     let here = cluster.namespace_uids().await.map_err(Error::from)?;
     if here.is_empty() {
-        tracing::debug!("no namespace can be read, so another cluster would not be noticed");
+        tracing::debug!("no namespace can be read, so another cluster would not be detected");
     }
     let known = store.cluster_namespaces().await.map_err(Error::from)?;
     let verdict = compare(&known, &here);
@@ -145,11 +147,11 @@ async fn check(store: &Store, cluster: &Cluster) -> Result<(), HomeClusterError>
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// The same cluster for certain, whatever became of its other namespaces.
+    /// Certainly the same cluster, even if its other namespaces were recreated.
     SameSystem,
-    /// Nothing speaks against it.
+    /// No namespace differs.
     Same,
-    /// The namespace that tells.
+    /// Another cluster, proven by this namespace.
     Other(String),
 }
 
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_namespace_decides_and_others_where_it_cannot_be_read() {
+    fn the_system_namespace_identifies_the_cluster_and_others_do_where_it_cannot_be_read() {
         let known = uids(&[(SYSTEM, "a"), ("spark", "b")]);
         assert_eq!(compare(&uids(&[]), &known), Verdict::Same, "the first cluster");
         assert_eq!(compare(&known, &known), Verdict::SameSystem);

@@ -4,12 +4,12 @@ use super::{Error, Gateway};
 use crate::{store::KillAnswer, submission::SubmissionId};
 
 impl Gateway {
-    /// Asks for the end of a submission. `false` if there is none of that id or it has ended already.
+    /// Requests the kill of a submission. Returns `false` if no submission has that id or it has ended already.
     pub async fn kill(&self, id: &SubmissionId) -> Result<bool, Error> {
         Ok(self.request_kill(id).await?.live)
     }
 
-    /// The same, and answers what became of it.
+    /// Requests the kill of a submission and returns the result.
     pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
         let answer = self.store.request_kill(id).await?;
         if answer.live {
@@ -20,7 +20,7 @@ impl Gateway {
         Ok(answer)
     }
 
-    /// Asks for the end of every live submission.
+    /// Requests the kill of every live submission.
     pub async fn kill_all(&self) -> Result<(), Error> {
         let live = self.store.request_kill_of_all().await?;
         tracing::info!(live, "kill of all submissions requested");
@@ -29,7 +29,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Forgets ended submissions, as far as Spark's protocol is concerned; their records stay.
+    /// Hides ended submissions from Spark's protocol. Their records stay.
     pub async fn clear(&self) -> Result<(), Error> {
         let cleared = self.store.clear_ended().await?;
         tracing::info!(cleared, "ended submissions cleared");

@@ -1,4 +1,4 @@
-//! What this replica holds, and until when it may believe it.
+//! The leases of this replica, and how long it may rely on them.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -11,31 +11,31 @@ use uuid::Uuid;
 use super::{Error, error::chain};
 use crate::store::{Store, replica};
 
-/// How long a lease lasts without being renewed.
+/// How long a lease lasts if it isn't renewed.
 const TTL: Duration = Duration::from_secs(3);
-/// How often all leases are renewed.
+/// Interval of the renewal of all leases.
 pub(super) const RENEWAL: Duration = Duration::from_millis(750);
-/// We stop believing in a lease a little before the database does: a write may still be on its way.
+/// This process stops relying on a lease a little before the database does: a write may still be in flight.
 const MARGIN: Duration = Duration::from_millis(250);
 /// A renewal may fail twice before the lease is lost.
 const _: () = assert!(RENEWAL.as_millis() * 3 < (TTL.as_millis() - MARGIN.as_millis()));
 
-/// The leases of this process. All belong to one session; when it is lost, another begins, and what was claimed under the
-/// old one is anybody's.
+/// The leases of this process. All belong to one session. When the session is lost, the process starts another one, and the
+/// claims of the old session become free.
 #[derive(Debug)]
 pub(super) struct Leases {
     store: Store,
     now: watch::Sender<Session>,
-    /// One renewal at a time: two could each begin a session.
+    /// Allows one renewal at a time: two could each start a session.
     renewing: Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
 struct Session {
     id: Uuid,
-    /// By this machine's monotonic clock, counted from before the renewal was sent.
+    /// Expiry by this machine's monotonic clock, counted from before the renewal was sent.
     until: Instant,
-    /// What is held beside the session's own lease.
+    /// Leases that are held in addition to the session's own.
     held: HashSet<String>,
 }
 
@@ -50,17 +50,17 @@ impl Leases {
         Self { store, now: watch::Sender::new(Session::new()), renewing: Mutex::default() }
     }
 
-    /// Begins a session or extends it, with everything it holds. If it was lost (the database was away, this process was
-    /// stopped for too long) another begins.
+    /// Starts a session or renews it, with all its leases. If the session was lost (the database was unavailable, or this
+    /// process was stopped for too long), starts another one.
     ///
     /// # Errors
-    /// The database doesn't answer: what is held runs out by itself.
+    /// The database doesn't answer: the leases expire by themselves.
     pub(super) async fn renew(&self) -> Result<(), Error> {
         let _one = self.renewing.lock().await;
         self.renew_now().await
     }
 
-    /// Begins a session if there is none.
+    /// Starts a session if there is none.
     pub(super) async fn begin(&self) -> Result<(), Error> {
         if self.session().is_some() {
             return Ok(());
@@ -86,7 +86,7 @@ impl Leases {
         if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
             next.until = sent + TTL - MARGIN;
             self.now.send_replace(next);
-            // A lease doesn't wait for it.
+            // In the background, so that no lease waits for it.
             let store = self.store.clone();
             tokio::spawn(async move {
                 if let Err(error) = store.forget_sessions().await {
@@ -97,24 +97,24 @@ impl Leases {
         Ok(())
     }
 
-    /// The session, if it may be believed in just now.
+    /// Returns the session, if this process may still rely on it.
     pub(super) fn session(&self) -> Option<Uuid> {
         let now = self.now.borrow();
         (Instant::now() < now.until).then_some(now.id)
     }
 
-    /// Whether a session still holds.
+    /// Returns whether a session is still valid.
     pub(super) fn holds(&self, session: Uuid) -> bool {
         self.session() == Some(session)
     }
 
-    /// Waits until a session no longer holds.
+    /// Waits until a session is no longer valid.
     pub(super) async fn lost(&self, session: Uuid) {
         self.no_longer(|now| now.id == session).await;
     }
 
-    /// Tries to get what only one replica has. `false` says that another one has it, so a session is begun first if there
-    /// is none.
+    /// Tries to acquire a lease, and starts a session first if there is none. `false` means that another replica holds the
+    /// lease, or that there is no session.
     pub(super) async fn acquire(&self, name: &str) -> Result<bool, Error> {
         self.begin().await?;
         let Some(session) = self.session() else { return Ok(false) };
@@ -129,13 +129,13 @@ impl Leases {
         Ok(taken)
     }
 
-    /// Whether another session has it.
+    /// Returns whether another session holds the lease.
     pub(super) async fn is_elsewhere(&self, name: &str) -> Result<bool, Error> {
         let session = self.now.borrow().id;
         Ok(self.store.lease_is_held_by_another(name, session).await?)
     }
 
-    /// Gives one lease back.
+    /// Releases one lease.
     pub(super) async fn end_one(&self, name: &str) -> Result<(), Error> {
         let session = self.now.borrow().id;
         self.now.send_modify(|now| {
@@ -144,12 +144,12 @@ impl Leases {
         Ok(self.store.end_lease(name, session).await?)
     }
 
-    /// Waits until a lease that was got is lost.
+    /// Waits until a lease that this replica holds is lost.
     pub(super) async fn gone(&self, name: &str) {
         self.no_longer(|now| now.held.contains(name)).await;
     }
 
-    /// Gives everything back.
+    /// Releases all leases.
     pub(super) async fn end(&self) -> Result<(), Error> {
         let id = self.now.borrow().id;
         self.now.send_replace(Session::new());
@@ -166,7 +166,7 @@ impl Leases {
                 }
                 now.until
             };
-            // The time-out is looked at above, and the sender lives as long as we do.
+            // The expiry is checked above, and the sender exists as long as `self`.
             let _ = tokio::time::timeout_at(until, now.changed()).await;
         }
     }

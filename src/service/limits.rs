@@ -1,4 +1,5 @@
-//! Kubernetes' limits that a request must keep: told at once, by the property at fault, instead of by a failed launch.
+//! Checks Kubernetes' limits when a submission is accepted, so that the client gets an error that names the property instead of
+//! a failed launch.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +11,37 @@ use crate::{
 
 const NAMESPACE: &str = "spark.kubernetes.namespace";
 const POD_NAME: &str = "spark.kubernetes.driver.pod.name";
-/// RFC 1123 label and subdomain, as Kubernetes bounds them.
+/// Lengths of RFC 1123 labels and subdomains, as Kubernetes limits them.
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
-/// `core.MaxSecretSize`, which holds for the data of a `ConfigMap` too.
+/// `core.MaxSecretSize`, which also applies to the data of a `ConfigMap`.
 const CONFIG_MAP_MAX: usize = 1 << 20;
 /// kube-apiserver's `MaxRequestBodyBytes`.
 const POD_MAX: usize = 3 << 20;
 
-/// Refuses arguments and variables that no API server would read, before they are taken apart.
+/// Refuses arguments and variables that are too large for any API server, before they are parsed.
 pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
-    // As the pod's JSON has them: "…", and {"name":"…","value":"…"},
+    // Lengths in the pod's JSON: "…", and {"name":"…","value":"…"},
     let args = request.app_args.iter().map(|arg| arg.len() + 3).sum::<usize>();
     let variables = request.environment_variables.iter().map(|(name, value)| name.len() + value.len() + 23).sum();
     for (field, bytes) in [("appArgs", args), ("environmentVariables", variables)] {
         if bytes > POD_MAX {
-            let reason = format!("it takes {bytes} bytes of a pod; Kubernetes takes no pod beyond {POD_MAX}");
+            let reason = format!("it takes {bytes} bytes of a pod; Kubernetes accepts pods of up to {POD_MAX} bytes");
             return Err(Refusal::field(field, reason));
         }
     }
     Ok(())
 }
 
-/// Refuses properties that can't fit into a driver's `ConfigMap`, before anything is built of them.
+/// Refuses properties that don't fit into a driver's `ConfigMap`, before anything is built from them.
 pub(super) fn properties(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
     let sparks = request.spark_properties.iter().filter(|(key, _)| key.starts_with("spark."));
     let bytes = sparks.map(|(key, value)| key.len() + value.len()).sum::<usize>();
     if bytes > CONFIG_MAP_MAX { Err(properties_too_large(request, bytes)) } else { Ok(()) }
 }
 
-/// Refuses retries of a driver whose pod has a name of its own: the pod of the attempt before would be in the way. And a
-/// name that is to be unique but is too long to be looked up.
+/// Refuses retries of a driver with a fixed pod name, which would conflict with the pod of the previous attempt. Also refuses a
+/// unique name that is too long for the index.
 pub(super) fn retries(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
     let retries = options.retries.infrastructure.unwrap_or(0) + options.retries.application.unwrap_or(0);
     if retries > 0 && request.spark_properties.contains_key(POD_NAME) {
@@ -49,13 +50,13 @@ pub(super) fn retries(request: &CreateSubmissionRequest, options: &SubmissionOpt
     }
     let name = app_name(request)?;
     if options.unique_name == Some(true) && name.len() > SUBDOMAIN_MAX {
-        let reason = format!("a name that is to be unique has {SUBDOMAIN_MAX} bytes at most, not {}", name.len());
+        let reason = format!("a unique name has at most {SUBDOMAIN_MAX} bytes, not {}", name.len());
         return Err(Refusal::property("spark.app.name", reason));
     }
     Ok(())
 }
 
-/// Refuses names that Kubernetes has no place for (they go into the paths of its API) and properties beyond the size of a
+/// Refuses names that Kubernetes doesn't accept (they become part of its API paths) and properties beyond the size of a
 /// `ConfigMap`.
 pub(super) fn check(
     request: &CreateSubmissionRequest,
@@ -66,13 +67,13 @@ pub(super) fn check(
     let namespace = &driver.namespace;
     if namespace.len() > LABEL_MAX || !is_label(namespace) {
         let reason = format!(
-            "{namespace:?} is not the name of a namespace: up to {LABEL_MAX} lower-case letters, digits and inner hyphens"
+            "{namespace:?} is not a valid name of a namespace: up to {LABEL_MAX} lower-case letters, digits and inner hyphens"
         );
         return Err(Refusal::property(NAMESPACE, reason));
     }
     if !cluster.watches(namespace) {
         let served = cluster.namespaces().join(", ");
-        let reason = format!("`{namespace}` is not a namespace of this gateway: it serves {served}");
+        let reason = format!("this gateway doesn't serve the namespace `{namespace}`: it serves {served}");
         return Err(Refusal::property(NAMESPACE, reason));
     }
     pod_name(request, &names.driver_pod)?;
@@ -85,13 +86,13 @@ fn pod_name(request: &CreateSubmissionRequest, name: &str) -> Result<(), Refusal
     }
     let limit = format!("up to {SUBDOMAIN_MAX} lower-case letters, digits, inner hyphens and dots");
     if request.spark_properties.contains_key(POD_NAME) {
-        return Err(Refusal::property(POD_NAME, format!("{name:?} is not the name of a pod: {limit}")));
+        return Err(Refusal::property(POD_NAME, format!("{name:?} is not a valid name of a pod: {limit}")));
     }
-    let reason = format!("it makes a driver pod's name of {} characters; Kubernetes takes {limit}", name.len());
+    let reason = format!("it makes a driver pod's name of {} characters; Kubernetes allows {limit}", name.len());
     Err(Refusal::property("spark.app.name", reason))
 }
 
-/// Names what takes most of a `ConfigMap` that is too large: a property, or a file that lies beside them.
+/// Names the largest entry of a `ConfigMap` that is too large: a property, or another file in it.
 fn size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(), Refusal> {
     let maps = driver.resources.iter().filter_map(|object| match object {
         Object::ConfigMap(map) => map.data.as_ref(),
@@ -105,7 +106,7 @@ fn size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(),
     let largest = data.iter().max_by_key(|(_, text)| text.len()).map_or("", |(name, _)| name.as_str());
     if largest != "spark.properties" {
         let reason =
-            format!("it and what lies beside it take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}");
+            format!("it and the files next to it take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}");
         return Err(Refusal::field(format!("file `{largest}`"), reason));
     }
     Err(properties_too_large(request, total))
@@ -120,7 +121,7 @@ fn properties_too_large(request: &CreateSubmissionRequest, bytes: usize) -> Refu
     Refusal::property(key, reason)
 }
 
-/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+/// Returns whether the text matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`.
 fn is_label(text: &str) -> bool {
     let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     plain && !text.is_empty() && !text.starts_with('-') && !text.ends_with('-')
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_cannot_leave_its_place_in_a_path() {
+    fn a_namespace_cannot_change_the_path_of_a_request() {
         assert!(is_label("spark") && is_label("a-1") && is_label("0"));
         for bad in ["", " default", "Default", "a_b", "-a", "a-", "../x", "a/b", "a?b", "ä", "a%2f"] {
             assert!(!is_label(bad), "{bad}");
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_object_could_hold_is_refused_before_it_is_built() {
+    fn requests_too_large_for_kubernetes_are_refused_before_anything_is_built() {
         let mut request = CreateSubmissionRequest { app_args: vec![String::new(); 1 << 20], ..Default::default() };
         assert_eq!(arguments(&request), Ok(()));
         request.app_args.push(String::new());
@@ -148,7 +149,7 @@ mod tests {
         let mut half = |key: &str| request.spark_properties.insert(key.to_owned(), "x".repeat(600 << 10));
         half("spark.a");
         half("not.sparks");
-        assert_eq!(properties(&request), Ok(()), "what the driver doesn't get takes no room");
+        assert_eq!(properties(&request), Ok(()), "a property that the driver doesn't get doesn't count");
         request.spark_properties.insert("spark.b".to_owned(), "x".repeat(600 << 10));
         assert!(properties(&request).is_err());
     }

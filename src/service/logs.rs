@@ -1,4 +1,4 @@
-//! Logs of drivers and executors: from their pods as long as these are there, then what was kept.
+//! Logs of drivers and executors: from their pods while these exist, then from the archive.
 
 mod follow;
 mod kept;
@@ -21,39 +21,40 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// Logs of one namespace that are read at once by one process. Each holds a stream of the API server.
+/// Maximum number of logs of one namespace that a process reads concurrently. Each one holds a stream of the API server.
 pub(super) const READERS: usize = 200;
 
-/// What somebody wants to read.
+/// Which log, and which part of it, to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogRequest {
-    /// An executor by its id; the driver without one.
+    /// The id of an executor; the driver if `None`.
     pub executor: Option<i64>,
-    /// The present attempt without a number.
+    /// The number of an attempt; the current one if `None`.
     pub attempt: Option<i32>,
-    /// The last lines.
+    /// Only so many of the last lines.
     pub tail: Option<u64>,
-    /// The lines since then.
+    /// Only lines since this time.
     pub since: Option<DateTime<Utc>>,
-    /// To the end, which may be days from now.
+    /// Continue to the end of the log, which may be days away.
     pub follow: bool,
-    /// Each line begins with the time at which the node took it in.
+    /// Start each line with the time at which the node received it.
     pub timestamps: bool,
 }
 
-/// Where a log comes from.
+/// The source of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSource {
     Pod,
     Kept,
 }
 
-/// A log on its way.
+/// A log that is being read.
 pub struct LogStream {
     pub source: LogSource,
-    /// It begins later than the log did: only the last part was kept.
+    /// The beginning of the log is missing: only the last part was archived.
     pub cut: bool,
-    /// Any bytes. It ends with an error when the rest can't be had; a reader then doesn't know all.
+    /// Arbitrary bytes. The stream ends with an error if the rest can't be read, so that the reader knows that the log is
+    /// incomplete.
     pub bytes: BoxStream<'static, Result<Bytes, Error>>,
 }
 
@@ -63,15 +64,15 @@ pub enum NoLog {
     Submission,
     Attempt,
     Executor,
-    /// The container hasn't started; in words why not.
+    /// The container hasn't started, with the reason.
     NotStarted(String),
-    /// It never started, and the submission has ended.
+    /// The container never started, and the submission has ended.
     NeverStarted,
-    /// The pod is gone, and nothing was kept.
+    /// The pod is gone, and nothing was archived.
     Gone,
-    /// An executor's log goes with its pod.
+    /// The log of an executor was deleted with its pod.
     ExecutorGone,
-    /// Too many are being read at once.
+    /// Too many logs are being read.
     Busy,
 }
 
@@ -85,7 +86,7 @@ impl Gateway {
     /// Opens the log of a driver or of an executor.
     ///
     /// # Errors
-    /// The database or the cluster doesn't answer, and nothing is kept either.
+    /// The database or the cluster doesn't answer, and no log is archived.
     pub async fn log(&self, id: &SubmissionId, request: &LogRequest) -> Result<Log, Error> {
         let (whose, target) = match self.log_target(id, request).await? {
             Ok(found) => found,
@@ -117,7 +118,7 @@ impl Gateway {
         }
     }
 
-    /// What the pod itself has.
+    /// Reads the log from the pod.
     async fn live_log(&self, target: &LogTarget, request: &LogRequest) -> Result<LogAnswer, Error> {
         let Some(of) = target::pod(target) else {
             return Ok(if target.ended {
@@ -131,13 +132,13 @@ impl Gateway {
     }
 }
 
-/// Holds its place among the readers until it is over.
+/// Wraps a log stream so that it keeps its permit until it ends.
 fn of_pod(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: Place) -> Log {
     let bytes = bytes.inspect(move |_| _ = &place).boxed();
     Log::Stream(LogStream { source: LogSource::Pod, cut: false, bytes })
 }
 
-/// What a reader wants of a log that comes to its end.
+/// Returns the requested lines of a log that isn't followed.
 fn wanted(bytes: LogBytes, lines: Lines) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
     stream::try_unfold(Some((bytes, lines)), async |reading| {
         let Some((mut bytes, mut lines)) = reading else { return Ok(None) };
@@ -146,12 +147,12 @@ fn wanted(bytes: LogBytes, lines: Lines) -> impl Stream<Item = Result<Bytes, Err
             None => Some((lines.finish(), None)),
         })
     })
-    .try_filter(|told| ready(!told.is_empty()))
+    .try_filter(|part| ready(!part.is_empty()))
 }
 
 fn kept_stream(log: &LogEnd, tail: Option<u64>, mut lines: Lines) -> LogStream {
     let text = tail.map_or(&log.text[..], |count| last_lines(&log.text, count));
-    let told = whole(&mut lines, text);
-    let bytes = stream::iter(Some(told).filter(|told| !told.is_empty()).map(Ok)).boxed();
+    let part = whole(&mut lines, text);
+    let bytes = stream::iter(Some(part).filter(|part| !part.is_empty()).map(Ok)).boxed();
     LogStream { source: LogSource::Kept, cut: log.cut, bytes }
 }

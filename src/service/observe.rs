@@ -1,4 +1,4 @@
-//! What the watch sees becomes state.
+//! Turns observations of the watch into state.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,29 +22,31 @@ use crate::{
     },
 };
 
-/// Submissions whose pods are taken in at once; what is seen of one is taken in in order.
+/// Submissions that are processed concurrently; the observations of one submission are processed in order.
 const AT_ONCE: usize = 16;
-/// How often a pod's own trouble is tried before it is set aside.
+/// Attempts at an observation that fails for this pod alone, before it is set aside.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// The same for what is done to a pod after everything is committed: about ten minutes, until a list shows it again.
+/// Attempts at a write to a pod after everything is committed: about ten minutes. After that, the next list shows the pod
+/// again.
 const FINISH_TRIES: u32 = 24;
 const FINISH_PAUSE: Duration = Duration::from_millis(500);
 const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long a pod goes without the labels that others took from it.
+/// Pause before labels that another client removed are restored.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// A submission, and what the watch has to say of it.
+/// A submission, and what the watch reports about it.
 type Sights = (SubmissionId, Vec<Sight>);
 
 impl Gateway {
-    /// Takes in what the watch of `namespace` (`None`: of all) told, in its order, and again until it is taken: while the
-    /// database or the cluster is away everything waits, because what was seen isn't shown a second time. What waits for one
-    /// row alone is set aside. Taking a thing twice does no harm, so this may be dropped at any time.
-    pub async fn take_in(&self, namespace: Option<&str>, told: impl IntoIterator<Item = impl Into<Option<Seen>>>) {
+    /// Processes observations of the watch of `namespace` (`None`: of all) in order, and retries until they are processed:
+    /// while the database or the cluster is unavailable everything waits, because the watch doesn't repeat observations. An
+    /// observation that waits for one row alone is set aside. Processing an observation twice is harmless, so this future may
+    /// be dropped at any time.
+    pub async fn take_in(&self, namespace: Option<&str>, batch: impl IntoIterator<Item = impl Into<Option<Seen>>>) {
         let mut drivers: HashMap<SubmissionId, Vec<Observation>> = HashMap::new();
-        for seen in told {
+        for seen in batch {
             match seen.into() {
                 Some(Seen::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
                 Some(Seen::Executor(pod)) => self.executors.note(namespace, &pod),
@@ -55,11 +57,11 @@ impl Gateway {
                     self.watch.listed(namespace);
                 }
                 Some(Seen::Broken { reason }) => {
-                    tracing::warn!(%reason, "the watch of our pods is interrupted");
+                    tracing::warn!(%reason, "pod watch interrupted");
                     self.watch.broken(namespace, reason);
                     continue;
                 }
-                // It got further.
+                // The watch advanced without an observation.
                 None => {}
             }
             self.watch.works(namespace);
@@ -67,13 +69,13 @@ impl Gateway {
         self.take_in_drivers(namespace, drivers).await;
     }
 
-    /// Whether all that a watch told is taken in and written.
+    /// Returns whether all observations of a watch are processed and written.
     pub fn is_taken_in(&self, namespace: Option<&str>) -> bool {
         self.set_aside.is_empty(namespace) && self.executors.is_written(namespace)
     }
 
     async fn take_in_drivers(&self, namespace: Option<&str>, seen: HashMap<SubmissionId, Vec<Observation>>) {
-        // One statement for all: a list shows every pod there is, and most of them have nothing new to tell.
+        // One statement for all submissions: a list contains every pod, and most of them have not changed.
         let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
         let mut rows = self.store.rows(&ids).await.unwrap_or_default();
         let seen = seen.into_iter().filter_map(|(id, pods)| {
@@ -86,13 +88,13 @@ impl Gateway {
         self.take_sights(namespace, seen.collect()).await;
     }
 
-    /// After a full list: live submissions whose pod was not in it.
+    /// Finds, after a full list, the live submissions whose pod was not in it.
     async fn compare(&self, namespace: Option<&str>, listed: &HashSet<PodKey>) {
         let live = loop {
             match self.store.live().await.map_err(Error::from) {
                 Ok(live) => break live,
-                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods: {}", chain(&error)),
-                Err(error) => return tracing::error!("comparing a list of pods: {}", chain(&error)),
+                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods failed: {}", chain(&error)),
+                Err(error) => return tracing::error!("comparing a list of pods failed: {}", chain(&error)),
             }
             sleep(PAUSE_MAX).await;
         };
@@ -103,14 +105,14 @@ impl Gateway {
         });
         let missing = missing.map(|live| (None, (live.id.clone(), vec![Sight::Missed(Box::new(live))])));
         let missing: Vec<_> = missing.collect();
-        // Another cluster has none of them.
+        // Another cluster has none of the pods, so missing pods would prove nothing.
         if !missing.is_empty() && !self.is_home_cluster(Duration::ZERO).await {
             return;
         }
         self.take_sights(namespace, missing).await;
     }
 
-    /// Takes in what was seen of each submission, which may come with the machine for the first thing.
+    /// Processes the observations of each submission. A machine for the first observation may already exist.
     async fn take_sights(&self, namespace: Option<&str>, all: Vec<(Option<Follow>, Sights)>) {
         let all = all.into_iter().filter_map(|(first, (id, seen))| {
             let seen = self.set_aside.behind(namespace, &id, seen)?;
@@ -122,19 +124,19 @@ impl Gateway {
         }
         let each = async |(mut first, (id, seen)): (Option<Follow>, Sights)| {
             for (place, sight) in seen.iter().enumerate() {
-                // What comes after the first is judged by what became of the row.
+                // Later observations are judged by the row as the first one left it.
                 let Err(error) = self.until_taken(namespace, sight, first.take()).await else { continue };
                 if self.set_aside(namespace, &id, &seen[place..], &error) {
                     return;
                 }
-                tracing::error!(submission = %id, "left to the next list: {}", chain(&error));
+                tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
             }
         };
         stream::iter(all).for_each_concurrent(AT_ONCE, each).await;
     }
 
-    /// Where rows were found locked a short while ago, more may be: they are found by one statement that waits for none, before
-    /// all connections wait for them.
+    /// Sets aside the observations of locked rows. After a row was found locked, more may be: one statement that doesn't wait
+    /// finds them, before all connections wait for locks.
     async fn set_locked_aside(&self, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
         let ids: Vec<_> = all.iter().map(|(_, (id, _))| id).collect();
         let Ok(unlocked) = self.unlocked(&ids).await else { return };
@@ -142,8 +144,8 @@ impl Gateway {
         all.retain(|(_, (id, seen))| unlocked.contains(id) || !self.set_aside(namespace, id, seen, &locked));
     }
 
-    /// Tries until what decides is read and what it decides is committed. Fails with a trouble of this submission alone: it is
-    /// to be set aside.
+    /// Retries until the observation is evaluated and the result is committed. An error concerns this submission alone: the
+    /// observation has to be set aside.
     async fn until_taken(&self, namespace: Option<&str>, sight: &Sight, first: Option<Follow>) -> Result<(), Error> {
         let mut first = first;
         let (mut pause, mut tries) = (PAUSE, 0);
@@ -156,7 +158,8 @@ impl Gateway {
                     return Err(error);
                 }
             }
-            // Without the database nothing can be done. The cluster may have a trouble with this pod alone.
+            // Without the database nothing can be done, so those errors don't count. The cluster may have a problem with this
+            // pod alone.
             if matches!(error, Error::Unanswered(_)) {
                 tries += 1;
             }
@@ -169,13 +172,13 @@ impl Gateway {
         }
     }
 
-    /// Takes in one thing, once.
+    /// Processes one observation, without a retry.
     pub(super) async fn take(&self, sight: &Sight) -> Result<(), Error> {
         self.follow(&sight.subject(), sight.machine()).await
     }
 
-    /// Runs a machine until what it decides is committed. What it then does to the pod follows in a task of its own: one pod
-    /// that can't be written to doesn't keep the others waiting.
+    /// Runs a machine until its decision is committed. Its writes to the pod follow in a task of their own, so that a pod that
+    /// can't be written to doesn't delay others.
     async fn follow(&self, subject: &Subject<'_>, machine: Follow) -> Result<(), Error> {
         match self.run_to_write(subject, machine).await {
             Ok(Ran::Settled(Settled::TryAgain(why))) => return Err(Error::Unanswered(why)),
@@ -187,7 +190,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Lets a pod go whose outcome is committed, or deletes one that no submission stands for.
+    /// Removes the finalizer of a pod whose outcome is committed, restores its labels, or deletes a pod without a submission.
     fn finish(&self, subject: &Subject<'_>, machine: Follow) {
         let gateway = self.clone();
         let (id, attempt) = (subject.id.clone(), subject.attempt);
@@ -196,7 +199,7 @@ impl Gateway {
             let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
             let mut pause = FINISH_PAUSE;
             if matches!(machine.effect(), Effect::RestoreLabels(_)) {
-                // What took them may take them again.
+                // The client that removed them may remove them again.
                 sleep(RESTORE_PAUSE).await;
             }
             for _ in 0..FINISH_TRIES {
@@ -210,7 +213,7 @@ impl Gateway {
                 sleep(pause).await;
                 pause = (pause * 2).min(FINISH_PAUSE_MAX);
             }
-            tracing::error!(submission = %id, "the driver pod {namespace}/{pod} is left to the next list");
+            tracing::error!(submission = %id, "writes to the driver pod {namespace}/{pod} given up until the next list");
         });
     }
 }
@@ -237,7 +240,7 @@ impl Sight {
     fn machine(&self) -> Follow {
         match self {
             Self::Pod(seen) => Follow::seen(seen.clone()),
-            // Why it is killed, if it is, is read when that decides.
+            // The cause of a kill, if there is one, is read when it matters.
             Self::Missed(live) => Follow::missed(Row {
                 state: live.state,
                 attempt: live.attempt,

@@ -1,5 +1,5 @@
-//! What a client may ask of the gateway itself, beside what Spark knows: a key that makes a request safe to repeat, labels,
-//! time limits, retries. Clients of Spark's protocol ask by properties that begin with `spark.sparkgate.`.
+//! Options of a submission that the gateway handles itself, in addition to Spark's: an idempotency key, labels, timeouts,
+//! retries. Clients of Spark's protocol set them as properties that begin with `spark.sparkgate.`.
 
 mod time;
 mod value;
@@ -9,34 +9,35 @@ use std::{collections::BTreeMap, time::Duration};
 use super::submitter::OWN;
 use crate::{spark::Refusal, store};
 
-/// What one request asks for. What it leaves out may come from the operator's defaults.
+/// The options of one request. Omitted ones may come from the operator's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubmissionOptions {
-    /// The same request under the same key is the same submission.
+    /// Repeating a request with the same key returns the same submission.
     pub idempotency_key: Option<String>,
-    /// Whether no other live submission of the namespace may have its name.
+    /// Whether the name must be unique among the live submissions of the namespace that ask for a unique one, too.
     pub unique_name: Option<bool>,
-    /// In Kubernetes' syntax of labels.
+    /// Labels, in Kubernetes' syntax.
     pub labels: BTreeMap<String, String>,
-    /// From being queued to running.
+    /// Maximum time from queued to running.
     pub start_timeout: Option<Duration>,
-    /// From running to the end.
+    /// Maximum time from running to the end.
     pub run_timeout: Option<Duration>,
-    /// From SIGTERM to SIGKILL, when it is killed.
+    /// Time between SIGTERM and SIGKILL when the submission is killed.
     pub kill_grace: Option<Duration>,
     pub retries: Retries,
 }
 
-/// How often another attempt may follow one that failed.
+/// Maximum number of further attempts after a failed one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retries {
-    /// By no fault of the application: evicted, its node lost, preempted, or nobody knows how it ended.
+    /// After a failure that the application did not cause: it was evicted, its node was lost, it was preempted, or its end is
+    /// unknown.
     pub infrastructure: Option<u32>,
-    /// Because the application itself failed.
+    /// After a failure of the application itself.
     pub application: Option<u32>,
 }
 
-/// The most that requests may ask for, as the operator sets it; without a value anything goes.
+/// Upper bounds of the options, set by the operator; an absent value means no bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caps {
     pub start_timeout: Option<Duration>,
@@ -45,7 +46,7 @@ pub struct Caps {
     pub retries: Option<u32>,
 }
 
-/// The properties of this family, by their names behind `spark.sparkgate.`; `label.` is followed by the label's key.
+/// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
 pub(super) const NAMES: [&str; 9] = [
     "defaults",
     "idempotencyKey",
@@ -59,10 +60,10 @@ pub(super) const NAMES: [&str; 9] = [
 ];
 
 impl SubmissionOptions {
-    /// Takes them out of properties: no Spark would read them.
+    /// Removes these properties from `properties`, because Spark doesn't know them, and returns the options.
     ///
     /// # Errors
-    /// A [`Refusal`] of a value, or of a name of this family that doesn't exist.
+    /// A [`Refusal`] of an invalid value, or of an unknown name with this prefix.
     pub fn take(properties: &mut BTreeMap<String, String>) -> Result<Self, Refusal> {
         let own: Vec<String> = properties.keys().filter(|key| key.starts_with(OWN)).cloned().collect();
         let mut options = Self::default();
@@ -97,15 +98,15 @@ impl SubmissionOptions {
         Ok(())
     }
 
-    /// The text of an idempotency key without the quotes that a header may put around it.
+    /// Returns the text of an idempotency key without the quotes that a header may put around it.
     ///
     /// # Errors
-    /// Why it can't be one.
+    /// The reason why the text isn't a valid key.
     pub fn parse_key(text: &str) -> Result<String, String> {
         value::idempotency_key(text.trim())
     }
 
-    /// These, and for what they leave out `others`.
+    /// Returns these options; omitted ones are taken from `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         let mut labels = others.labels;
@@ -124,10 +125,10 @@ impl SubmissionOptions {
         }
     }
 
-    /// Whether all of it is within what can be kept and what the operator allows, however it was asked for.
+    /// Checks that all options are within the limits of storage and of the operator, independent of how they were set.
     ///
     /// # Errors
-    /// A [`Refusal`] that names the field and the bound.
+    /// A [`Refusal`] that names the field and the limit.
     pub fn check(&self, caps: &Caps) -> Result<(), Refusal> {
         if let Some(key) = &self.idempotency_key {
             value::idempotency_key(key).map_err(|reason| Refusal::field("idempotencyKey", reason))?;
@@ -158,7 +159,7 @@ impl SubmissionOptions {
         Ok(())
     }
 
-    /// As they are kept.
+    /// Converts the options to their stored form.
     pub(super) fn kept(&self) -> store::Options {
         let seconds = |time: Option<Duration>| time.and_then(|time| i32::try_from(time.as_secs()).ok());
         let times = |count: Option<u32>| count.and_then(|count| i32::try_from(count).ok()).unwrap_or_default();
@@ -174,7 +175,7 @@ impl SubmissionOptions {
         }
     }
 
-    /// With the operator's caps as limits where none were asked for.
+    /// Uses the operator's caps as timeouts where none were requested.
     #[must_use]
     pub fn capped(mut self, caps: &Caps) -> Self {
         self.start_timeout = self.start_timeout.or(caps.start_timeout);

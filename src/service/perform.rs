@@ -1,4 +1,4 @@
-//! Carries out what the engine asks for, one effect at a time.
+//! Carries out the effects that the engine requests, one at a time.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Whose objects and row are meant.
+/// The submission and attempt whose row and objects an effect concerns.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
     pub(super) id: &'a SubmissionId,
@@ -22,13 +22,13 @@ pub(super) struct Subject<'a> {
     pub(super) claim: Option<Claim<'a>>,
 }
 
-/// What one may do who has claimed the submission.
+/// The claim under which effects are carried out.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
     pub(super) session: Uuid,
     pub(super) epoch: i64,
     pub(super) manifest: &'a Manifest,
-    /// Seconds that a pod which is deleted has left; those of its spec if there are none.
+    /// Grace period of a deleted pod in seconds; that of its spec if `None`.
     pub(super) grace: Option<i32>,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Ran<M> {
 
 /// Why work ended before the engine settled it.
 pub(super) enum Stopped {
-    /// The claim is lost: somebody else goes on.
+    /// The claim is lost: another replica continues.
     ClaimLost,
     Store(Error),
 }
@@ -58,7 +58,7 @@ impl Gateway {
         loop {
             let answer = match (machine.effect(), &subject.claim) {
                 (Effect::Settle(settled), _) => return Ok(settled.clone()),
-                // Right before each write, and as long as it may still be on its way.
+                // The lease is checked right before each write, and as long as the write may still be in flight.
                 (effect, Some(claim)) if effect.writes_to_the_cluster() => {
                     if !self.leases.holds(claim.session) {
                         return Err(Stopped::ClaimLost);
@@ -107,9 +107,9 @@ impl Gateway {
                     let outcome = progress.outcome();
                     let (exit_code, reason) =
                         (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
-                    // Not the message: it may be what the driver itself wrote.
-                    tracing::info!(submission = %id, exit_code, reason, "→ {}", progress.state());
-                    // A pod that isn't held may go at any time.
+                    // Without the message, which may contain output of the driver.
+                    tracing::info!(submission = %id, exit_code, reason, state = %progress.state(), "state changed");
+                    // A pod without our finalizer may disappear at any time.
                     if let (Some(_), Some(uid), false) = (outcome, &placement.pod_uid, self.outcome_finalizer) {
                         self.keep_what_stays_aside(subject, uid);
                     }
@@ -149,14 +149,14 @@ impl Gateway {
                 cluster.delete_pod(namespace, pod, uid, grace).await.map(|_| Answer::Done)
             }
             (Effect::RestoreLabels(uid), _) => {
-                tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "driver pod lost its labels: restoring them");
+                tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "restoring the labels of the driver pod");
                 cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| Answer::Done)
             }
             (Effect::LetGo(uid), _) => {
                 self.keep_what_stays(subject, uid).await;
                 cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done)
             }
-            // Only work under a claim makes objects.
+            // Only work under a claim creates objects.
             (
                 Effect::RecordPod(_)
                 | Effect::CreateBefore(_)
@@ -174,10 +174,10 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// Tells the namespace's circuit breaker what a call came to.
+    /// Reports the result of a call to the namespace's circuit breaker.
     fn note_answer(&self, namespace: &str, write: bool, error: Option<&cluster::Error>) {
         let failure = error.and_then(|error| match error {
-            // An API server that is starting says so to every call.
+            // An API server that is starting denies every call.
             cluster::Error::Denied { .. } => Some(Failure::Denied),
             error if error.is_outage() && error.is_answer() => Some(Failure::Denied),
             error if error.is_outage() => Some(Failure::Unanswered),
@@ -192,7 +192,7 @@ impl Gateway {
     }
 }
 
-/// Sorts a failed call: a `404` on a create means that the namespace isn't there.
+/// Classifies a failed call: a `404` on a create means that the namespace doesn't exist.
 fn answer(error: cluster::Error) -> Answer {
     let message = chain(&error);
     match error {

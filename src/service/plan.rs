@@ -1,4 +1,4 @@
-//! What would become of a request: its driver, built to be kept or only to be shown.
+//! Turns a request into a driver, to be accepted or only shown.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     store::Drawn,
 };
 
-/// A request with everything that follows from it.
+/// A request with everything derived from it.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) drawn: Drawn,
@@ -27,22 +27,23 @@ pub struct Plan {
     /// [`Manifest`] as JSON.
     pub(super) manifest: String,
     pub(super) driver: DriverObjects,
-    /// `spark.app.name` or what stands for it.
+    /// `spark.app.name` or its default.
     pub(super) name: String,
 }
 
-/// A property that the request doesn't set itself.
+/// A property that the request itself doesn't set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedDefault {
     pub key: String,
     pub value: String,
-    /// `spark-defaults` or `defaults/<name>` for what the operator gives; `spark-submit` for what Spark itself adds, and
+    /// `spark-defaults` or `defaults/<name>` for defaults of the operator, `spark-submit` for properties that Spark itself
+    /// adds, and
     /// `sparkgate` for our labels.
     pub origin: String,
 }
 
 impl Gateway {
-    /// The request with the operator's defaults, and what it asks of the gateway.
+    /// Returns the request with the operator's defaults, and the options for the gateway.
     pub(super) fn resolve(
         &self,
         request: CreateSubmissionRequest,
@@ -73,7 +74,7 @@ impl Gateway {
         let context =
             SubmitContext { version, names, submitted_at: drawn.at, user: self.spark.user.clone(), submitter: files };
         let properties = &mut request.spark_properties;
-        // Executors get our labels; what the request itself says stays as it is.
+        // Executors get our labels; the stored request keeps its own values.
         let asked_for = marks.executor_properties().map(|(key, value)| {
             let own = properties.insert(key.clone(), value);
             (key, own)
@@ -105,10 +106,10 @@ impl Gateway {
         })
     }
 
-    /// What would become of a request, without keeping anything of it: the id is drawn and forgotten.
+    /// Builds the driver of a request without storing anything; the allocated id is discarded.
     ///
     /// # Errors
-    /// As [`Gateway::submit`], except for what only earlier submissions could object to.
+    /// Those of [`Gateway::submit`], except for conflicts with earlier submissions.
     pub async fn dry_run(&self, request: &CreateSubmissionRequest, options: SubmissionOptions) -> Result<Plan, Error> {
         let resolved = self.resolve(request.clone(), options)?;
         self.plan(resolved, self.store.draw().await?)
@@ -128,15 +129,15 @@ impl Plan {
         &self.options
     }
 
-    /// The objects in the order of their creation.
+    /// Returns the objects in the order of their creation.
     ///
     /// # Errors
-    /// None: it was written here.
+    /// None: the manifest was written by this process.
     pub fn objects(&self) -> Result<Vec<serde_json::Value>, Error> {
         super::submissions::objects(&self.manifest)
     }
 
-    /// What the driver is given beside what the request sets, by key.
+    /// Returns the properties of the driver that the request itself doesn't set, ordered by key.
     pub fn defaults(&self) -> Vec<AppliedDefault> {
         let asked_for = |key: &String, value: &String| {
             !self.origins.contains_key(key) && self.request.spark_properties.get(key) == Some(value)

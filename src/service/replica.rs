@@ -1,4 +1,4 @@
-//! One of several replicas: its leases, and what only one of all does.
+//! One of several replicas: its leases, and the work that only one replica does.
 
 use std::time::Duration;
 
@@ -8,39 +8,39 @@ use tokio::time::sleep;
 use super::{Error, Gateway, error::chain, leases};
 use crate::cluster::{self, Shown};
 
-/// Before the next look of a replica that doesn't reach the API server.
+/// Pause before a replica that doesn't reach the API server tries again.
 const UNREACHED: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// How often [`Gateway::keep_leases`] has to be called.
+    /// Interval at which [`Gateway::keep_leases`] has to be called.
     pub const RENEWAL: Duration = leases::RENEWAL;
 
-    /// Extends all that this replica holds.
+    /// Renews all leases of this replica.
     pub async fn keep_leases(&self) -> Result<(), Error> {
         self.leases.renew().await
     }
 
-    /// Gives all claims and leases back: the others needn't wait for them to run out.
+    /// Releases all claims and leases, so that other replicas needn't wait until they expire.
     pub async fn leave(&self) -> Result<(), Error> {
         self.leases.end().await
     }
 
-    /// Tries to become the one replica that does what `name` stands for.
+    /// Tries to acquire the lease `name`, which one replica holds at a time.
     pub async fn become_the_one(&self, name: &str) -> Result<bool, Error> {
         self.leases.acquire(name).await
     }
 
-    /// Lets another replica be the one.
+    /// Releases the lease `name`.
     pub async fn leave_it_to_another(&self, name: &str) -> Result<(), Error> {
         self.leases.end_one(name).await
     }
 
-    /// Waits until this replica isn't the one any more.
+    /// Waits until this replica no longer holds the lease `name`.
     pub async fn no_longer_the_one(&self, name: &str) {
         self.leases.gone(name).await;
     }
 
-    /// The namespaces to be watched; `None` is all of them together.
+    /// Returns the namespaces to be watched; `None` stands for one watch of all namespaces.
     pub fn watch_scopes(&self) -> Vec<Option<String>> {
         match self.cluster.namespaces() {
             [] => vec![None],
@@ -48,11 +48,11 @@ impl Gateway {
         }
     }
 
-    /// Whether this replica should try for the lease of this watch: no other has it, and the very list that the watch begins
-    /// with works here. A replica that is cut off from the API server leaves it to the others.
+    /// Returns whether this replica should try to acquire the lease of this watch: no other replica holds it, and the initial
+    /// list of the watch works here. A replica that can't reach the API server leaves the watch to the others.
     ///
     /// # Errors
-    /// The database doesn't tell who has the lease.
+    /// The holder of the lease can't be read from the database.
     pub async fn may_watch(&self, scope: Option<&str>, lease: &str) -> Result<bool, Error> {
         if self.leases.is_elsewhere(lease).await? {
             self.watch.is_elsewhere(scope);
@@ -77,24 +77,24 @@ impl Gateway {
             Err(error) => {
                 let refused = !matches!(error, cluster::Error::Unavailable { .. }) || error.is_unauthorized();
                 let reason = chain(&error);
-                tracing::warn!("the pods can't be watched from here: {reason}");
+                tracing::warn!("this replica can't watch the pods: {reason}");
                 self.watch.unreached(scope, reason, refused);
                 false
             }
         }
     }
 
-    /// This replica begins to watch a namespace (`None`: all).
+    /// Records that this replica starts to watch a namespace (`None`: all).
     pub fn begin_watch(&self, scope: Option<&str>) {
         self.watch.begins(scope);
     }
 
-    /// This replica gives the watch of a namespace up, because it has been broken for too long.
+    /// Records that this replica gives up the watch of a namespace, because it was broken for too long.
     pub fn give_watch_up(&self, scope: Option<&str>) {
         self.watch.gives_up(scope);
     }
 
-    /// What happens to this installation's pods: see [`crate::cluster::Cluster::watch`].
+    /// Watches the pods of this installation: see [`crate::cluster::Cluster::watch`].
     pub fn watch_pods(
         &self,
         scope: Option<&str>,
@@ -103,16 +103,16 @@ impl Gateway {
         self.cluster.watch(scope.map(str::to_owned), resume)
     }
 
-    /// Where the watch of a namespace (`None`: of all) may be resumed.
+    /// Returns the resource version at which the watch of a namespace (`None`: of all) can be resumed.
     pub async fn watch_position(&self, scope: Option<&str>) -> Result<Option<String>, Error> {
         Ok(self.store.watch_position(scope.unwrap_or(ALL)).await?)
     }
 
-    /// Everything up to this resource version was taken in.
+    /// Stores that everything up to this resource version was processed.
     pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<(), Error> {
         Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version).await?)
     }
 }
 
-/// The name of all namespaces together.
+/// Stands for all namespaces in one watch.
 pub const ALL: &str = "*";

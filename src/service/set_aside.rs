@@ -1,5 +1,5 @@
-//! What was seen of submissions whose rows can't be read or written just now: others hold them, or something is wrong with them.
-//! Each has a task that goes on trying, so that the watch goes on with all others.
+//! Pod observations that can't be stored right now: another transaction holds the row of their submission, or reading or
+//! writing it fails. Each affected submission has its own retry task, so the watch continues for all others.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -18,16 +18,16 @@ use crate::{
     submission::{Observation, SubmissionId},
 };
 
-/// Submissions of one scope. When there are more (a whole table is locked), the watch waits.
+/// Maximum number of submissions in one scope. Beyond that (for example, when a whole table is locked), the watch waits.
 const MOST: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Tries of what can't be read or written at all: about ten minutes, until a list shows it again.
+/// Attempts, apart from those that find the row locked: about ten minutes. Then the observation is left to the next list.
 const TRIES: u32 = 60;
-/// After a row was found locked, others are looked at before they are waited for.
+/// For this long after a row was found locked, the watch checks for locks before it takes in an observation.
 const WARY: Duration = Duration::from_secs(10);
 
-/// What is set aside of each watched scope.
+/// The observations that are set aside, by watched scope.
 #[derive(Debug, Default)]
 pub struct SetAside {
     scopes: Mutex<HashMap<Option<String>, Scope>>,
@@ -36,20 +36,20 @@ pub struct SetAside {
 
 #[derive(Debug, Default)]
 struct Scope {
-    /// In the order in which it was seen.
+    /// In the order of observation.
     waiting: HashMap<SubmissionId, VecDeque<Sight>>,
     tasks: JoinSet<()>,
 }
 
-/// What the watch has to say of a submission.
+/// What the watch reports about a submission.
 #[derive(Debug, Clone)]
 pub(super) enum Sight {
     Pod(Box<Observation>),
-    /// Its pod isn't in a full list.
+    /// A full list doesn't contain its pod.
     Missed(Box<Live>),
 }
 
-/// As long as a watch of a scope lasts.
+/// Guard that lasts as long as the watch of a scope.
 #[derive(Debug)]
 pub struct Begun<'a> {
     set_aside: &'a SetAside,
@@ -63,7 +63,8 @@ impl Drop for Begun<'_> {
 }
 
 impl SetAside {
-    /// A watch of this scope begins with nothing set aside, and leaves nothing when it ends: the next one is shown it again.
+    /// Starts a watch of this scope with nothing set aside. Dropping the guard discards what is left: the next watch sees it
+    /// again.
     #[must_use = "the scope is forgotten when this is dropped"]
     pub fn begin(&self, namespace: Option<&str>) -> Begun<'_> {
         let begun = Begun { set_aside: self, namespace: namespace.map(str::to_owned) };
@@ -71,17 +72,17 @@ impl SetAside {
         begun
     }
 
-    /// Whether nothing of this scope is set aside.
+    /// Returns whether nothing is set aside in this scope.
     pub(super) fn is_empty(&self, namespace: Option<&str>) -> bool {
         self.scopes().get(&namespace.map(str::to_owned)).is_none_or(|scope| scope.waiting.is_empty())
     }
 
-    /// Whether more may be set aside.
+    /// Returns whether this scope has room for another submission.
     pub(super) fn has_room(&self, namespace: Option<&str>) -> bool {
         self.scopes().get(&namespace.map(str::to_owned)).is_some_and(|scope| scope.waiting.len() < MOST)
     }
 
-    /// Puts what was seen behind what is set aside of the same submission; answers it if there is nothing.
+    /// Appends observations to those already set aside for the same submission. Returns them if there are none.
     pub(super) fn behind(&self, namespace: Option<&str>, id: &SubmissionId, seen: Vec<Sight>) -> Option<Vec<Sight>> {
         let mut scopes = self.scopes();
         let waiting = scopes.get_mut(&namespace.map(str::to_owned)).and_then(|scope| scope.waiting.get_mut(id));
@@ -90,18 +91,18 @@ impl SetAside {
         None
     }
 
-    /// A row was found locked.
+    /// Records that a row was found locked.
     pub(super) fn be_wary(&self) {
         *self.wary.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + WARY);
     }
 
-    /// Whether a row was found locked a short while ago.
+    /// Returns whether a row was found locked recently.
     pub(super) fn is_wary(&self) -> bool {
         let until = *self.wary.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// The first thing that is set aside of a submission; without one, nothing is set aside of it any more.
+    /// Returns the oldest observation of a submission. If there is none, removes the submission.
     fn first(&self, namespace: Option<&str>, id: &SubmissionId) -> Option<Sight> {
         let mut scopes = self.scopes();
         let waiting = &mut scopes.get_mut(&namespace.map(str::to_owned))?.waiting;
@@ -118,15 +119,15 @@ impl SetAside {
         waiting.map(VecDeque::pop_front);
     }
 
-    /// Nothing that holds the lock can leave a scope half changed.
+    /// No code that holds the lock can leave a scope in an inconsistent state, so a poisoned lock is safe to use.
     fn scopes(&self) -> MutexGuard<'_, HashMap<Option<String>, Scope>> {
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Gateway {
-    /// Sets aside what was seen of a submission, in its order, until it is taken. `false` if too much is set aside already, or
-    /// no watch of this scope runs.
+    /// Sets aside the observations of a submission, in order, and starts a task that retries them. Returns `false` if too many
+    /// are set aside already, or if no watch of this scope runs.
     pub(super) fn set_aside(&self, namespace: Option<&str>, id: &SubmissionId, seen: &[Sight], why: &Error) -> bool {
         let scope_name = namespace.map(str::to_owned);
         let mut scopes = self.set_aside.scopes();
@@ -134,7 +135,7 @@ impl Gateway {
         if scope.waiting.len() >= MOST {
             return false;
         }
-        tracing::warn!(submission = %id, "what was seen of its pod is set aside: {}", chain(why));
+        tracing::warn!(submission = %id, "pod observations set aside for a retry: {}", chain(why));
         scope.waiting.entry(id.clone()).or_default().extend(seen.iter().cloned());
         while scope.tasks.try_join_next().is_some() {}
         let (gateway, id) = (self.clone(), id.clone());
@@ -149,7 +150,7 @@ impl Gateway {
             self.until_taken_at_last(id, &sight).await;
             self.set_aside.taken(namespace, id);
         }
-        tracing::info!(submission = %id, "nothing is set aside of it any more");
+        tracing::info!(submission = %id, "all pod observations that were set aside are stored or given up");
     }
 
     async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
@@ -157,7 +158,7 @@ impl Gateway {
         loop {
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
-            // Waiting for the row would hold one of few connections.
+            // Waiting for the row lock would occupy one of few connections.
             if self.unlocked(&[id]).await.is_ok_and(|unlocked| unlocked.is_empty()) {
                 continue;
             }
@@ -166,13 +167,13 @@ impl Gateway {
                 tries += 1;
             }
             if tries >= TRIES {
-                return tracing::error!(submission = %id, "left to the next list: {}", chain(&error));
+                return tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
             }
             tracing::debug!(submission = %id, retry_in = ?pause, "{}", chain(&error));
         }
     }
 
-    /// Returns the submissions whose rows no other transaction has locked, and those that have no row.
+    /// Returns the submissions whose rows no other transaction has locked, and those without a row.
     pub(super) async fn unlocked(&self, ids: &[&SubmissionId]) -> Result<HashSet<SubmissionId>, Error> {
         let locked = self.store.locked(ids).await?;
         Ok(ids.iter().filter(|id| !locked.contains(**id)).map(|id| (*id).clone()).collect())

@@ -1,49 +1,49 @@
-//! What the operator of the gateway decides for all submissions.
+//! Settings of the operator that apply to all submissions.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Caps, SubmissionOptions, Submitter};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
 
-/// All of it.
+/// All settings of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub spark: SparkSettings,
-    /// Whether driver pods are held by a finalizer until their outcome is recorded. Without it, a pod that vanishes while
-    /// no gateway runs, and is forgotten by the API server before one runs again, leaves its submission LOST.
+    /// Whether a finalizer keeps driver pods until their outcome is recorded. Without it, a submission becomes LOST if its pod
+    /// disappears while no gateway runs and the API server has forgotten it before one runs again.
     pub outcome_finalizer: bool,
-    /// How much of the end of a driver's log is kept after its pod, in bytes before compression; 0 for nothing.
+    /// How much of the end of a driver's log is archived, in bytes before compression; 0 disables the archive.
     pub kept_log: usize,
     pub caps: Caps,
 }
 
-/// The Spark side of the configuration.
+/// The part of the configuration that concerns Spark.
 #[derive(Debug, Clone)]
 pub struct SparkSettings {
     pub version: SparkVersion,
-    /// Properties for requests that don't set them, as a `spark-defaults.conf` at the submitter would give.
+    /// Defaults of properties, like those of a `spark-defaults.conf` at the submitter.
     pub defaults: BTreeMap<String, String>,
-    /// What the operator gives for requests to choose from.
+    /// Files and named defaults from which requests select.
     pub submitter: Submitter,
-    /// `SPARK_USER` of drivers for which nothing names a user: the account the gateway runs as.
+    /// `SPARK_USER` of drivers without a user in the request: the account of the gateway process.
     pub user: String,
 }
 
 impl SparkSettings {
-    /// Whether the gateway's own defaults can be used at all: to be asked at start, since it is no request's fault.
+    /// Checks the gateway's own defaults. Called at start, because no request is responsible for them.
     ///
     /// # Errors
-    /// A [`Refusal`] of what they choose among the named ones.
+    /// A [`Refusal`] of the named defaults that they select, or of their options.
     pub fn check_defaults(&self) -> Result<(), Refusal> {
         let mut properties = self.submitter.complete(BTreeMap::new(), &self.defaults)?.properties;
         SubmissionOptions::take(&mut properties).map(drop)
     }
 
-    /// The request as it will be launched: a command line is understood, the defaults are filled in, and what the request
-    /// sets wins.
+    /// Returns the request as it will be launched: its command line is parsed and defaults are filled in. Properties of the
+    /// request override defaults.
     ///
     /// # Errors
-    /// A [`Refusal`] of a command line, of defaults that aren't there, or of options of ours.
+    /// A [`Refusal`] of a command line, of unknown named defaults, or of options of the gateway.
     pub fn resolve(&self, request: CreateSubmissionRequest) -> Result<Resolved, Refusal> {
         let expanded = match expand_command_line(&request, self.version)? {
             Cow::Owned(expanded) => Some(expanded),
@@ -59,14 +59,14 @@ impl SparkSettings {
     }
 }
 
-/// A request with all that the operator adds to it.
+/// A request with everything that the operator adds to it.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub request: CreateSubmissionRequest,
-    /// What a submitter would read from its disk.
+    /// Files that a submitter would read from its disk.
     pub files: SubmitterFiles,
-    /// What the properties ask of the gateway itself.
+    /// Options for the gateway itself.
     pub options: SubmissionOptions,
-    /// Where each property comes from that the request doesn't set itself.
+    /// Origins of the properties that the request itself doesn't set.
     pub origins: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Places for what is done at once, of which one namespace never has all.
+//! Concurrency limits that no namespace can use up alone.
 
 use std::{
     collections::HashMap,
@@ -7,16 +7,16 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Half as many places again as one namespace may have.
+/// A semaphore with 1.5 times as many permits as one namespace may hold.
 #[derive(Debug)]
 pub(super) struct Shares {
     of_one: usize,
     all: Arc<Semaphore>,
-    /// Those that are in use.
+    /// Semaphores of the namespaces that hold permits.
     namespaces: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// A place, until it is dropped.
+/// A permit that is returned on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     _all: OwnedSemaphorePermit,
@@ -24,19 +24,19 @@ pub(super) struct Place {
 }
 
 impl Shares {
-    /// One namespace may have `of_one` places.
+    /// Creates a limit of `of_one` permits for one namespace.
     pub(super) fn new(of_one: usize) -> Self {
         Self { of_one, all: Arc::new(Semaphore::new(of_one + of_one.div_ceil(2))), namespaces: Mutex::default() }
     }
 
-    /// Waits for a place. `None` if there are none any more, because this process ends.
+    /// Waits for a permit. Returns `None` if the semaphores are closed because this process ends.
     pub(super) async fn acquire(&self, namespace: &str) -> Option<Place> {
         let own = self.own(namespace).acquire_owned().await.ok()?;
         let all = self.all.clone().acquire_owned().await.ok()?;
         Some(Place { _all: all, _own: own })
     }
 
-    /// A place, if one is free.
+    /// Returns a permit, if one is free.
     pub(super) fn try_acquire(&self, namespace: &str) -> Option<Place> {
         let own = self.own(namespace).try_acquire_owned().ok()?;
         let all = self.all.clone().try_acquire_owned().ok()?;
@@ -48,7 +48,7 @@ impl Shares {
         if let Some(own) = namespaces.get(namespace) {
             return own.clone();
         }
-        // A place that is in use, or waited for, holds its semaphore.
+        // A permit that is held, or waited for, holds a reference to its semaphore.
         namespaces.retain(|_, own| Arc::strong_count(own) > 1);
         let own = Arc::new(Semaphore::new(self.of_one));
         namespaces.insert(namespace.to_owned(), own.clone());
@@ -63,13 +63,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_namespace_never_has_all_places() {
+    async fn one_namespace_never_holds_all_permits() {
         let shares = Shares::new(2);
         let mut a: Vec<_> = (0..2).map(|_| shares.try_acquire("a").unwrap()).collect();
         assert!(shares.try_acquire("a").is_none());
         assert!(shares.acquire("a").now_or_never().is_none());
         let b = shares.acquire("b").now_or_never().flatten().unwrap();
-        assert!(shares.try_acquire("b").is_none(), "that was the last one");
+        assert!(shares.try_acquire("b").is_none(), "b holds the last permit");
         drop(b);
         assert!(shares.try_acquire("b").is_some());
         a.pop();
@@ -77,6 +77,6 @@ mod tests {
         assert_eq!(shares.namespaces.lock().unwrap().len(), 2);
         drop(a);
         assert!(shares.try_acquire("c").is_some());
-        assert_eq!(shares.namespaces.lock().unwrap().len(), 1, "those without places are forgotten");
+        assert_eq!(shares.namespaces.lock().unwrap().len(), 1, "namespaces without permits are removed");
     }
 }

@@ -1,4 +1,4 @@
-//! Side-cars that never end: a driver pod whose driver has ended still runs because of them, and holds its resources.
+//! Sidecars that don't end: they keep a driver pod running, and its resources allocated, after the driver has ended.
 
 use std::{
     collections::HashSet,
@@ -14,11 +14,11 @@ use crate::{
     submission::{Container, Observation, Phase, engine::Found},
 };
 
-/// How long the other containers may take to end after the driver's.
+/// How long the other containers may take to end after the driver container.
 const PATIENCE: Duration = Duration::from_secs(60);
 const TRIES: u32 = 10;
 
-/// The uids of pods that wait for their side-cars to end.
+/// Uids of the pods that wait for their sidecars to end.
 #[derive(Debug, Default)]
 pub(super) struct SideCars(Mutex<HashSet<String>>);
 
@@ -29,8 +29,8 @@ impl SideCars {
 }
 
 impl Gateway {
-    /// Notes a driver pod that still runs though its driver has ended: in a minute it is looked at afresh. After a restart a
-    /// list shows it again.
+    /// Schedules a check, one minute later, of a driver pod that still runs though its driver has ended. After a restart, the
+    /// initial list of the watch shows the pod again.
     pub(super) fn note_side_cars(&self, seen: &Observation) {
         if !still_runs(seen) || !self.side_cars.with(|uids| uids.insert(seen.pod_uid.clone())) {
             return;
@@ -50,18 +50,18 @@ impl Gateway {
         });
     }
 
-    /// Deletes a driver pod that still runs though its driver has ended and the outcome is recorded. The end of the log is kept
-    /// first.
+    /// Deletes a driver pod that still runs though its driver has ended and the outcome is recorded. Archives the end of the
+    /// log first.
     ///
     /// # Errors
-    /// The cluster or the database can't be asked, or the pod can't be deleted.
+    /// The cluster or the database can't be read, or the pod can't be deleted.
     pub async fn end_side_cars(&self, seen: &Observation) -> Result<(), super::Error> {
         let Observation { submission: id, attempt, namespace, pod, pod_uid, .. } = seen;
         let Some(row) = self.store.row(id).await? else { return Ok(()) };
         if !row.state.is_terminal() && row.attempt <= *attempt {
             return Ok(());
         }
-        // Others may have put our labels on a pod.
+        // Another client may have put our labels on a pod.
         let is_recorded = row.attempt == *attempt && row.pod_uid.as_ref() == Some(pod_uid);
         let is_ours = |now: &Observation| now.pod_uid == *pod_uid && (now.genuine || is_recorded);
         let _one = self.finishing.acquire(namespace).await;
@@ -71,7 +71,7 @@ impl Gateway {
         };
         let subject = Subject { id, attempt: *attempt, namespace, pod, claim: None };
         self.keep_what_stays(&subject, pod_uid).await;
-        tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting a driver pod whose side-cars don't end");
+        tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod: its sidecars don't end");
         match self.cluster.delete_pod(namespace, pod, &now.pod_uid, None).await {
             Ok(_) | Err(cluster::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -79,7 +79,7 @@ impl Gateway {
     }
 }
 
-/// Whether a pod runs only because of containers other than the driver's.
+/// Returns whether a pod runs only because of containers other than the driver container.
 fn still_runs(seen: &Observation) -> bool {
     let ended = matches!(seen.container, Container::Terminated { .. });
     ended && seen.phase == Phase::Running && !seen.deleting && !seen.gone

@@ -1,4 +1,4 @@
-//! Answering the state of a submission, from the database alone.
+//! Reads the status of a submission, from the database alone.
 
 use super::{Error, Gateway};
 use crate::{
@@ -6,18 +6,18 @@ use crate::{
     submission::{DriverState, KillCause, Outcome, State, SubmissionId},
 };
 
-/// What a status reply says.
+/// The content of a status reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     pub id: SubmissionId,
     pub driver_state: DriverState,
-    /// Why it ended as it did or why it still waits. Clients print it as an error, so a good end has none.
+    /// Why the submission ended as it did, or why it still waits. Clients print it as an error, so a successful one has none.
     pub message: Option<String>,
-    /// Where the driver runs, once it was placed.
+    /// Where the driver runs, once its pod is scheduled.
     pub worker: Option<Worker>,
 }
 
-/// Spark's standalone words for a place: here the node and the driver pod's address.
+/// Spark standalone's worker: here, the node and the driver pod's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     pub id: String,
@@ -28,7 +28,7 @@ pub struct Worker {
 const DRIVER_PORT: u16 = 7078;
 
 impl Gateway {
-    /// The state of a submission; `None` if there is none of that id, or if it was cleared.
+    /// Returns the status of a submission; `None` if no submission has this id, or if it was cleared.
     pub async fn status(&self, id: &SubmissionId) -> Result<Option<Status>, Error> {
         let record = self.store.find(id).await?;
         Ok(record.filter(|record| !record.cleared).map(status))
@@ -39,7 +39,7 @@ fn status(record: Record) -> Status {
     let started = record.started_at.is_some();
     let message = match record.state {
         State::Finished | State::Running => None,
-        // As asked for: nothing to report, unless the kill meets a difficulty.
+        // Killed on request: nothing to report, unless the kill fails.
         State::Killed if record.reason.as_deref() == Some(Outcome::ON_REQUEST) => None,
         State::Killing => record.message.filter(|text| text != KillCause::Request.message()),
         _ => record.message.filter(|text| !text.is_empty()).map(|text| match record.reason {

@@ -1,4 +1,4 @@
-//! Looking at submissions: one, pages of them, what was created for one.
+//! Reads of submissions: one, a page, the objects of one.
 
 use serde_json::Value;
 
@@ -13,32 +13,33 @@ use crate::{
 const IDENTITY: &str = "/metadata/annotations/sparkgate.dev~1identity";
 
 impl Gateway {
-    /// One submission, `None` if there is none of that id. Those that Spark's `clear` hides are there.
+    /// Returns a submission, or `None` if none has that id. Includes submissions that Spark's `clear` hides.
     pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
         Ok(self.store.submission(id).await?)
     }
 
-    /// Up to `limit` submissions that a filter finds, the newest first, from before `number` if one is given.
+    /// Returns up to `limit` submissions that match a filter, newest first, starting before `number` if one is given.
     pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
         Ok(self.store.submissions(filter, before, limit).await?)
     }
 
-    /// How many submissions a filter finds.
+    /// Returns how many submissions match a filter.
     pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
         Ok(self.store.count(filter).await?)
     }
 
-    /// The number of the newest submission, if there is one.
+    /// Returns the number of the newest submission, if there is one.
     pub async fn newest(&self) -> Result<Option<i64>, Error> {
         Ok(self.store.newest().await?)
     }
 
-    /// The objects of an attempt in the order of their creation; `None` if they aren't kept (any more).
+    /// Returns the objects of an attempt in the order of their creation; `None` if they aren't stored (any more).
     pub async fn manifest(&self, id: &SubmissionId, attempt: i32) -> Result<Option<Vec<Value>>, Error> {
         let manifest = self.store.manifest(id, attempt).await?;
         let mut objects = manifest.as_deref().map(objects).transpose()?;
         for object in objects.iter_mut().flatten() {
-            // A pod that others make with it before ours would count as ours.
+            // Hidden: another client could create a pod with this annotation before the gateway does, and the gateway would
+            // adopt that pod.
             if let Some(identity) = object.pointer_mut(IDENTITY) {
                 *identity = "…".into();
             }
@@ -47,7 +48,7 @@ impl Gateway {
     }
 }
 
-/// The objects of a kept manifest.
+/// Returns the objects of a stored manifest.
 pub(super) fn objects(manifest: &str) -> Result<Vec<Value>, Error> {
     let manifest: Manifest<Value> = serde_json::from_str(manifest)
         .map_err(|error| Error::Internal("reading the objects of a submission".into(), error.into()))?;

@@ -1,5 +1,5 @@
-//! What a submitter has on its disk besides the request: named defaults, templates, configuration. Clients of a gateway
-//! have no such disk, so its operator gives a directory. `docs/submitter.md` describes it.
+//! The files of a submitter besides the request: named defaults, templates, configuration. Clients of a gateway can't bring
+//! them, so the operator provides a directory. `docs/submitter.md` describes it.
 
 mod read;
 
@@ -10,17 +10,17 @@ use k8s_openapi::ByteString;
 use crate::spark::{CreateSubmissionRequest, Refusal, SubmitterFiles};
 pub use read::SubmitterError;
 
-/// The property by which a request chooses among the named defaults. It is not Spark's, and the driver never sees it.
+/// The property with which a request selects named defaults. It is not Spark's, and the driver never sees it.
 const DEFAULTS: &str = "spark.sparkgate.defaults";
 
-/// What the gateway's own properties begin with.
+/// Prefix of the gateway's own properties.
 pub(super) const OWN: &str = "spark.sparkgate.";
 
 type Properties = BTreeMap<String, String>;
 type Files = BTreeMap<String, ByteString>;
 
-/// The properties of a request with all defaults, and of each default where it comes from: `spark-defaults`, or
-/// `defaults/<name>` for a named one.
+/// The properties of a request with all defaults, and the origin of each default: `spark-defaults`, or `defaults/<name>` for
+/// a named one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Completed {
     pub(super) properties: Properties,
@@ -32,21 +32,21 @@ pub(super) struct Completed {
 pub struct Submitter {
     /// Named `spark-defaults.conf` files, by their names without `.conf`.
     defaults: BTreeMap<String, Properties>,
-    /// Files that a property can name.
+    /// Files that a property can refer to by name.
     files: Files,
     spark_conf: Files,
     hadoop_conf: Option<Files>,
 }
 
 impl Submitter {
-    /// The properties of a request with the defaults that it chooses, and below them `lowest`, which apply to every
-    /// request (and may choose for those that don't). Of the names in a list the later one wins.
+    /// Returns the properties of a request, completed by the named defaults that it selects and then by `lowest`, which applies
+    /// to every request (and may select named defaults for those that select none). Of the names in a list, a later one wins.
     ///
     /// # Errors
-    /// A [`Refusal`] of a name that isn't there.
+    /// A [`Refusal`] of an unknown name.
     pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Completed, Refusal> {
         let chosen = own.remove(DEFAULTS).or_else(|| lowest.get(DEFAULTS).cloned()).unwrap_or_default();
-        // A name that is there twice counts where it stands last.
+        // The last occurrence of a repeated name counts.
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for (place, name) in chosen.split(',').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
             let (name, _) = self.defaults.get_key_value(name).ok_or_else(|| self.no_such_defaults(name))?;
@@ -76,7 +76,7 @@ impl Submitter {
         Refusal::property(DEFAULTS, format!("`{name}` is not among the defaults of this gateway: {there_are}"))
     }
 
-    /// A template field that holds the name of a file says what the property would say.
+    /// Turns a template field that holds the name of a file into the corresponding property.
     pub(super) fn name_templates(&self, request: &mut CreateSubmissionRequest) {
         for (template, key) in [
             (&mut request.driver_pod_template, "spark.kubernetes.driver.podTemplateFile"),
@@ -91,7 +91,7 @@ impl Submitter {
         }
     }
 
-    /// The files that this submission uses: both configurations, and what its properties name.
+    /// Returns the files that this submission uses: both configurations, and the files that its properties name.
     pub(super) fn files_for(&self, request: &CreateSubmissionRequest) -> SubmitterFiles {
         let named = |value| self.files.get_key_value(value).map(|(name, file)| (name.clone(), file.clone()));
         SubmitterFiles {
@@ -102,7 +102,7 @@ impl Submitter {
     }
 }
 
-/// Names alone: there are keytabs among the files.
+/// Shows names only: there are keytabs among the files.
 impl fmt::Debug for Submitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Submitter")

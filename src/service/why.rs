@@ -1,4 +1,4 @@
-//! Why a submission failed, or doesn't run yet.
+//! The reason why a submission failed, or doesn't run yet.
 
 use super::{Error, Gateway};
 use crate::{
@@ -6,25 +6,25 @@ use crate::{
     submission::{FailureCode, PodEvent, State, signal},
 };
 
-/// The whole story, as far as it is known.
+/// The reason, with all details that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
     pub code: FailureCode,
-    /// A sentence for people.
+    /// Human-readable sentence.
     pub message: String,
-    /// Kubernetes' own word, where there is one.
+    /// Kubernetes' reason, if there is one.
     pub reason: Option<String>,
-    /// Of the driver's container, and the signal that it stands for.
+    /// Exit code of the driver's container, and the signal that it stands for.
     pub exit_code: Option<i32>,
     pub signal: Option<&'static str>,
-    /// What Kubernetes said about the pod.
+    /// Kubernetes events of the pod.
     pub events: Vec<PodEvent>,
     /// The last lines that the driver wrote.
     pub log_tail: Option<String>,
 }
 
 impl Why {
-    /// As far as the row of a submission tells; `None` of one that runs or that finished.
+    /// Derives the reason from the row of a submission; `None` for one that is running or finished.
     pub fn of(row: &Submission) -> Option<Self> {
         if row.state == State::Running {
             return None;
@@ -32,14 +32,14 @@ impl Why {
         let ended = |state| Self::ended(state, row.exit_code, row.reason.as_deref(), row.message.as_deref());
         match row.state {
             State::Finished => None,
-            // On its way to an end that is known already.
+            // Its end is known already.
             State::Killing => ended(State::Killed),
             state if state.is_terminal() => ended(state),
             state => Some(Self::waiting(state, row.reason.as_deref(), row.message.as_deref())),
         }
     }
 
-    /// Of an attempt that ended; `None` if it finished.
+    /// Derives the reason of an attempt that ended; `None` if it finished.
     pub fn ended(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
         let code = FailureCode::of_end(state, exit_code, reason, message)?;
         let message = message.map_or_else(|| format!("the driver ended as {state}"), str::to_owned);
@@ -51,7 +51,7 @@ impl Why {
     fn waiting(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
         let code = FailureCode::of_waiting(state, reason, message);
         let nothing_wrong = match state {
-            State::Queued => "it waits for a launcher",
+            State::Queued => "it waits to be launched",
             State::Launching => "its objects are being created",
             _ => "its pod is starting",
         };
@@ -60,8 +60,8 @@ impl Why {
         Self { code, message, reason, exit_code: None, signal: None, events: Vec::new(), log_tail: None }
     }
 
-    /// A mount that fails, say, is told by an event alone. Only the newest one counts: the pod is there before its
-    /// `ConfigMap`, so kubelets often miss that at first.
+    /// Derives the reason from the events: only an event reports a failed mount, for example. Only the newest event counts: the
+    /// pod exists before its `ConfigMap`, so kubelets often report the `ConfigMap` as missing at first.
     fn learn_from_events(&mut self, state: State) {
         let newest = self.events.iter().max_by_key(|event| event.at).filter(|event| event.kind == "Warning");
         let Some(event) = newest.filter(|_| self.code == FailureCode::Starting) else { return };
@@ -73,8 +73,8 @@ impl Why {
 }
 
 impl Gateway {
-    /// All that is known of it: what the row tells, what Kubernetes said about the pod (now, or when it ended), and the end
-    /// of the driver's log.
+    /// Returns the reason with all details: those of the row, the events of the pod (current, or at its end), and the end of
+    /// the driver's log.
     pub async fn why(&self, row: &Submission) -> Result<Option<Why>, Error> {
         let Some(mut why) = Why::of(row) else { return Ok(None) };
         if row.state.is_terminal() {
@@ -97,17 +97,17 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_trouble_of_a_pod_counts() {
-        let told = |events: Vec<PodEvent>| {
+    fn the_reason_comes_from_the_newest_event_of_a_pod() {
+        let reason = |events: Vec<PodEvent>| {
             let mut why = Why::waiting(State::Pending, None, None);
             why.events = PodEvent::that_matter(events);
             why.learn_from_events(State::Pending);
             (why.code, why.message)
         };
         let (mount, pulling) = (event("Warning", "FailedMount", 5), event("Normal", "Pulling", 5));
-        assert_eq!(told(vec![mount.clone()]), (FailureCode::ConfigMissing, "FailedMount!".to_owned()));
-        assert_eq!(told(vec![mount, pulling.clone()]).0, FailureCode::Starting, "it was there a moment later");
+        assert_eq!(reason(vec![mount.clone()]), (FailureCode::ConfigMissing, "FailedMount!".to_owned()));
+        assert_eq!(reason(vec![mount, pulling.clone()]).0, FailureCode::Starting, "the mount succeeded later");
         let again = event("Warning", "FailedMount", 6);
-        assert_eq!(told(vec![pulling, again]).0, FailureCode::ConfigMissing);
+        assert_eq!(reason(vec![pulling, again]).0, FailureCode::ConfigMissing);
     }
 }

@@ -1,4 +1,4 @@
-//! Claimed work: launches and kills, and what becomes of the claim.
+//! Claimed work: runs launches and kills, and returns their claims.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, time::Duration};
 
@@ -23,20 +23,20 @@ use crate::{
     },
 };
 
-/// Submissions of one namespace that a process works on at once. It may work on more in all: one namespace, whose webhook
-/// takes its time, never has all places.
+/// Maximum number of submissions of one namespace that a process works on at once. The total may be higher, so that a namespace
+/// with a slow webhook never occupies all slots.
 const OF_ONE_NAMESPACE: usize = 96;
-/// A namespace that has fewer places left than this waits until so many are free: one statement for all of them.
+/// A namespace with fewer free slots than this waits until so many are free, so that one statement claims them together.
 const TOGETHER: usize = 16;
-/// After a claim by namespace that found nothing. While one namespace has all places that it may have, each end of a launch
-/// would ask for others otherwise.
+/// Pause after a claim by namespace that found nothing. Otherwise, while one namespace uses its whole share, each launch that
+/// ends would trigger another claim.
 const NOTHING_FOUND: Duration = Duration::from_millis(20);
 
-/// How often a driver that was told to go is looked at, should the watch miss its end.
+/// How often a driver that is being deleted is checked, in case the watch misses its end.
 const RECHECK: Duration = Duration::from_secs(10);
-/// The reason of a submission that waits because the API server denies its launch: Kubernetes' own word for a 403.
+/// Reason of a submission that waits because the API server denies its launch: Kubernetes' own reason of a 403.
 const DENIED: &str = "Forbidden";
-/// How soon a claim is tried to be given back again that the database didn't take.
+/// Pause before a failed attempt to return a claim is repeated.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A claimed launch or kill.
@@ -45,7 +45,7 @@ pub struct Work {
     session: Uuid,
 }
 
-/// What a process works on under a claim.
+/// The submissions that this process works on under a claim.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay {
     /// With their namespaces.
@@ -55,7 +55,8 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
-    /// The room for a claim of up to `slots`; `None` if no namespace needs to be told from another.
+    /// Returns the limit of a claim of up to `slots`, or, if the claim has to treat namespaces differently, the [`Room`] of
+    /// each.
     fn room(&self, slots: usize, restricted: Restricted) -> Result<usize, Room> {
         let mut places = HashMap::<&str, usize>::new();
         for namespace in self.submissions.values() {
@@ -77,7 +78,7 @@ impl UnderWay {
 
 impl Gateway {
     /// Claims up to `slots` launches and kills that are due, oldest first. One namespace gets no more than its share of the
-    /// slots. While the cluster doesn't answer for a namespace, only one submission of it tries.
+    /// slots. While the cluster doesn't answer for a namespace, the claim takes only one of its submissions.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
         self.leases.begin().await?;
         if !self.is_home_cluster(FRESH).await {
@@ -87,7 +88,7 @@ impl Gateway {
         if self.watch.is_cut_off() {
             return Ok(Vec::new());
         }
-        // One claim at a time: what the database has given out and we don't know of yet looks like a lost answer.
+        // One claim at a time: a claim that the database granted and this process doesn't know of yet looks like a lost reply.
         let mut busy = self.busy.lock().await;
         let ids: Vec<_> = busy.submissions.keys().cloned().collect();
         let namespaces = self.cluster.namespaces();
@@ -106,7 +107,7 @@ impl Gateway {
             }
         };
         if !claimed.is_empty() {
-            // Queued ones are being launched now.
+            // The state of claimed launches changed from QUEUED to LAUNCHING.
             self.events.changed();
         }
         for claimed in &claimed {
@@ -116,7 +117,7 @@ impl Gateway {
         Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
     }
 
-    /// Claims what is due and carries it out; answers how many there were.
+    /// Claims the work that is due and carries it out. Returns how much there was.
     pub async fn work(&self) -> Result<usize, Error> {
         let all = self.claim(16).await?;
         let count = all.len();
@@ -124,27 +125,27 @@ impl Gateway {
         Ok(count)
     }
 
-    /// Does one piece of claimed work and gives the claim back. Its failure is its own.
+    /// Carries out one piece of claimed work and returns the claim. A failure affects no other work.
     pub async fn carry_out(&self, work: Work) {
         self.work_and_settle(&work).await;
         self.breakers.ends(&work.claimed.namespace, work.claimed.number);
         self.busy.lock().await.submissions.remove(&work.claimed.id);
-        // A kill may have come while we held the claim.
+        // A kill may have been requested while this process held the claim.
         self.wake.notify_one();
     }
 
     async fn work_and_settle(&self, work: &Work) {
         let Work { claimed, session } = work;
         let (id, task) = (&claimed.id, claimed.task);
-        // A panic would leave the claim with this process for as long as it lives.
+        // A panic would leave the claim with this process until it exits.
         let settled = match AssertUnwindSafe(self.do_work(work)).catch_unwind().await {
             Ok(Ok(settled)) => settled,
             Ok(Err(Stopped::ClaimLost)) => {
-                tracing::warn!(submission = %id, ?task, "the claim was lost: left to whoever has it next");
+                tracing::warn!(submission = %id, ?task, "claim lost: left to its next holder");
                 return;
             }
             Ok(Err(Stopped::Store(error))) => Settled::TryAgain(chain(&error)),
-            Err(_) => Settled::TryAgain("a fault of Sparkgate: see its log".to_owned()),
+            Err(_) => Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned()),
         };
         while let Err(error) = self.settle(claimed, &settled).await {
             tracing::warn!(submission = %id, "{}", chain(&error));
@@ -169,7 +170,7 @@ impl Gateway {
             beside: manifest.beside.len(),
             kill: claimed.kill.clone(),
         };
-        // A launch that is given up has started nothing that could use it.
+        // A launch that is given up has started no driver that could use a grace period.
         let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
         let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, grace };
         let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, claim: Some(claim) };
@@ -187,7 +188,8 @@ impl Gateway {
             Settled::Done => self.store.release(claimed).await?,
             Settled::LookAgain => self.store.retry_later(claimed, RECHECK, None).await?,
             Settled::TryAgain(why) => {
-                // Without an answer all wait for the same thing; otherwise this one has a trouble of its own.
+                // In an outage, all submissions of the namespace wait for the same thing; otherwise, the problem is this
+                // submission's own.
                 let outage = self.breakers.pause(&claimed.namespace);
                 let delay = outage.unwrap_or_else(|| backoff(claimed.failed_tries));
                 tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
@@ -210,7 +212,8 @@ impl Gateway {
     }
 }
 
-/// One second, doubling to half a minute. What has been denied for five minutes is set aside: it is tried only now and then.
+/// Returns the pause before the next try: one second, doubling to 30 seconds. After about five minutes of failures, the
+/// submission is tried only every five minutes.
 fn backoff(failed_tries: i32) -> Duration {
     match failed_tries {
         ..14 => Duration::from_secs(1u64 << failed_tries.clamp(0, 5)).min(Duration::from_secs(30)),
@@ -234,10 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_gets_no_more_than_its_share() {
+    fn a_claim_gives_a_namespace_no_more_than_its_share() {
         let room = |counts, slots| under_way(counts).room(slots, Restricted::default());
         assert_eq!(room(&[], 192), Ok(96));
-        assert_eq!(room(&[("a", 60)], 132), Ok(36), "without a look at the namespaces, as long as all have room");
+        assert_eq!(room(&[("a", 60)], 132), Ok(36), "a plain limit, as long as all namespaces have room");
         assert_eq!(room(&[("a", 95)], 1), Ok(1));
         let fewer = |room: Result<usize, Room>| {
             let mut room = room.unwrap_err();
@@ -250,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_whose_breaker_is_not_closed_gets_one_try_or_none() {
+    fn a_claim_takes_one_submission_of_a_half_open_namespace_and_none_of_an_open_one() {
         let restricted = || Restricted { open: vec!["a".to_owned()], half_open: vec![("b".to_owned(), 7)] };
         let room = under_way(&[("a", 3)]).room(16, restricted()).unwrap_err();
         assert_eq!((room.fewer, room.one), (vec![("a".to_owned(), 0)], vec![("b".to_owned(), 7)]));
     }
 
     #[test]
-    fn what_is_denied_for_long_is_tried_only_now_and_then() {
+    fn the_backoff_grows_to_five_minutes() {
         let seconds: Vec<_> = (0..16).map(|tries| backoff(tries).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30, 300, 300]);
         assert!((290..=330).contains(&seconds[..14].iter().sum::<u64>()));

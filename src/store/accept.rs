@@ -1,4 +1,4 @@
-//! Accepting a submission.
+//! Accepts submissions.
 
 mod behind;
 mod draw;
@@ -26,31 +26,31 @@ use sqlx::Row;
 pub use draw::Drawn;
 pub use insert::accept_on;
 
-/// What is fixed when a request is accepted.
+/// The values that are fixed when a request is accepted.
 #[derive(Debug, Clone)]
 pub struct NewSubmission {
     pub drawn: Drawn,
     pub request: CreateSubmissionRequest,
     pub spark_version: SparkVersion,
-    /// `SPARK_USER` where the request names none.
+    /// `SPARK_USER` if the request names none.
     pub spark_user: String,
     pub namespace: String,
     pub names: DriverNames,
     /// The objects to create, as JSON.
     pub manifest: String,
-    /// What it is found by.
+    /// The name for searches.
     pub name: String,
     pub owner: String,
     pub options: Options,
-    /// A digest of the request, by which another one under the same idempotency key is told from the same one.
+    /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
     pub fingerprint: Vec<u8>,
 }
 
-/// What a submission asks of the gateway itself; times in seconds.
+/// Options of a submission for the gateway itself; times in seconds.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub idempotency_key: Option<String>,
-    /// No other live submission of its namespace may have its name.
+    /// No other live submission of its namespace with this option may have the same name.
     pub unique_name: bool,
     pub labels: BTreeMap<String, String>,
     pub start_timeout: Option<i32>,
@@ -61,7 +61,7 @@ pub struct Options {
 }
 
 impl From<NewSubmission> for Submission {
-    /// The document of a submission that was just accepted.
+    /// Returns the document of a submission that was just accepted.
     fn from(new: NewSubmission) -> Self {
         let NewSubmission { drawn, options, .. } = new;
         Self {
@@ -95,13 +95,13 @@ impl From<NewSubmission> for Submission {
     }
 }
 
-/// The statements for new submissions that are under way at once, and how many submissions share one.
+/// Maximum number of concurrent statements for new submissions, and of submissions that share one (`TOGETHER`).
 const AT_ONCE: usize = 2;
-/// The connections that drawing and writing share.
+/// The connections that allocating and accepting share.
 pub(super) const CONNECTIONS: u32 = 3;
 const TOGETHER: usize = 64;
 
-/// What many ask for at the same moment.
+/// Group commits of concurrent calls.
 #[derive(Debug)]
 pub(super) struct Groups {
     drawing: Combine<(), Result<Drawn, Error>>,
@@ -122,31 +122,32 @@ impl Default for Groups {
     }
 }
 
-/// How often what stands in the way of a submission may have gone when it is looked for.
+/// How often a conflicting submission may turn out to be gone when it is looked up.
 const TRIES: u32 = 5;
 
-/// What became of a new submission.
+/// The result of accepting a submission.
 #[derive(Debug)]
 pub enum Accepted {
-    /// It is committed. Nothing needs to be read to answer with it, and nothing that fails later can deny it.
+    /// It is committed. The reply needs no further read, and no later failure can contradict it.
     New(Submission),
-    /// Its owner used its idempotency key before: for this one, with that fingerprint.
+    /// Its owner used the same idempotency key before: for this submission, with this fingerprint.
     SameKey(Found, Vec<u8>),
-    /// This live one has its name.
+    /// This live submission has the same name, and both ask for a unique one.
     SameName(SubmissionId),
-    /// Another submission has its number: the sequence is behind the rows. It needs another number, and so other names.
+    /// Another submission has the same number: the sequence is behind the rows. It needs another number, and so other names.
     Taken(Box<NewSubmission>),
     /// The connection broke after the statement was sent: it may be committed, under this id.
     InDoubt(SubmissionId, Error),
 }
 
 impl Store {
-    /// Writes the submission, its objects and its first event in one statement, unless an earlier one is in its way. When
-    /// this returns, it is committed. Submissions that come at the same moment share the statement. Of two at once with the
-    /// same key, the later waits for the earlier. A caller that goes away meanwhile doesn't tear the statement off.
+    /// Writes the submission, its objects and its first event in one statement, unless it conflicts with an earlier one. The
+    /// submission is committed when this returns. Concurrent submissions share the statement. Of two concurrent ones with the
+    /// same key, the later waits for the earlier. If the caller is dropped in the meantime, the statement is carried out
+    /// anyway.
     ///
     /// # Errors
-    /// Nothing is kept of the submission then.
+    /// In these cases, nothing of the submission is stored.
     pub async fn accept(&self, new: NewSubmission) -> Result<Accepted, Error> {
         let new = Arc::new(new);
         for _ in 0..TRIES {
@@ -169,15 +170,15 @@ impl Store {
             if self.is_taken(&new.drawn).await? {
                 return Ok(Accepted::Taken(Box::new(Arc::unwrap_or_clone(new))));
             }
-            // What was in its way has gone meanwhile.
+            // The conflicting submission is gone now.
         }
-        let why = io::Error::other("another submission is in its way again and again");
+        let why = io::Error::other("it conflicted repeatedly with other submissions");
         Err(Error::row(new.drawn.id.as_str(), why))
     }
 
-    /// `false` if a unique key of another submission is in the way.
+    /// Inserts a submission. `false` if it conflicts with a unique key of another submission.
     async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
-        // One of these may wait for another for more than one reason: in a group, two such groups might wait for each other.
+        // A submission with a unique name may wait for another for more than one reason: two groups might wait for each other.
         let inserted = if new.options.unique_name {
             let inserter = Inserter(self.clone());
             let alone = tokio::spawn(async move { inserter.insert_all(&[new]).await.pop() });
@@ -189,7 +190,7 @@ impl Store {
         inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
     }
 
-    /// The submission that an owner's idempotency key stands for, and the fingerprint of its request.
+    /// Returns the submission with an owner's idempotency key, and the fingerprint of its request.
     pub async fn of_key(&self, owner: &str, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
         let action = "looking for an idempotency key";
         let mut connection = self.connection(action).await?;

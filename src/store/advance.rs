@@ -1,15 +1,15 @@
-//! Moving a submission forwards.
+//! Moves a submission forwards.
 
 use super::{Error, Store, deadlines::started, error::within, row::words};
 use crate::submission::{Placement, Progress, State, SubmissionId, kept};
 
 impl Store {
-    /// Moves the attempt to the state of `progress` and writes the event, unless its row is already there or beyond:
-    /// a late or repeated call changes nothing, nor does what was seen of another pod than the recorded one. Under a
-    /// claim it must still be that claim. Tells whether it moved.
+    /// Moves the attempt to the state of `progress` and writes the event, unless its row is in that state or beyond: a late or
+    /// repeated call changes nothing, nor does an observation of another pod than the recorded one. If a claim is given, it
+    /// must still be the current one. Returns whether the row moved.
     ///
-    /// An end after which another attempt is due ends the attempt and not the submission: the row then waits for the launch
-    /// of the next one.
+    /// If another attempt is due after an end, the end concerns the attempt and not the submission: the row then waits for the
+    /// launch of the next attempt.
     pub async fn advance(
         &self,
         id: &SubmissionId,
@@ -22,14 +22,14 @@ impl Store {
             return self.launched(id, attempt, claim, uid).await;
         }
         let to = progress.state();
-        // What forbids another attempt (the budget is used up, a kill was accepted) doesn't go away before the second statement.
+        // A reason against another attempt (the budget is used up, a kill was accepted) still holds in the second statement.
         if let Some(outcome) = progress.outcome()
             && let Some(kind) = outcome.retry_kind()
             && self.retry(id, attempt, claim, outcome, kind, placement).await?
         {
             return Ok(true);
         }
-        // A launch that ends while the kill is under way must not undo it; `may_become` knows.
+        // A launch that ends during a kill must not undo it; `may_become` prevents that.
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
         let outcome = progress.outcome();
         let started = started("$11::timestamptz", "submissions");
@@ -74,8 +74,8 @@ impl Store {
         Ok(moved.rows_affected() == 1)
     }
 
-    /// Notes why a driver that has not started still waits. Schedulers and kubelets try again after pauses that grow, so
-    /// this isn't written more often than they say something new.
+    /// Records why a driver that has not started still waits. Schedulers and kubelets retry with growing pauses, so this is
+    /// written only as often as they report something new.
     pub async fn note_waiting(
         &self,
         id: &SubmissionId,
@@ -84,7 +84,7 @@ impl Store {
         message: &str,
     ) -> Result<(), Error> {
         within(
-            "noting why a driver waits",
+            "recording why a driver waits",
             sqlx::query(
                 "UPDATE submissions SET reason = $3, message = $4
              WHERE id = $1 AND attempt = $2 AND state IN ('LAUNCHING', 'PENDING')

@@ -1,4 +1,4 @@
-//! Attempts: those that were followed by another, the present one, and its objects.
+//! Attempts: past ones, the current one, and its objects.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -27,7 +27,7 @@ pub struct AttemptRecord {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// What the objects of an attempt are made of: those of the attempt before, and their names.
+/// The source of an attempt's objects: those of the previous attempt, and their names.
 #[derive(Debug, Clone)]
 pub struct Before {
     pub names: DriverNames,
@@ -52,8 +52,8 @@ struct Row {
 }
 
 impl Store {
-    /// All attempts of a submission, the present one last; none if there is no submission of that id. One whose objects are
-    /// yet to be made has no pod's name.
+    /// Returns all attempts of a submission, the current one last; none if no submission has this id. An attempt without
+    /// objects has no pod name yet.
     pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
         let action = "reading a submission's attempts";
         let mut connection = self.for_long_read(action).await?;
@@ -80,7 +80,7 @@ impl Store {
         rows.into_iter().map(|row| row.read(id)).collect()
     }
 
-    /// The objects and names of the last attempt before the claimed one that has some; `None` if none are kept.
+    /// Returns the objects and names of the last attempt before the claimed one that has some; `None` if none are stored.
     pub async fn attempt_before(&self, claimed: &Claimed) -> Result<Option<Before>, Error> {
         let statement = sqlx::query_as(
             "SELECT names, objects FROM attempts a JOIN manifests m USING (submission_id, attempt)
@@ -89,12 +89,12 @@ impl Store {
         .bind(claimed.id.as_str())
         .bind(claimed.attempt)
         .fetch_optional(&self.patient);
-        let row: Option<(Json<DriverNames>, String)> = within("reading the attempt before", statement).await?;
+        let row: Option<(Json<DriverNames>, String)> = within("reading the previous attempt", statement).await?;
         Ok(row.map(|(names, manifest)| Before { names: names.0, manifest }))
     }
 
-    /// Keeps the names and objects of the claimed attempt, before anything of it is created. `false` if the claim is lost,
-    /// or if they are kept already.
+    /// Stores the names and objects of the claimed attempt, before anything of it is created. `false` if the claim is lost, or
+    /// if they are stored already.
     pub async fn keep_attempt(&self, claimed: &Claimed, names: &DriverNames, manifest: &str) -> Result<bool, Error> {
         let statement = sqlx::query(
             "WITH ours AS (
@@ -110,7 +110,7 @@ impl Store {
         .bind(Json(names))
         .bind(manifest)
         .execute(&self.patient);
-        Ok(within("keeping the objects of another attempt", statement).await?.rows_affected() == 1)
+        Ok(within("storing the objects of another attempt", statement).await?.rows_affected() == 1)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reading changes of state: all of them in the order in which they are told, and those of one submission.
+//! Reads changes of state: all of them in the order of their numbers, and those of one submission.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use chrono::{DateTime, Utc};
 use super::{Error, Store, error::within};
 use crate::submission::SubmissionId;
 
-/// One change of a submission's state. Its words are told as they were written, by whatever release.
+/// One change of a submission's state. Its texts are returned as they were written, by whatever release.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Change {
-    /// Its place among all changes; `None` for a moment after its commit.
+    /// Its number in the order of all changes; `None` for a moment after its commit.
     pub sequence: Option<i64>,
     pub submission_id: String,
     pub attempt: i32,
     pub state: String,
-    /// The state before it, of whichever attempt.
+    /// The previous state, of whichever attempt.
     pub previous: Option<String>,
     pub reason: Option<String>,
     pub message: Option<String>,
@@ -24,7 +24,7 @@ pub struct Change {
     pub of: About,
 }
 
-/// By what changes are chosen, beside the submission.
+/// Properties by which changes are filtered, besides the submission.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct About {
     pub owner: String,
@@ -40,14 +40,14 @@ const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason
      ORDER BY p.id DESC LIMIT 1) AS previous";
 
 impl Store {
-    /// Up to `limit` changes with numbers above `after`, in their order, for workers.
+    /// Returns up to `limit` changes with numbers above `after`, in order, for workers.
     pub async fn new_changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
         let statement = in_order();
         let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
         within("reading new events", page.fetch_all(&self.patient)).await
     }
 
-    /// The same for requests.
+    /// Returns the same for requests.
     pub async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
         let action = "reading events";
         let statement = in_order();
@@ -56,8 +56,8 @@ impl Store {
         within(action, page.fetch_all(&mut *connection)).await
     }
 
-    /// Up to `limit` changes of one submission, oldest first: those with numbers above `after`, and then those that have
-    /// none yet. `None` if there is no submission of that id.
+    /// Returns up to `limit` changes of one submission, oldest first: those with numbers above `after`, then those that have no
+    /// number yet. `None` if no submission has this id.
     pub async fn changes_of(&self, id: &SubmissionId, after: i64, limit: u32) -> Result<Option<Vec<Change>>, Error> {
         let action = "reading a submission's events";
         let statement = format!(
@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-/// `$1`: after which number, `$2`: how many.
+/// Returns the statement. `$1`: the number after which to start, `$2`: the limit.
 fn in_order() -> String {
     format!(
         "SELECT {COLUMNS} FROM (

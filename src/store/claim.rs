@@ -1,4 +1,4 @@
-//! Claims: which replica may touch a submission's objects.
+//! Claims: which replica may change a submission's objects.
 
 use std::time::Duration;
 
@@ -12,51 +12,51 @@ use super::{
 };
 use crate::submission::{KillCause, State, SubmissionId, kept};
 
-/// Failed tries that are counted of an outage: one that lasts makes no later failure look like an old one.
+/// Maximum number of failed tries that an outage adds, so that a later failure of another kind doesn't look like an old one.
 const COUNTED_IN_AN_OUTAGE: i32 = 5;
-/// A row that can't be read is looked at again after this: a newer release may be able to.
+/// A row that can't be read is tried again after this time: a newer release may be able to read it.
 const UNREADABLE: Duration = Duration::from_secs(600);
 
-/// Seconds for which a row is put off at the most. What would have to wait longer was put off before the clock of the database
-/// went back, and is due.
+/// Maximum time in seconds by which a row is postponed. A row that is postponed by more was postponed before the clock of the
+/// database went back, and is due.
 pub(super) const LONGEST_PAUSE: u32 = 15 * 60;
 
-/// `claimed_by` of a row of a second or later attempt that nobody has claimed: a session that there never is. To a release
-/// that knows of one attempt only, and would launch that one again, the row is somebody else's.
+/// `claimed_by` of an unclaimed row with a second or later attempt: a session that never exists. To a release that knows one
+/// attempt only, and would launch that one again, the row looks claimed.
 pub(super) const NOBODY_NOW: &str = "'00000000-0000-0000-0000-000000000000'::uuid";
-/// The same for any row.
+/// `claimed_by` of any unclaimed row.
 pub(super) const NOBODY: &str = "CASE WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
 
-/// What a claimed submission needs.
+/// The work that a claimed submission needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     Launch,
     Kill,
 }
 
-/// A submission that one replica alone may work on, as long as its lease lasts and until it gives the claim back.
+/// A submission that only one replica may work on, while its lease lasts and until it returns the claim.
 #[derive(Debug, Clone)]
 pub struct Claimed {
     pub id: SubmissionId,
-    /// The order of acceptance.
+    /// The position in the order of acceptance.
     pub number: i64,
     pub attempt: i32,
     pub task: Task,
     pub namespace: String,
     /// The name of the driver pod.
     pub pod: String,
-    /// The objects to create, as JSON. `None` if they are yet to be made of those of the attempt before, and for a row of a
-    /// release that didn't keep them.
+    /// The objects to create, as JSON. `None` if they have yet to be derived from those of the previous attempt, and for a row
+    /// of a release that didn't store them.
     pub manifest: Option<String>,
-    /// The driver pod that an earlier try made; from then on no other is ever made for this attempt.
+    /// The driver pod that an earlier try created; no other is ever created for this attempt.
     pub pod_uid: Option<String>,
-    /// Which claim this is: writes that name an older one change nothing.
+    /// The number of the claim: writes with an older one change nothing.
     pub epoch: i64,
-    /// Tries in a row that failed before this one.
+    /// Consecutive failed tries before this one.
     pub failed_tries: i32,
-    /// Why it is being killed, if it is.
+    /// The cause, if the submission is being killed.
     pub kill: KillCause,
-    /// Seconds that a killed driver has from SIGTERM to SIGKILL; those of its pod if there are none.
+    /// Seconds between SIGTERM and SIGKILL of a killed driver; those of its pod if `None`.
     pub kill_grace: Option<i32>,
 }
 
@@ -99,26 +99,26 @@ impl TryFrom<Row> for Claimed {
     }
 }
 
-/// How many claims may be taken, where a namespace may have fewer than the others.
+/// How many submissions may be claimed, if the limit of a namespace may be lower than that of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Room {
-    /// In all.
+    /// In total.
     pub all: i64,
-    /// Of each namespace that isn't named below.
+    /// In each namespace that isn't listed below.
     pub each: i64,
-    /// Of these namespaces; with none they are left out.
+    /// In these namespaces; with 0, a namespace is skipped.
     pub fewer: Vec<(String, i64)>,
-    /// Only one submission of each of these namespaces: the next after that number, or the first.
+    /// Namespaces of which only one submission may be claimed: the next one after that number, or the first.
     pub one: Vec<(String, i64)>,
 }
 
-/// The lease that a claim needs. Only a lease that is seen to have run out frees a claim: one that isn't seen may be younger
-/// than this statement.
+/// Returns the condition for the lease that a claim needs. Only a lease that is seen to have expired frees a claim: one that
+/// isn't seen may be newer than this statement.
 fn ours() -> String {
     format!("ours AS (SELECT FROM leases WHERE holder = $1 AND name = 'replica/' || $1::text AND {ALIVE})")
 }
 
-/// What is due in one of the namespaces `$4`, and not among `$3`.
+/// Returns the condition for rows that are due in one of the namespaces `$4`, and not among `$3`.
 fn is_due() -> String {
     format!(
         "state IN ('QUEUED', 'LAUNCHING', 'KILLING')
@@ -132,7 +132,7 @@ fn is_due() -> String {
     )
 }
 
-/// Takes what is `due`.
+/// Claims the rows in `due`.
 const TAKE: &str = "claimed AS (
         UPDATE submissions s
         SET claimed_by = $1, claim_epoch = s.claim_epoch + 1,
@@ -149,11 +149,11 @@ const TAKE: &str = "claimed AS (
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
 
 impl Store {
-    /// Claims up to `limit` submissions that wait for a launch in one of `namespaces` (none means all) or for a kill,
-    /// oldest first, for a session whose lease holds; without one it claims nothing. A claim of a session whose lease ran
-    /// out is free, and so is one of this very session that it knows nothing of, because an earlier answer may have got
-    /// lost: but not `busy`, what this process still works on. A queued row becomes `LAUNCHING` here, before anything of
-    /// it is created. A row that can't be read is put off and logged, so that it never stops the others.
+    /// Claims up to `limit` submissions that wait for a launch in one of `namespaces` (empty means all) or for a kill, oldest
+    /// first, for a session with a valid lease; without one it claims nothing. A claim of a session whose lease has expired is
+    /// free. So is a claim of this very session that it doesn't know of, because an earlier reply may have been lost, except
+    /// for `busy`, the submissions that this process still works on. A queued row becomes `LAUNCHING` here, before anything of
+    /// it is created. A row that can't be read is logged and postponed, so that it never stops the others.
     pub async fn claim(
         &self,
         session: Uuid,
@@ -179,8 +179,8 @@ impl Store {
         self.claimed(within("claiming submissions", statement).await?).await
     }
 
-    /// The same where not every namespace may have all. What a namespace has that is left out isn't read, however much it
-    /// is: the rows are found namespace by namespace.
+    /// Claims like [`Store::claim`], with limits for each namespace. The rows of a skipped namespace aren't read, however many
+    /// there are: rows are found namespace by namespace.
     pub async fn claim_by_namespace(
         &self,
         session: Uuid,
@@ -246,7 +246,7 @@ impl Store {
             match Claimed::try_from(row) {
                 Ok(one) => claimed.push(one),
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, retry_in = ?UNREADABLE, "skipping a submission");
+                    tracing::error!(error = &error as &dyn std::error::Error, retry_in = ?UNREADABLE, "submission skipped: its row can't be read");
                     self.put_off(&id).await?;
                 }
             }
@@ -262,11 +262,11 @@ impl Store {
         .bind(id)
         .bind(UNREADABLE.as_secs_f64())
         .execute(&self.patient);
-        within("putting a submission off", statement).await?;
+        within("postponing a submission", statement).await?;
         Ok(())
     }
 
-    /// Gives a claim back after work that succeeded. A claim that was lost stays with whoever has it.
+    /// Returns a claim after work that succeeded. A claim that was lost remains with its new holder.
     pub async fn release(&self, claimed: &Claimed) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "UPDATE submissions SET claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
@@ -279,10 +279,10 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a claim back to be looked at again after `delay`, a quarter of an hour at the most; with a reason (one word, if
-    /// there is one) and a message it counts as a failed try and a user sees
-    /// it, unless the submission has ended meanwhile, or is killed after a time whose words are its outcome. A kill that
-    /// was asked for doesn't wait for a launch that is put off.
+    /// Returns a claim so that the work is repeated after `delay`, at most 15 minutes. With `why`, a reason (one word,
+    /// optional) and a message, it counts as a failed try and is visible to users, unless the submission has ended in the
+    /// meantime, or is being killed after a timeout, whose message is its outcome. A requested kill doesn't wait for a
+    /// postponed launch.
     pub async fn retry_later(
         &self,
         claimed: &Claimed,
@@ -292,7 +292,7 @@ impl Store {
         self.give_back(claimed, delay, why, i32::MAX).await
     }
 
-    /// The same after a try that failed because the cluster gave no answer: only the first of them count.
+    /// Returns a claim after a try that failed because the cluster gave no answer: only the first of these tries count.
     pub async fn retry_after_outage(&self, claimed: &Claimed, delay: Duration, why: &str) -> Result<(), Error> {
         self.give_back(claimed, delay, Some((None, why)), COUNTED_IN_AN_OUTAGE).await
     }
@@ -323,7 +323,7 @@ impl Store {
         .bind(why.and_then(|(reason, _)| reason))
         .bind(most)
         .execute(&self.patient);
-        within("putting a submission off", statement).await?;
+        within("postponing a submission", statement).await?;
         Ok(())
     }
 }

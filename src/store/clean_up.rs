@@ -1,4 +1,4 @@
-//! What is over for long enough: driver pods that may go, and rows.
+//! Clean-up: driver pods and rows of submissions that ended long enough ago.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 
 use super::{Error, Store, claim::LONGEST_PAUSE, error::within, row::ends};
 
-/// The condition that the clock of the database is believed: it isn't beyond this time, if there is one.
+/// The condition that the clock of the database is believed: it isn't past the given time, if there is one.
 const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
 
-/// The driver pod of an ended attempt, as its row names it.
+/// The driver pod of an ended attempt, as recorded in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedPod {
     pub submission: String,
@@ -17,20 +17,20 @@ pub struct EndedPod {
     pub namespace: String,
     pub pod: String,
     pub uid: String,
-    /// Its objects as JSON, if some of them came before the pod and may not have been handed over to it.
+    /// Its objects as JSON, if some of them were created before the pod, which may not own them.
     pub manifest: Option<String>,
 }
 
 impl Store {
-    /// Up to `limit` driver pods, not deleted yet, of submissions and earlier attempts that ended at least `age` ago; the
-    /// oldest first. None while the clock of the database is beyond `believed_until`.
+    /// Returns up to `limit` driver pods that aren't deleted yet, of submissions and earlier attempts that ended at least `age`
+    /// ago, oldest first. Returns none while the clock of the database is past `believed_until`.
     pub async fn ended_pods(
         &self,
         age: Duration,
         limit: u32,
         believed_until: Option<DateTime<Utc>>,
     ) -> Result<Vec<EndedPod>, Error> {
-        // An index serves `now()`, which stays the same during a statement, and not `clock_timestamp()`.
+        // An index can be used with `now()`, which is constant during a statement, but not with `clock_timestamp()`.
         let due = format!(
             "(clean_up_not_before IS NULL OR clean_up_not_before <= now()
               OR clean_up_not_before > now() + make_interval(secs => {LONGEST_PAUSE})) AND {BELIEVED}"
@@ -76,12 +76,12 @@ impl Store {
         Ok(rows.into_iter().map(pod).collect())
     }
 
-    /// Notes that the driver pods of these attempts were deleted. What another attempt would be made of stays until the
-    /// submission has ended. A row that is locked is passed over, and its pod is due again.
+    /// Records that the driver pods of these attempts were deleted. Objects from which another attempt would be derived remain
+    /// until the submission has ended. A locked row is skipped, and its pod is due again.
     pub async fn note_pods_deleted(&self, attempts: &[(&str, i32)]) -> Result<(), Error> {
         let (submissions, attempts): (Vec<_>, Vec<_>) = attempts.iter().copied().unzip();
         within(
-            "noting deleted driver pods",
+            "recording deleted driver pods",
             sqlx::query(
                 "WITH these AS (
                  SELECT id, state FROM submissions WHERE id = ANY($1) ORDER BY number
@@ -108,11 +108,10 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that the driver pods of these submissions are not to be deleted before `delay` is over, a quarter of an hour at
-    /// the most. A row that is locked is passed over.
+    /// Postpones the deletion of the driver pods of these submissions by `delay`, at most 15 minutes. A locked row is skipped.
     pub async fn put_clean_up_off(&self, submissions: &[&str], delay: Duration) -> Result<(), Error> {
         within(
-            "putting the deletion of driver pods off",
+            "postponing the deletion of driver pods",
             sqlx::query(sqlx::AssertSqlSafe(format!(
                 "WITH these AS (
                  SELECT id FROM submissions WHERE id = ANY($1) ORDER BY number FOR NO KEY UPDATE SKIP LOCKED
@@ -129,9 +128,9 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes up to `limit` submissions that ended at least `age` ago, with all that is kept of them; the oldest first.
-    /// One whose pod may exist stays, and so does one whose pod was deleted just now: the watch may still be told. None
-    /// while the clock of the database is beyond `believed_until`.
+    /// Deletes up to `limit` submissions that ended at least `age` ago, with all their data, oldest first. A submission remains
+    /// if its pod may exist, or if its pod was deleted a moment ago, because the watch may still report it. Deletes none while
+    /// the clock of the database is past `believed_until`.
     pub async fn delete_ended(
         &self,
         age: Duration,

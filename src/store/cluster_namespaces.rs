@@ -1,22 +1,21 @@
-//! Which cluster the database belongs to.
+//! The cluster that the database belongs to.
 
 use std::collections::BTreeMap;
 
 use super::{Error, Store, error::within};
 
-/// The release before doesn't know the table, and doesn't write it.
+/// The previous release doesn't know the table, and doesn't write it.
 const ACTION: &str = "comparing the cluster with the one that the database belongs to";
 
 impl Store {
-    /// The uids by which the database's cluster is known, by namespace.
+    /// Returns the uids that identify the database's cluster, by namespace.
     pub async fn cluster_namespaces(&self) -> Result<BTreeMap<String, String>, Error> {
         let statement = sqlx::query_as("SELECT namespace, uid FROM cluster_namespaces").fetch_all(&self.patient);
         let rows: Vec<(String, String)> = within(ACTION, statement).await?;
         Ok(rows.into_iter().collect())
     }
 
-    /// Keeps uids by which the cluster is known again. Those of namespaces that are known already stay, unless they are to be
-    /// `replaced`.
+    /// Stores uids that identify the cluster. Uids of known namespaces remain unchanged unless `replaced` is set.
     pub async fn keep_cluster_namespaces(&self, uids: &BTreeMap<String, String>, replaced: bool) -> Result<(), Error> {
         let (namespaces, uids): (Vec<_>, Vec<_>) = uids.iter().unzip();
         let statement = sqlx::query(
@@ -31,7 +30,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets the cluster, and up to where its pods were watched.
+    /// Deletes the identity of the cluster, and the positions of its watches.
     pub async fn forget_cluster(&self) -> Result<(), Error> {
         let statement = sqlx::query("WITH positions AS (DELETE FROM watch_positions) DELETE FROM cluster_namespaces")
             .execute(&self.patient);
@@ -39,7 +38,7 @@ impl Store {
         Ok(())
     }
 
-    /// How many submissions may have a live driver pod.
+    /// Returns how many submissions may have a live driver pod.
     pub async fn count_with_a_driver(&self) -> Result<u64, Error> {
         let statement = sqlx::query_scalar(
             "SELECT count(*) FROM submissions WHERE state IN ('LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')",

@@ -1,5 +1,5 @@
-//! Group commit: what many ask for at the same moment is done together, because a statement and the disk take almost as long
-//! for one row as for fifty. Whoever comes while nothing is under way goes at once.
+//! Group commit: concurrent calls share a statement, because a statement and the disk take almost as long for one row as for
+//! fifty. A call that arrives while no group is being carried out starts immediately.
 
 use std::{
     collections::VecDeque,
@@ -15,24 +15,24 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// Calls that wait to be carried out, a number of them at a time.
+/// A queue of calls that are carried out in groups.
 pub(super) struct Combine<I, O>(Arc<Shared<I, O>>);
 
 struct Shared<I, O> {
     waiting: Mutex<Waiting<I, O>>,
-    /// How many groups may be under way.
+    /// Maximum number of concurrent groups.
     turns: usize,
-    /// The most calls of a group.
+    /// Maximum number of calls in a group.
     most: usize,
-    /// From the beginning of a group to that of the next, at least: who can wait so long is spared company too small.
+    /// Minimum time between the starts of two groups: calls that can wait this long form larger groups.
     gap: Duration,
 }
 
 struct Waiting<I, O> {
     calls: VecDeque<Call<I, O>>,
-    /// Tells calls apart.
+    /// The number of the next call.
     next: u64,
-    /// Tasks that carry groups out.
+    /// Number of tasks that carry groups out.
     carriers: usize,
 }
 
@@ -42,20 +42,20 @@ struct Call<I, O> {
     answer: oneshot::Sender<O>,
 }
 
-/// A call that has no answer.
+/// The reason why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unanswered {
-    /// It was not begun.
-    #[error("others were waited for too long")]
+    /// The call was not started.
+    #[error("timed out in the queue of a group commit")]
     Late,
-    /// It is unknown what became of it.
-    #[error("the statement's task was ended")]
+    /// The result of the call is unknown.
+    #[error("the task of the statement was ended")]
     Ended,
 }
 
 /// Carries groups out, one after the other.
 pub(super) trait Carrier<I, O>: Send + 'static {
-    /// Answers one for each, in their order.
+    /// Returns one answer for each call, in order.
     fn carry_out(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send;
 }
 
@@ -64,7 +64,7 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
         Self::with_gap(turns, most, Duration::ZERO)
     }
 
-    /// The same one after the other and no more often than once in `gap`.
+    /// Creates a queue that carries out one group at a time, at most once in `gap`.
     pub(super) fn paced(gap: Duration, most: usize) -> Self {
         Self::with_gap(1, most, gap)
     }
@@ -74,8 +74,8 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
         Self(Arc::new(Shared { waiting, turns, most, gap }))
     }
 
-    /// Hands `item` in and waits for its answer: for `patience` until it is begun, and then as long as it takes. Groups are
-    /// carried out in tasks of their own, so that nobody's ends with a caller that goes away; what that one handed in is
+    /// Adds `item` and waits for its answer: up to `patience` until it is started, and then for as long as it takes. Groups are
+    /// carried out in tasks of their own, so that dropping a caller cancels no other call; the call of the dropped caller is
     /// carried out, too.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
-    /// Answers the call's number. `start` makes one more carrier, if all are busy and there may be more.
+    /// Adds a call and returns its number. `start` starts another carrier, if all are busy and another is allowed.
     fn hand_in<T>(self: &Arc<Self>, item: I, answer: oneshot::Sender<O>, start: impl FnOnce(Arc<Self>) -> T) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next;
@@ -114,32 +114,32 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
         number
     }
 
-    /// `false` if it is under way already.
+    /// Removes a call that has not started. `false` if it has.
     fn take_back(&self, number: u64) -> bool {
         let mut waiting = self.waiting();
         let place = waiting.calls.iter().position(|call| call.number == number);
         place.and_then(|place| waiting.calls.remove(place)).is_some()
     }
 
-    /// Carries out what there is, and goes when nobody comes any more.
+    /// Carries out groups until no call is left.
     async fn carry(self: Arc<Self>, carrier: impl Carrier<I, O>) {
         while let Some((items, senders)) = self.next_group() {
             let next = Instant::now() + self.gap;
-            // What panics answers nobody, and is not to stop those who come after it.
+            // A group that panics gives no answers, and must not stop later groups.
             if let Ok(answers) = AssertUnwindSafe(carrier.carry_out(items)).catch_unwind().await {
                 for (sender, answer) in senders.into_iter().zip(answers) {
-                    // Who went away needs none.
+                    // A dropped caller needs no answer.
                     let _ = sender.send(answer);
                 }
             }
-            // Sleeping takes its millisecond even if it is for nothing.
+            // A sleep takes at least a millisecond, even if it is already due.
             if !self.gap.is_zero() {
                 sleep_until(next).await;
             }
         }
     }
 
-    /// `None` if nobody waits: then there is one carrier less.
+    /// Returns the next group. `None` if no call waits; in that case, this carrier ends.
     fn next_group(&self) -> Option<(Vec<I>, Vec<oneshot::Sender<O>>)> {
         let mut waiting = self.waiting();
         if waiting.calls.is_empty() {

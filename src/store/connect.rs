@@ -1,4 +1,4 @@
-//! Reaching the database at start, and its migrations.
+//! Connects to the database at start, and migrates it.
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
     session::{self, Session},
 };
 
-/// Where the database is and how many connections it may get.
+/// The address of the database, and how many connections may be used.
 #[derive(Debug, Clone)]
 pub struct DatabaseSettings {
     /// `postgres://user:password@host:port/name`
@@ -28,18 +28,18 @@ pub struct DatabaseSettings {
     pub max_connections: u32,
 }
 
-/// How long the first connection may take to be made.
+/// Timeout of the first connection.
 const FIRST: Duration = Duration::from_secs(10);
-/// How long a connection may take: to become free, and to be made.
+/// Timeout of waiting for a connection to become free, and of opening one.
 const PATIENT: Duration = Duration::from_secs(8);
-/// Below so many connections in all, accepting has none of its own.
+/// With fewer connections in total, accepting has none of its own.
 const PLENTY: u32 = 12;
-/// The same for leases: a lease that is renewed late is lost.
+/// The timeout for leases: a lease that is renewed late is lost.
 const PROMPT: Duration = Duration::from_secs(2);
-/// Leases have two that are always there, so that one on which a statement is stuck doesn't cost them.
+/// Leases have two permanent connections, so that a statement that hangs on one of them doesn't cost the leases.
 const FOR_LEASES: u32 = 2;
-/// Beyond this a connection is made anew, so that no backend's memory grows for ever. Those of leases are as old as the
-/// process: making one may take longer than a lease can wait.
+/// Maximum age of a connection, so that no backend's memory grows forever. Those of leases live as long as the process: opening
+/// one may take longer than a lease can wait.
 const LIFETIME: Duration = Duration::from_secs(300);
 
 /// The database can't be used.
@@ -49,11 +49,11 @@ pub enum ConnectError {
     Url(#[source] sqlx::Error),
     #[error("can't connect to the database at {address}: is it running, and may this user log in?")]
     Unreachable { address: String, source: sqlx::Error },
-    #[error("the database at {address} is a standby, or takes no writes: the URL has to lead to the primary")]
+    #[error("the database at {address} is a standby, or read-only: the URL has to point to the primary")]
     Standby { address: String },
     #[error(
-        "{address} is a pooler that mixes the sessions of its clients: set it to session mode (PgBouncer: pool_mode = session), \
-         or let the URL lead to Postgres itself"
+        "{address} is a connection pooler that doesn't run in session mode: set it to session mode (PgBouncer: pool_mode = session), \
+         or let the URL point to Postgres itself"
     )]
     MixedSessions { address: String },
     #[error("migrating the database at {address} failed")]
@@ -61,11 +61,11 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether the same may work later: the server doesn't answer or is just starting, nothing is wrong with the settings.
+    /// Returns whether a retry may succeed: the server doesn't answer or is starting, and the settings are not wrong.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => is_outage(source),
-            // A fail-over is under way.
+            // A failover is in progress.
             Self::Standby { .. } => true,
             Self::Migrate { source: MigrateError::Execute(source), .. }
             | Self::Migrate { source: MigrateError::ExecuteMigration(source, _), .. } => is_outage(source),
@@ -74,14 +74,14 @@ impl ConnectError {
     }
 }
 
-/// Whether a pooler gives each transaction any backend. There, statements that are prepared once, the settings of a
-/// connection and the lock of the migrations would be those of other clients.
+/// Returns whether a pooler assigns a different backend to each transaction. In that case, prepared statements, the settings of
+/// a connection and the lock of the migrations would be those of other clients.
 ///
-/// While a second connection is in a transaction, the first, which isn't, keeps its own backend only if that is its own.
+/// While a second connection is in a transaction, the first one, which isn't, keeps its backend only if it has one of its own.
 async fn mixes_sessions(first: &mut PgConnection, options: &PgConnectOptions) -> Result<bool, sqlx::Error> {
     let mut second = options.connect().await?;
     let mut mixed = false;
-    // Other clients of the pooler may take the backend in between.
+    // Another client of the pooler may take the backend in between.
     for _ in 0..3 {
         let own = backend(first).await?;
         sqlx::raw_sql("BEGIN").execute(&mut second).await?;
@@ -99,7 +99,7 @@ async fn backend(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
 }
 
 impl Store {
-    /// Connects, applies the migrations that are missing (replicas may start together) and opens the pools.
+    /// Connects, applies pending migrations (replicas may start concurrently) and opens the pools.
     ///
     /// # Errors
     /// [`ConnectError`], with the server's reason: a pool alone would only say that it timed out.
@@ -124,12 +124,13 @@ impl Store {
         }
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
-        // Whether it hears the goodbye or not: this one isn't needed any more.
+        // The connection is no longer needed, whether closing it succeeds or not.
         let _ = tokio::time::timeout(FIRST, first.close()).await;
         let pool = |connections, patience, lifetime, session: Session| {
             primary_only(PgPoolOptions::new(), session.statements())
                 .max_connections(connections)
-                // Making one takes a while on a busy machine; whoever comes after a quiet time shouldn't wait for it.
+                // Opening a connection takes a while on a busy machine; the first request after an idle period shouldn't wait
+                // for it.
                 .min_connections(1)
                 .acquire_timeout(patience)
                 .max_lifetime(lifetime)

@@ -1,5 +1,5 @@
-//! Connections that workers use, and that submissions are accepted with. One that comes back to sqlx's pool is asked whether
-//! it lives, which takes as long as a small statement; here it stays at hand for the next statement, if that follows soon.
+//! Connections for workers, and for accepting submissions. sqlx's pool checks each returned connection before its next use,
+//! which takes as long as a small statement; here, a connection stays available for the next statement, if that follows soon.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -24,22 +24,22 @@ use tokio::{
 
 use super::primary::BELIEVED;
 
-/// A pool, and connections of it that are at hand. Cheap to clone.
+/// A pool, and connections of it that are kept ready. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pool: PgPool,
-    /// `None` if somebody else waits for connections of the pool, too.
+    /// `None` if other code also takes connections from the pool.
     at_hand: Option<Arc<AtHand>>,
 }
 
 #[derive(Debug)]
 struct AtHand {
-    /// As many as there may be connections: whoever waits does it here, and is given what the one before leaves.
+    /// As many permits as connections: callers wait here, and get the connection that the previous one returned.
     turns: Semaphore,
     free: Mutex<Vec<Held>>,
 }
 
-/// A connection and when the pool gave it out.
+/// A connection, and when the pool returned it.
 #[derive(Debug)]
 struct Held(PoolConnection<Postgres>, Instant);
 
@@ -51,7 +51,7 @@ pub(super) struct Taken<'a> {
 }
 
 impl Connections {
-    /// `pool` is nobody else's.
+    /// Creates connections of a pool that no other code uses.
     pub(super) fn of_own(pool: PgPool) -> Self {
         let most = usize::try_from(pool.options().get_max_connections()).unwrap_or(Semaphore::MAX_PERMITS);
         Self { pool, at_hand: Some(Arc::new(AtHand { turns: Semaphore::new(most), free: Mutex::default() })) }
@@ -69,7 +69,7 @@ impl Connections {
         self.pool.close().await;
     }
 
-    /// All rows of a statement that has as many as there are drivers: each is read as it comes.
+    /// Returns all rows of a statement that may return one for each driver: each row is converted as it arrives.
     pub(super) async fn read_all<T>(
         &self,
         statement: QueryAs<'_, Postgres, T, PgArguments>,
@@ -80,12 +80,12 @@ impl Connections {
         self.take_in_time().await?.read_all(statement).await
     }
 
-    /// Waits for a connection for so long.
+    /// Waits for a connection, up to `patience`.
     pub(super) async fn take(&self, patience: Duration) -> Result<Taken<'_>, sqlx::Error> {
         timeout(patience, self.next()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
-    /// For as long as the pool is set to let wait.
+    /// Waits for a connection, up to the timeout of the pool.
     async fn take_in_time(&self) -> Result<Taken<'_>, sqlx::Error> {
         self.take(self.pool.options().get_acquire_timeout()).await
     }
@@ -107,21 +107,21 @@ impl Connections {
     }
 }
 
-/// A connection of the pool. Who waits for it may go, and what was begun for it doesn't: after an outage, while many wait, a
-/// connection that is just being made would otherwise be given up with the one who waited longest, again and again.
+/// Acquires a connection of the pool. If the caller is dropped, a connection that is being opened isn't: otherwise, after an
+/// outage with many callers, each new connection would be dropped with the caller that waited longest, again and again.
 ///
-/// The future of sqlx's is large, and would be copied with all those that hold it.
+/// Boxed, because sqlx's future is large and would be copied with every future that contains it.
 pub(super) fn acquire(pool: &PgPool) -> BoxFuture<'static, Result<PoolConnection<Postgres>, sqlx::Error>> {
     let acquiring = pool.acquire();
     if pool.num_idle() > 0 {
-        // Nothing needs to be made for it.
+        // No connection has to be opened.
         return acquiring.boxed();
     }
     tokio::spawn(acquiring).map(|acquired| acquired.unwrap_or(Err(sqlx::Error::WorkerCrashed))).boxed()
 }
 
 impl Taken<'_> {
-    /// All rows of the statement that it was taken for.
+    /// Returns all rows of the statement that the connection was taken for.
     pub(super) async fn read_all<T>(
         mut self,
         statement: QueryAs<'_, Postgres, T, PgArguments>,
@@ -138,7 +138,7 @@ impl Taken<'_> {
         &mut self.held.0
     }
 
-    /// Of a connection whose statement is through. Any other goes to the pool, which looks after it.
+    /// Returns a connection whose statement has completed. All other connections go back to the pool, which checks them.
     fn give_back(self) {
         if let Some((at_hand, turn)) = self.at_hand {
             let mut free = at_hand.free();
@@ -151,7 +151,7 @@ impl Taken<'_> {
 }
 
 impl AtHand {
-    /// The one that was used last. Whoever was out for so long that the pool would ask where it leads goes back.
+    /// Returns the connection that was used last. Connections that are due for a check of their server go back to the pool.
     fn last(&self) -> Option<Held> {
         let mut free = self.free();
         free.retain(|Held(_, since)| since.elapsed() < BELIEVED);
@@ -163,7 +163,7 @@ impl AtHand {
     }
 }
 
-/// As sqlx's own pool does it, but that all rows are read before the first is handed out.
+/// Like the implementation of sqlx's pool, except that all rows are read before the first is returned.
 impl<'c> Executor<'c> for &'c Connections {
     type Database = Postgres;
 

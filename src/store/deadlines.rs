@@ -1,25 +1,25 @@
-//! Time limits: rows keep the moment at which they are over, so no process has to remember it.
+//! Timeouts: rows store the time at which they expire, so no process has to remember it.
 
 use chrono::{DateTime, Utc};
 
 use super::{Error, Store, error::within, kill::killed};
 use crate::submission::KillCause;
 
-/// What one round did.
+/// The result of one round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overdue {
-    /// Submissions that are being killed now, or ended at once.
+    /// Submissions that are being killed now, or have ended immediately.
     pub killed: u64,
-    /// There may be more at once.
+    /// More may be overdue right now.
     pub more: bool,
 }
 
-/// Seconds as people say them.
+/// Seconds in a readable unit.
 const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
     WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
 
-/// Returns when an attempt of the row `of` started, if it did, as its node said in `said`: no earlier than it was queued and no
-/// later than now, for the clock of a node may be wrong, and a time to run counts from there.
+/// Returns when an attempt of the row `of` started, if it did, as its node reported in `said`: not before it was queued and not
+/// in the future, because the clock of a node may be wrong, and the run timeout counts from there.
 pub(super) fn started(said: &str, of: &str) -> String {
     format!(
         "CASE WHEN {said} IS NOT NULL
@@ -28,13 +28,13 @@ pub(super) fn started(said: &str, of: &str) -> String {
 }
 
 impl Store {
-    /// Kills up to `limit` submissions whose time to start or to run is over, as a request would; the most overdue first.
+    /// Kills up to `limit` submissions whose start or run timeout has expired, as a request would; the most overdue first.
     ///
-    /// Whether a running one is overdue is told by when it started: what its row has as the deadline may be that of its start,
-    /// if a release moved it on that knows no deadlines. Such a row gets its own. A start that lies before the submission was
-    /// queued, or in the future, is told by the wrong clock of a node, and counts from there.
+    /// The start time decides whether a running submission is overdue: the deadline in its row may be that of its start, if a
+    /// release that knows no deadlines moved it to RUNNING. The deadline of such a row is corrected. A start before the
+    /// submission was queued, or in the future, comes from the wrong clock of a node, and is limited to that range.
     ///
-    /// Nothing is overdue while the clock of the database is beyond `believed_until`.
+    /// Nothing is overdue while the clock of the database is past `believed_until`.
     pub async fn kill_overdue(&self, limit: u32, believed_until: Option<DateTime<Utc>>) -> Result<Overdue, Error> {
         let started = started("started_at", "submissions");
         let killed = killed();
@@ -67,7 +67,7 @@ impl Store {
             "#
         );
         let (moved, found): (i64, i64) = within(
-            "killing what is overdue",
+            "killing overdue submissions",
             sqlx::query_as(sqlx::AssertSqlSafe(statement))
                 .bind(i64::from(limit))
                 .bind(KillCause::START_TIMEOUT)

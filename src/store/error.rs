@@ -1,4 +1,4 @@
-//! What can go wrong with the database.
+//! Errors of the database.
 
 use std::{
     io::{self, ErrorKind},
@@ -9,27 +9,27 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use super::combine::Unanswered;
 
-/// A statement failed.
+/// The error of a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database can't be reached or has no connection to spare: the same call may work later.
+    /// The database can't be reached or has no free connection: a retry may succeed.
     #[error("{action}: the database is not available")]
     Unavailable { action: &'static str, source: sqlx::Error },
-    /// The database went away while it worked on the statement, which may have taken effect.
-    #[error("{action}: the database went away meanwhile")]
+    /// The database didn't confirm the statement, which may have taken effect.
+    #[error("{action}: the database didn't confirm it")]
     InDoubt { action: &'static str, source: sqlx::Error },
-    /// The statement or the data in the table is at fault.
+    /// The statement or the data in the table is wrong.
     #[error("{action} failed")]
     Statement { action: &'static str, source: sqlx::Error },
-    /// A row holds what this version can't read.
+    /// A row has values that this release can't read.
     #[error("submission {id}: its row can't be read")]
     Row { id: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl Error {
-    /// Whether the server refused this one statement because of others that hold its rows or tables, or because it took too
-    /// long: it did nothing, and other statements may well be carried out. [`Error::Unavailable`] otherwise means that the
-    /// database is away from all of them.
+    /// Returns whether the server refused only this statement, because other transactions hold its rows or tables, or because
+    /// it took too long: it had no effect, and other statements may well succeed. Otherwise, [`Error::Unavailable`] means that
+    /// the database is unavailable to all statements.
     pub fn is_contention(&self) -> bool {
         /// Serialization failure, deadlock, lock timeout, statement timeout or cancelled by an operator.
         const CODES: [&str; 4] = ["40001", "40P01", "55P03", "57014"];
@@ -43,8 +43,8 @@ impl Error {
         }
     }
 
-    /// The same for a statement that writes something which must not be repeated unseen, after it was sent: unless the
-    /// server itself said that it didn't carry it out, it may have.
+    /// Converts an error that occurred after a statement was sent which must not be repeated unknowingly: unless the server
+    /// itself said that it didn't carry the statement out, it may have.
     pub(super) fn after_sending(self) -> Self {
         match self {
             Self::Unavailable { action, source } | Self::Statement { action, source } if !is_refusal(&source) => {
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// The same for the later of several statements, if an earlier one has taken effect.
+    /// Converts an error of a later statement, if an earlier one has taken effect.
     pub(super) fn after(self, something: bool) -> Self {
         match self {
             Self::Unavailable { action, source } | Self::Statement { action, source } if something => {
@@ -64,13 +64,13 @@ impl Error {
         }
     }
 
-    /// Whether the statement failed because another row has the key of this constraint.
+    /// Returns whether the statement failed because of a duplicate key for this constraint.
     pub(super) fn is_of_key(&self, constraint: &str) -> bool {
         matches!(self, Self::Statement { source: sqlx::Error::Database(said), .. }
             if said.is_unique_violation() && said.constraint() == Some(constraint))
     }
 
-    /// Of a statement that is shared with others.
+    /// Returns the error of a call whose group commit gave no answer.
     pub(super) fn unanswered(action: &'static str, why: Unanswered) -> Self {
         let in_doubt = matches!(why, Unanswered::Ended);
         let source = io::Error::other(why).into();
@@ -78,7 +78,7 @@ impl Error {
     }
 
     fn of(action: &'static str, source: sqlx::Error) -> Self {
-        // A server that is killed may break off in the middle of a message, such as its answer to a handshake.
+        // A server that is killed may stop in the middle of a message, such as its reply to a handshake.
         let broken = matches!(source, sqlx::Error::Protocol(_));
         if broken || is_outage(&source) {
             Self::Unavailable { action, source }
@@ -92,7 +92,7 @@ impl Error {
     }
 }
 
-/// An error of a statement that several calls shared, for one of them.
+/// The error of a statement that several calls shared, for one of them.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct Shared {
@@ -114,10 +114,10 @@ pub(super) fn likewise(error: &Error) -> Error {
     }
 }
 
-/// A statement that takes longer has lost its server: sqlx itself would wait for ever.
+/// Timeout of a statement. A statement that takes longer has lost its server: sqlx itself would wait forever.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs one statement under a time limit; `action` names it in the error.
+/// Runs one statement with a timeout; `action` names it in the error.
 pub(super) async fn within<T>(
     action: &'static str,
     statement: impl Future<Output = Result<T, sqlx::Error>> + Send,
@@ -127,20 +127,20 @@ pub(super) async fn within<T>(
     answer.map_err(|source| Error::of(action, source))
 }
 
-/// Whether the server itself said that it didn't carry the statement out. What ends the connection (FATAL, PANIC) may come
-/// after the commit, and so may what fails in reading the answer.
+/// Returns whether the server itself said that it didn't carry the statement out. An error that ends the connection (FATAL,
+/// PANIC) may follow the commit, and so may an error of reading the reply.
 fn is_refusal(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(said) = error else { return false };
     let ended = said
         .try_downcast_ref::<PgDatabaseError>()
         .is_some_and(|said| matches!(said.severity(), PgSeverity::Fatal | PgSeverity::Panic));
-    // Connections, shutdown, "statement completion unknown".
+    // Connection errors, shutdown, "statement completion unknown".
     let unknown = |code: &str| code.starts_with("08") || code.starts_with("57P0") || code == "40003";
     !ended && !said.code().is_some_and(|code| unknown(&code))
 }
 
-/// SQLSTATE classes: 08 connection, 53 resources, 57 shutdown, start-up and cancelled, 25006 a standby, and what another
-/// transaction can do to ours (40001, 40P01, 55P03).
+/// Returns whether an error is an outage or contention. SQLSTATE classes: 08 connection, 53 resources, 57 shutdown, start-up
+/// and cancelled; 25006 a standby; and conflicts with other transactions (40001, 40P01, 55P03).
 pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     const CLASSES: [&str; 3] = ["08", "53", "57"];
     const CODES: [&str; 4] = ["25006", "40001", "40P01", "55P03"];
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_cannot_be_read_leaves_doubt() {
+    fn a_reply_that_cannot_be_read_leaves_the_statement_in_doubt() {
         let lost = || sqlx::Error::Io(ErrorKind::ConnectionReset.into());
         let unread = || sqlx::Error::Protocol("unexpected message".to_owned());
         for source in [lost, unread] {

@@ -1,4 +1,4 @@
-//! Executors: written in batches, each in one statement with the counts of their submissions.
+//! Executors, written in batches: each batch is one statement that also updates the counts of their submissions.
 
 mod row;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::submission::{ExecutorKey, ExecutorRecord, ExecutorState, SubmissionId};
 
-/// An executor that has not ended, as far as its row tells.
+/// An executor that, by its row, has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveExecutor {
     pub key: ExecutorKey,
@@ -22,15 +22,15 @@ pub struct LiveExecutor {
 }
 
 impl Store {
-    /// Writes executors, no two of the same key and owner. Only those count that the recorded driver pod of their attempt owns, or
-    /// that are known already and not there any more: labels alone make no executor. A row only moves forwards (`ExecutorState::may_become`), so a late or
-    /// repeated batch changes nothing, whoever writes it; executors of a submission that isn't there are left out.
-    /// Tells how many rows were new or changed.
+    /// Writes executors, no two of which have the same key and owner. Labels alone make no executor: its owner has to be the
+    /// recorded driver pod of its attempt, or the executor is known already and its pod no longer exists. A row only
+    /// moves forwards (`ExecutorState::may_become`), so a late or repeated batch changes nothing, from whatever replica;
+    /// executors of an unknown submission are skipped. Returns how many rows were new or changed.
     pub async fn write_executors(&self, executors: &[ExecutorRecord]) -> Result<u64, Error> {
         let rows: Vec<_> = executors.iter().map(Written::from).collect();
         let live = ExecutorState::LIVE.map(ExecutorState::as_str);
-        // The submissions are locked first and in the order of every other statement that locks several. `state_before`
-        // tells what a row held when it was overwritten, which no reading beside the write could.
+        // The submissions are locked first, in the order of every other statement that locks several. `state_before` holds the
+        // value that a row had when it was overwritten, which no concurrent read could return.
         let written: i64 = within(
             "writing executors",
             sqlx::query_scalar(
@@ -100,8 +100,8 @@ impl Store {
         Ok(written.unsigned_abs())
     }
 
-    /// The executors that have not ended, of the submissions in `namespace` or of all. A row that can't be
-    /// read is logged and left out.
+    /// Returns the executors that have not ended, of the submissions in `namespace` or of all. A row that can't be read is
+    /// logged and skipped.
     pub async fn live_executors(&self, namespace: Option<&str>) -> Result<Vec<LiveExecutor>, Error> {
         let rows: Vec<(String, i32, i64, String, String, String)> = within(
             "listing live executors",
@@ -120,7 +120,7 @@ impl Store {
         })))
     }
 
-    /// Up to `limit` executors of a submission by attempt and id, those behind `after`.
+    /// Returns up to `limit` executors of a submission, ordered by attempt and id, starting after `after`.
     pub async fn executors(
         &self,
         id: &SubmissionId,

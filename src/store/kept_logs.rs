@@ -1,4 +1,4 @@
-//! What is kept of a driver's log, compressed, and of the events of its pod.
+//! Archived logs of drivers, compressed, and the events of their pods.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -6,15 +6,15 @@ use sqlx::types::Json;
 use super::{Error, Store, error::within, row::ends};
 use crate::submission::{PodEvent, State, SubmissionId};
 
-/// zstd's default: a log of Spark shrinks to a tenth.
+/// zstd's default: a log of Spark shrinks to a tenth of its size.
 const LEVEL: i32 = 3;
 
-/// What is left of an attempt's driver.
+/// The archive of an attempt's driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptLog {
-    /// The last part of its log. `None` if it wasn't kept, or couldn't be read.
+    /// The last part of its log. `None` if it wasn't archived, or couldn't be read.
     pub log: Option<LogEnd>,
-    /// The events of its pod that matter, as they were at its end.
+    /// The relevant events of its pod, as they were at its end.
     pub events: Vec<PodEvent>,
     pub kept_at: DateTime<Utc>,
 }
@@ -22,9 +22,9 @@ pub struct KeptLog {
 /// The last part of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogEnd {
-    /// Whole lines, each of which begins with its time; any bytes.
+    /// Whole lines, each of which starts with its timestamp; arbitrary bytes.
     pub text: Vec<u8>,
-    /// There was more before that.
+    /// The log had earlier lines.
     pub cut: bool,
 }
 
@@ -38,7 +38,7 @@ struct Row {
 }
 
 impl Store {
-    /// Whether something of the ended attempt, whose pod has this uid, is yet to be kept; and then, whether it succeeded.
+    /// Returns whether the ended attempt, whose pod has this uid, still has to be archived; if so, whether it succeeded.
     pub async fn log_to_keep(&self, id: &SubmissionId, attempt: i32, uid: &str) -> Result<Option<bool>, Error> {
         let statement = sqlx::query_scalar(
             "SELECT attempt = $2 AND state = $5 FROM submissions
@@ -51,10 +51,10 @@ impl Store {
         .bind(ends())
         .bind(State::Finished.as_str())
         .fetch_optional(&self.patient);
-        within("looking for a kept log", statement).await
+        within("looking for an archived log", statement).await
     }
 
-    /// Keeps what there is of an attempt, unless something is kept already or the submission is gone.
+    /// Archives the log and events of an attempt, unless they are archived already or the submission was deleted.
     pub async fn keep_log(
         &self,
         id: &SubmissionId,
@@ -79,16 +79,16 @@ impl Store {
         .bind(cut)
         .bind(Json(events))
         .execute(&self.patient);
-        within("keeping a log", statement).await?;
+        within("archiving a log", statement).await?;
         Ok(())
     }
 
-    /// What is kept of an attempt.
+    /// Returns the archive of an attempt.
     ///
     /// # Errors
-    /// [`Error::Row`] if it can't be read.
+    /// [`Error::Row`] if it can't be decompressed.
     pub async fn kept_log(&self, id: &SubmissionId, attempt: i32) -> Result<Option<KeptLog>, Error> {
-        let action = "reading a kept log";
+        let action = "reading an archived log";
         let mut connection = self.for_long_read(action).await?;
         let statement = sqlx::query_as(
             "SELECT log, size_bytes, cut, events, kept_at FROM kept_logs WHERE submission_id = $1 AND attempt = $2",
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// Some milliseconds of work: not for a thread that others wait for.
+/// Compresses a log. This takes some milliseconds, too long for a thread that runs async tasks.
 async fn pack(id: &SubmissionId, text: Vec<u8>) -> Result<Vec<u8>, Error> {
     aside(id, move || zstd::bulk::compress(&text, LEVEL)).await
 }

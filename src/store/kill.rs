@@ -7,20 +7,21 @@ use crate::submission::{KillCause, SubmissionId};
 
 const ACTION: &str = "recording a kill request";
 
-/// What a kill request met.
+/// The result of a kill request.
 #[derive(Debug)]
 pub struct KillAnswer {
-    /// It has not ended, and will be ended.
+    /// The submission has not ended yet, and will be killed.
     pub live: bool,
-    /// As it is afterwards; `None` if there is none of that id.
+    /// The submission after the request; `None` if no submission has this id.
     pub submission: Option<Found>,
 }
 
-/// Submissions that are cleared by one statement.
+/// Maximum number of submissions that one statement clears.
 const ROUND: i64 = 5000;
 
-/// What a kill sets in the row `s`, which `was` in another state: `KILLED` where nothing was created yet, else `KILLING` for a
-/// worker to carry out.
+/// Returns the assignments of a kill to the row `s`, whose previous state is `was`: `KILLED` if nothing was created yet,
+/// otherwise
+/// `KILLING` for a worker to carry out.
 pub(super) fn killed() -> String {
     format!(
         "state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END, not_before = NULL, deadline = NULL,
@@ -31,8 +32,8 @@ pub(super) fn killed() -> String {
 }
 
 impl Store {
-    /// Asks for the end of one submission: `KILLED` at once where nothing was created yet, else `KILLING` for a worker
-    /// to carry out. The same statement answers what became of it, so nothing that fails later can deny it.
+    /// Requests the kill of one submission: `KILLED` immediately if nothing was created yet, otherwise `KILLING` for a worker
+    /// to carry out. The same statement returns the result, so no later failure can contradict it.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent.
@@ -69,7 +70,7 @@ impl Store {
         Ok(KillAnswer { live, submission: row.map(|row| Found::read(id.clone(), &row)) })
     }
 
-    /// Asks for the end of every live submission; tells how many there were.
+    /// Requests the kill of every live submission, and returns how many there were.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent.
@@ -101,11 +102,11 @@ impl Store {
         Ok(live.unsigned_abs())
     }
 
-    /// Spark's `clear`: ended submissions are no longer answered by the status of Spark's protocol. Tells how many there
-    /// were; in rounds, so that a million of them is no statement without end.
+    /// Carries out Spark's `clear`: the status of Spark's protocol no longer returns ended submissions. Returns how many there
+    /// were. Works in rounds, so that a million submissions don't make one endless statement.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] if some may be cleared.
+    /// [`Error::InDoubt`] if some may have been cleared.
     pub async fn clear_ended(&self) -> Result<u64, Error> {
         let (mut cleared, mut last) = (0, Some(i64::MIN));
         while let Some(from) = last {
@@ -116,7 +117,7 @@ impl Store {
         Ok(cleared)
     }
 
-    /// Clears those behind `from`: how many, and the number of the last one, if there was any.
+    /// Clears submissions after `from`. Returns how many, and the number of the last one unless the round was the last.
     async fn clear_round(&self, from: i64) -> Result<(u64, Option<i64>), Error> {
         let action = "clearing ended submissions";
         let mut connection = self.connection(action).await?;
@@ -136,7 +137,7 @@ impl Store {
         .bind(ROUND)
         .fetch_one(&mut *connection);
         let (count, last): (i64, Option<i64>) = within(action, round).await.map_err(Error::after_sending)?;
-        // After a round that isn't full nothing is left, and nothing more can fail.
+        // After a round that isn't full, none is left, so no later round can fail.
         Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
     }
 }

@@ -1,5 +1,5 @@
-//! What a launch writes under its claim: that its pod is there, and that all of it is. Launches that are under way together
-//! share the statements, which pass over rows that others have locked: such a launch writes by itself, and only it waits.
+//! Writes of a launch under its claim: that its pod exists, and that all its objects do. Concurrent launches share the
+//! statements, which skip rows that other transactions have locked: such a launch writes by itself, and only it waits.
 
 use std::{collections::HashSet, slice, time::Duration};
 
@@ -13,11 +13,12 @@ use super::{
 };
 use crate::submission::{State, SubmissionId};
 
-/// A launch takes some ten milliseconds for each object: this much more isn't seen, and spares most of the statements.
+/// A launch takes about ten milliseconds for each object: this additional delay is negligible, and saves most of the
+/// statements.
 const GAP: Duration = Duration::from_millis(25);
 const TOGETHER: usize = 64;
 
-/// The two writes.
+/// The group commits of the two writes.
 #[derive(Debug)]
 pub(super) struct Groups {
     recording: Combine<Launch, Result<bool, Error>>,
@@ -30,7 +31,7 @@ impl Default for Groups {
     }
 }
 
-/// A launch under its claim, and the pod that it made.
+/// A launch under its claim, and the pod that it created.
 #[derive(Debug, Clone)]
 struct Launch {
     id: String,
@@ -39,28 +40,28 @@ struct Launch {
     uid: String,
 }
 
-/// The launches as rows, with their places.
+/// The launches as rows, with their positions.
 const LAUNCHES: &str = "unnest($1::text[], $2::integer[], $3::bigint[], $4::text[]) WITH ORDINALITY
     AS launch (of_id, of_attempt, claim, uid, place)";
-/// Which rows they may write.
+/// The condition for rows that they may write.
 const GUARD: &str = "s.id = of_id AND s.attempt = of_attempt AND s.claim_epoch = claim
     AND (s.pod_uid IS NULL OR s.pod_uid = uid)";
 
 impl Store {
-    /// Keeps the uid of the pod that was made for an attempt under a claim. `false` if the claim is lost, or if another
-    /// pod is known already.
+    /// Records the uid of the pod that was created for an attempt under a claim. `false` if the claim is lost, or if another
+    /// pod is recorded already.
     pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
         let launch = launch(id, attempt, claim, uid);
         self.write(&self.groups.launches.recording, "recording a driver pod", record, launch).await
     }
 
-    /// Moves the attempt to `PENDING`: all its objects are there. The claim is given back with that.
+    /// Moves the attempt to `PENDING`, because all its objects exist, and returns the claim.
     pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
         let launch = launch(id, attempt, claim, uid);
         self.write(&self.groups.launches.ending, "recording a submission's state", end, launch).await
     }
 
-    /// Has a launch written with those that wait beside it.
+    /// Writes a launch together with others that wait.
     async fn write(
         &self,
         group: &Combine<Launch, Result<bool, Error>>,
@@ -75,13 +76,13 @@ impl Store {
         if written {
             return Ok(true);
         }
-        // Another may have its row locked just now. Only this one waits for it.
+        // Another transaction may have locked the row. Only this launch waits for it.
         let places = within(action, places(&statement(""), slice::from_ref(&alone), &self.patient)).await?;
         Ok(!places.is_empty())
     }
 }
 
-/// Writes a group, but for those whose rows are locked.
+/// Writes a group, except for launches whose rows are locked.
 struct Writer {
     store: Store,
     action: &'static str,
@@ -101,7 +102,7 @@ impl Carrier<Launch, Result<bool, Error>> for Writer {
     }
 }
 
-/// Runs a statement that answers the places of those that it wrote.
+/// Runs a statement that returns the positions of the launches that it wrote.
 async fn places(statement: &str, all: &[Launch], connections: &Connections) -> Result<Vec<i64>, sqlx::Error> {
     sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
         .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
@@ -112,9 +113,9 @@ async fn places(statement: &str, all: &[Launch], connections: &Connections) -> R
         .await
 }
 
-/// The rows of the launches that may be written, locked in the order of every other statement that locks several. `locked`
-/// says what becomes of those that another has locked. The order is that of an expression, so that no plan reads all rows in
-/// the order of their index.
+/// Returns the part of the statement that locks the writable rows of the launches, in the order of every other statement that
+/// locks several. `locked` is the clause for rows that other transactions have locked. The order is that of an expression, so
+/// that no plan reads all rows in the order of their index.
 fn these(and: &str, locked: &str) -> String {
     format!(
         "these AS MATERIALIZED (
@@ -130,9 +131,9 @@ fn record(locked: &'static str) -> String {
 }
 
 fn end(locked: &'static str) -> String {
-    // A launch that ends while the kill is under way must not undo it; `may_become` knows.
+    // A launch that ends during a kill must not undo it; `may_become` prevents that.
     let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
-    // The state as an expression: its index would be read for all that is queued.
+    // The state is compared as an expression: otherwise its index would be read for all queued submissions.
     let these = these(&format!("AND s.state || '' IN ('{from}')"), locked);
     format!(
         "WITH {these}, moved AS (

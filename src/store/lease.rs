@@ -1,4 +1,4 @@
-//! Leases: who holds something, by the clock of the database, which is the only one that replicas share.
+//! Leases, by the clock of the database, which is the only one that replicas share.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use uuid::Uuid;
 use super::{Error, Store, connections::acquire, error::within};
 use crate::submission::Installation;
 
-/// The lease that stands behind all claims of a replica's session.
+/// Returns the name of the lease that all claims of a replica's session depend on.
 pub fn replica(session: Uuid) -> String {
     format!("replica/{session}")
 }
 
-/// The condition that a lease has not run out. One that lasts for longer than any is given out was written before the clock
-/// of the database went back: its holder may be gone for long, so it counts as over.
+/// The condition that a lease has not expired. A lease that lasts longer than any that is granted was written before the clock
+/// of the database went back: its holder may have been gone for long, so it counts as expired.
 pub(super) const ALIVE: &str =
     "(expires_at > clock_timestamp() AND expires_at <= clock_timestamp() + interval '30 seconds')";
 
 impl Store {
-    /// Takes a lease that is free, has run out, or is the holder's own. `false` if somebody else has it: this is seen
-    /// before anything is written, for an upsert that changes nothing locks the row all the same.
+    /// Acquires a lease that is free, has expired, or is the holder's own. `false` if another holder has it. This is checked
+    /// before anything is written, because an upsert that changes nothing still locks the row.
     ///
-    /// `ttl` is at most 30 seconds: beyond that a lease counts as over.
+    /// `ttl` is at most 30 seconds: a longer lease counts as expired.
     pub async fn acquire_lease(&self, name: &str, holder: Uuid, ttl: Duration) -> Result<bool, Error> {
-        let action = "taking a lease";
+        let action = "acquiring a lease";
         let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
             "INSERT INTO leases (name, holder, expires_at)
@@ -43,7 +43,7 @@ impl Store {
         Ok(within(action, statement).await?.rows_affected() == 1)
     }
 
-    /// Whether a holder other than this one has a lease that has not run out.
+    /// Returns whether another holder has a lease that has not expired.
     pub async fn lease_is_held_by_another(&self, name: &str, holder: Uuid) -> Result<bool, Error> {
         let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
             "SELECT EXISTS (SELECT FROM leases WHERE name = $1 AND holder <> $2 AND {ALIVE})",
@@ -51,11 +51,11 @@ impl Store {
         .bind(name)
         .bind(holder)
         .fetch_one(&self.leases);
-        within("asking who has a lease", statement).await
+        within("reading the holder of a lease", statement).await
     }
 
-    /// Extends all leases of a holder that have not run out; answers their names. It waits for no lock: a lease whose row
-    /// others hold is left out, and its loss takes no other along.
+    /// Renews all leases of a holder that have not expired, and returns their names. It waits for no lock: a lease whose row
+    /// another transaction holds is skipped, and its loss affects no other lease.
     pub async fn renew_leases(&self, holder: Uuid, ttl: Duration) -> Result<Vec<String>, Error> {
         let action = "renewing leases";
         let mut connection = self.for_lease(action).await?;
@@ -71,7 +71,7 @@ impl Store {
 
     /// Ends one lease of a holder.
     pub async fn end_lease(&self, name: &str, holder: Uuid) -> Result<(), Error> {
-        let action = "giving a lease back";
+        let action = "releasing a lease";
         let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query("UPDATE leases SET expires_at = clock_timestamp() WHERE name = $1 AND holder = $2")
             .bind(name)
@@ -83,7 +83,7 @@ impl Store {
 
     /// Ends all leases of a holder.
     pub async fn end_leases(&self, holder: Uuid) -> Result<(), Error> {
-        let action = "giving leases back";
+        let action = "releasing leases";
         let mut connection = self.for_lease(action).await?;
         let statement = sqlx::query("UPDATE leases SET expires_at = clock_timestamp() WHERE holder = $1")
             .bind(holder)
@@ -92,13 +92,13 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a connection for a lease. One that is still being made when its caller gives up is there for the next.
+    /// Returns a connection for a lease. If the caller gives up while it is being opened, it serves the next caller.
     async fn for_lease(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
         within(action, acquire(&self.leases)).await
     }
 
-    /// Deletes the leases of sessions that ended a day ago, and on which no row still waits. It waits for no lock, and runs
-    /// on the workers' connections: with a long queue it takes longer than a lease can wait.
+    /// Deletes the leases of sessions that ended a day ago, unless a waiting row still refers to them. It waits for no lock,
+    /// and runs on the workers' connections, because with a long queue it takes longer than a lease can wait.
     pub async fn forget_sessions(&self) -> Result<(), Error> {
         let statement = sqlx::query(
             "DELETE FROM leases WHERE name IN (
@@ -109,25 +109,25 @@ impl Store {
                  WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND claimed_by IS NOT NULL)",
         )
         .execute(&self.patient);
-        within("forgetting old sessions", statement).await?;
+        within("deleting old sessions", statement).await?;
         Ok(())
     }
 
-    /// Returns the time by the database's clock, for workers.
+    /// Returns the time of the database's clock, for workers.
     pub async fn now(&self) -> Result<DateTime<Utc>, Error> {
         let statement = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&self.patient);
-        within("asking the database for the time", statement).await
+        within("reading the time of the database", statement).await
     }
 
-    /// Up to where the watch of a namespace was taken in.
+    /// Returns the position up to which the watch of a namespace was processed.
     pub async fn watch_position(&self, scope: &str) -> Result<Option<String>, Error> {
         let statement = sqlx::query_scalar("SELECT resource_version FROM watch_positions WHERE scope = $1")
             .bind(scope)
             .fetch_optional(&self.patient);
-        within("reading where the watch was", statement).await
+        within("reading the position of the watch", statement).await
     }
 
-    /// Keeps up to where the watch of a namespace was taken in.
+    /// Stores the position up to which the watch of a namespace was processed.
     pub async fn keep_watch_position(&self, scope: &str, resource_version: &str) -> Result<(), Error> {
         let statement = sqlx::query(
             "INSERT INTO watch_positions (scope, resource_version, at) VALUES ($1, $2, clock_timestamp())
@@ -136,11 +136,11 @@ impl Store {
         .bind(scope)
         .bind(resource_version)
         .execute(&self.patient);
-        within("keeping where the watch is", statement).await?;
+        within("storing the position of the watch", statement).await?;
         Ok(())
     }
 
-    /// The installation, the same for all replicas on one database.
+    /// Returns the installation, which is the same for all replicas of one database.
     pub async fn installation(&self) -> Result<Installation, Error> {
         let statement = sqlx::query_as("SELECT id, key FROM installation").fetch_one(&self.patient);
         let (id, key): (Uuid, Vec<u8>) = within("reading the installation's id", statement).await?;

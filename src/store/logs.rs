@@ -1,4 +1,4 @@
-//! Where a log is: the pod of an attempt's driver, or of an executor.
+//! Finds the pod that writes a log: that of an attempt's driver, or of an executor.
 
 use super::{Error, Store, error::within, row::ends};
 use crate::submission::{ExecutorState, SubmissionId};
@@ -10,16 +10,16 @@ pub struct LogTarget {
     pub namespace: String,
     /// The pod's name.
     pub pod: String,
-    /// Unknown before the pod was made.
+    /// Unknown until the pod is created.
     pub pod_uid: Option<String>,
-    /// The end of whoever writes it is recorded.
+    /// The end of the driver or executor is recorded.
     pub ended: bool,
     /// Clean-up deleted the pod.
     pub pod_deleted: bool,
 }
 
 impl Store {
-    /// The driver of an attempt, of the present one without a number. `None` if there is no such attempt.
+    /// Returns the driver of an attempt, by default of the current one. `None` if there is no such attempt.
     pub async fn driver_log(&self, id: &SubmissionId, attempt: Option<i32>) -> Result<Option<LogTarget>, Error> {
         let action = "looking for a driver's log";
         let mut connection = self.connection(action).await?;
@@ -39,7 +39,7 @@ impl Store {
         within(action, statement).await
     }
 
-    /// An executor of an attempt, of the present one without a number. `None` if none was ever seen.
+    /// Returns an executor of an attempt, by default of the current one. `None` if no such executor was observed.
     pub async fn executor_log(
         &self,
         id: &SubmissionId,

@@ -1,4 +1,4 @@
-//! Applying the migrations that are missing.
+//! Applies pending migrations.
 
 use std::{
     io::{self, ErrorKind},
@@ -11,25 +11,25 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-/// Of the advisory lock under which one replica migrates: "sparkgate" as a number, nothing more.
+/// Key of the advisory lock under which one replica migrates: "sparkgate" as a number, nothing more.
 const LOCK: i64 = 0x7370_6172_6b67_7465;
 const TRY: Duration = Duration::from_millis(200);
-/// Who waits longer than this for the lock says so, once.
+/// After this time, waiting for the lock is logged, once.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// How long a small statement may take. Whoever takes longer has lost its server: sqlx itself would wait for ever.
+/// Timeout of a small statement. A statement that takes longer has lost its server: sqlx itself would wait forever.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long all the missing migrations may take.
+/// Timeout of all pending migrations together.
 const MIGRATIONS: Duration = Duration::from_secs(15 * 60);
 
-/// Applies them while other replicas wait. They ask again and again instead of waiting in a statement: a statement that
-/// waits keeps `CREATE INDEX CONCURRENTLY`, which waits for all others, from ever ending.
+/// Applies pending migrations while other replicas wait. Those poll for the lock instead of waiting in a statement: a waiting
+/// statement keeps `CREATE INDEX CONCURRENTLY`, which waits for all others, from ever finishing.
 ///
-/// Where none is missing this only reads, so that a role without any right to define or lock things is enough.
+/// If none is pending, this only reads, so that a role without the right to define or lock objects is sufficient.
 ///
-/// The connection is to be closed afterwards: its settings aren't the usual ones, and after an error it may hold the lock.
+/// The connection has to be closed afterwards: its settings are unusual, and after an error it may hold the lock.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), MigrateError> {
-    // A newer release may have migrated already: it left what this one needs (migrations/README.md).
+    // A newer release may have migrated already; its schema works with this one (migrations/README.md).
     let migrator = sqlx::migrate!();
     if within(LIMIT, missing(&migrator, connection)).await?.is_empty() {
         return Ok(());
@@ -64,16 +64,16 @@ async fn lock(connection: &mut PgConnection) -> Result<(), MigrateError> {
     }
 }
 
-/// Returns the migrations that the database doesn't have yet, in their order.
+/// Returns the migrations that the database doesn't have yet, in order.
 ///
 /// # Errors
-/// One that it has is not what it was when it was applied.
+/// An applied migration has changed since it was applied.
 async fn missing<'m>(
     migrator: &'m Migrator,
     connection: &mut PgConnection,
 ) -> Result<Vec<&'m Migration>, MigrateError> {
     let table = &migrator.table_name;
-    // Creating the table IF NOT EXISTS takes the right to create it even if it does.
+    // CREATE TABLE IF NOT EXISTS requires the right to create the table even if it exists.
     if !has_table(table, connection).await? {
         return Ok(migrator.iter().collect());
     }
@@ -102,13 +102,13 @@ async fn apply_all(table: &str, missing: &[&Migration], connection: &mut PgConne
         connection.ensure_migrations_table(table).await?;
     }
     for migration in missing {
-        // While a statement waits for a table, all who come after it wait too. But an index that is built CONCURRENTLY
-        // waits for all who were there before it, holding up none, and would be left half done.
+        // While a statement waits for a table lock, all later statements on the table wait, too. But building an index
+        // CONCURRENTLY waits for earlier transactions, delays no other, and would be left incomplete by a timeout.
         let wait = if migration.no_tx { "0" } else { "5s" };
         let settings = format!("SET statement_timeout = 0; SET lock_timeout = '{wait}'");
         sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut *connection).await?;
         if let Some(index) = concurrent_index(migration) {
-            // An earlier try that was interrupted left it, half done or not recorded.
+            // An earlier, interrupted try left it, incomplete or not recorded.
             let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS {index}");
             let dropped = sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut *connection).await;
             dropped.map_err(|error| MigrateError::ExecuteMigration(error, migration.version))?;
@@ -134,7 +134,7 @@ async fn within<T>(limit: Duration, step: impl Future<Output = Result<T, Migrate
 mod tests {
     use super::*;
 
-    /// Anything else that is left by an interruption would stand in its own way for ever.
+    /// Anything else that an interruption leaves behind would make every later try fail.
     #[test]
     fn a_migration_without_a_transaction_is_one_index_that_can_be_dropped() {
         let migrator = sqlx::migrate!();

@@ -1,5 +1,5 @@
-//! The order in which all changes are told: events get their numbers after their commit, from one transaction after
-//! another. So whoever reads on from a number misses none (`ARCHITECTURE.md`, "Events").
+//! Numbers events, in the order in which all changes are sent: events are numbered after their commit, by one transaction after
+//! another. So a reader that continues after a number misses none (`ARCHITECTURE.md`, "Events").
 
 mod horizon;
 
@@ -11,17 +11,17 @@ use super::{Error, Store, error::within};
 
 pub use self::horizon::Horizon;
 
-/// Of the advisory lock under which events are numbered: "spkevent" as a number, nothing more.
+/// Key of the advisory lock under which events are numbered: "spkevent" as a number, nothing more.
 const LOCK: i64 = 0x7370_6b65_7665_6e74;
-/// Events that one transaction numbers at the most.
+/// Maximum number of events that one transaction numbers.
 pub const NUMBERED_AT_ONCE: u64 = 1000;
 
-/// How far the numbers are.
+/// How far events are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {
-    /// The highest that was given; 0 before the first.
+    /// The highest number that was assigned; 0 before the first.
     pub last: i64,
-    /// There are committed events that have none yet.
+    /// Some committed events have no number yet.
     pub more: bool,
 }
 
@@ -34,7 +34,7 @@ struct Row {
 }
 
 impl Store {
-    /// How far the numbers are, for workers. `horizon` moves with what is seen.
+    /// Returns how far events are numbered, for workers, and advances `horizon`.
     pub async fn numbered(&self, horizon: &mut Horizon) -> Result<Numbered, Error> {
         let (after, candidate) = horizon.bounds();
         let statement = sqlx::query_as(
@@ -53,15 +53,15 @@ impl Store {
         Ok(Numbered { last, more })
     }
 
-    /// The highest number that was given, for requests.
+    /// Returns the highest number that was assigned, for requests.
     pub async fn last_number(&self) -> Result<i64, Error> {
         let action = "reading the number of the newest event";
         let mut connection = self.connection(action).await?;
         within(action, sqlx::query_scalar("SELECT last FROM event_sequence").fetch_one(&mut *connection)).await
     }
 
-    /// Numbers up to [`NUMBERED_AT_ONCE`] committed events, in the order of their ids, and tells how many. Does nothing while
-    /// somebody else is at it.
+    /// Numbers up to [`NUMBERED_AT_ONCE`] committed events, in the order of their ids, and returns how many. Does nothing while
+    /// another transaction is numbering.
     pub async fn number_events(&self, horizon: &Horizon) -> Result<u64, Error> {
         let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements(horizon)));
         let numbered = async {
@@ -77,10 +77,11 @@ impl Store {
     }
 }
 
-/// One message with three statements: one trip, and a transaction that ends by itself even if its caller goes meanwhile.
+/// Returns three statements in one message: one round trip, and a transaction that ends by itself even if its caller is
+/// dropped.
 ///
-/// Each statement has its own snapshot, whatever the server's default is: so the third sees what the last holder of the lock
-/// has committed. What is being deleted is waited for, so that no number is given to what isn't there.
+/// Each statement has its own snapshot, whatever the server's default is, so the third sees what the previous holder of the
+/// lock has committed. It waits for concurrent deletions, so that no number is assigned to a deleted event.
 fn statements(horizon: &Horizon) -> String {
     let (after, _) = horizon.bounds();
     format!(

@@ -1,9 +1,10 @@
-//! Nothing is read or decided on a standby: what it doesn't know yet looks like what never was. While a fail-over is
-//! under way a name or a pooler may lead there.
+//! Keeps connections to the primary. Nothing is read or decided on a standby: data that it doesn't have yet looks as if it
+//! never existed. During a failover, a name or a pooler may lead to one.
 //!
-//! A primary becomes a standby only by a restart, which ends its connections, and a new one is asked when it is made. So it is
-//! poolers that need to be asked later, too; a write is refused by a standby anyway. Asking before each statement would double
-//! the calls, so a busy pool asks four times a second, and each time while an answer was no.
+//! A primary becomes a standby only by a restart, which ends its connections, and a new connection is checked when it is
+//! opened. So only connections through poolers need later checks; a standby refuses writes anyway. A check before each
+//! statement would double the calls, so a busy pool checks four times a second, and before each statement while a recent check
+//! failed.
 
 use std::{
     sync::{
@@ -19,29 +20,29 @@ use sqlx::{
     postgres::{PgPoolOptions, PgRow},
 };
 
-/// A standby says `on` to the second whatever is set; so does a primary that takes no writes, which is being replaced.
+/// A standby returns `on` for the second part, whatever is set; so does a read-only primary, which is being replaced.
 const QUESTION: &str = "SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'";
 
-/// Whether this connection leads to the server that takes writes.
+/// Returns whether this connection leads to the server that accepts writes.
 pub(super) async fn is_primary(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let row: PgRow = sqlx::raw_sql(QUESTION).fetch_one(connection).await?;
     row.try_get(0)
 }
 
-/// How long an answer is believed, by the whole pool.
+/// How long a check is valid, for the whole pool.
 pub(super) const BELIEVED: Duration = Duration::from_millis(250);
-/// Whoever was idle for so long is asked in any case: it may lead nowhere.
+/// A connection that was idle for this long is always checked: its server may have changed.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long after a no each connection is asked.
+/// For this long after a failed check, each connection is checked.
 const DOUBTED: Duration = Duration::from_secs(10);
 
-/// What a pool knows of its server. Times are milliseconds of a clock that begins with the pool.
+/// The last checks of a pool. Times are milliseconds since the creation of the pool.
 #[derive(Debug)]
 struct Belief {
     begun: Instant,
-    /// The next connection that is given out after this is asked.
+    /// The next connection that is acquired after this time is checked.
     ask_from: AtomicU64,
-    /// Until then each one is.
+    /// Until this time, each connection is checked.
     doubted_until: AtomicU64,
 }
 
@@ -54,7 +55,7 @@ impl Belief {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether a connection is to be asked that was idle for so long.
+    /// Returns whether a connection that was idle for this long has to be checked.
     fn is_to_be_asked(&self, idle_for: Duration, now: u64) -> bool {
         idle_for >= IDLE || now < self.doubted_until.load(Relaxed) || now >= self.ask_from.load(Relaxed)
     }
@@ -69,9 +70,8 @@ impl Belief {
     }
 }
 
-/// Connections of this pool lead to a primary when they are made, and are asked again and again whether they still do: others
-/// are closed. This takes the place of the ping that sqlx does itself.
-/// `settings` are statements that each of them begins with.
+/// Configures a pool whose connections lead to a primary when they are opened and are checked repeatedly; others are closed.
+/// This replaces sqlx's own ping. `settings` are statements that run on each new connection.
 pub(super) fn primary_only(options: PgPoolOptions, settings: String) -> PgPoolOptions {
     let belief = Arc::new(Belief::new());
     let settings: Arc<str> = settings.into();
@@ -96,7 +96,7 @@ async fn made(connection: &mut PgConnection, settings: Arc<str>) -> Result<(), s
     if is_primary(connection).await? {
         return sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await.map(drop);
     }
-    Err(sqlx::Error::Configuration("the server is a standby, or takes no writes".into()))
+    Err(sqlx::Error::Configuration("the server is a standby, or read-only".into()))
 }
 
 #[cfg(test)]
@@ -104,12 +104,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_pool_asks_now_and_then_and_a_doubted_one_each_time() {
+    fn a_busy_pool_checks_periodically_and_a_doubted_one_each_time() {
         let (belief, busy) = (Belief::new(), Duration::from_millis(1));
-        assert!(belief.is_to_be_asked(busy, 0), "nobody has asked yet");
+        assert!(belief.is_to_be_asked(busy, 0), "no check yet");
         belief.answered(true, 0);
         assert!(!belief.is_to_be_asked(busy, 249) && belief.is_to_be_asked(busy, 250));
-        assert!(belief.is_to_be_asked(IDLE, 1), "who knows where it leads now");
+        assert!(belief.is_to_be_asked(IDLE, 1), "an idle connection may lead elsewhere now");
         belief.answered(false, 300);
         belief.answered(true, 301);
         assert!(belief.is_to_be_asked(busy, 302), "another connection may still lead there");

@@ -1,4 +1,4 @@
-//! Reading submissions.
+//! Reads submissions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::submission::{State, SubmissionId, engine::Row};
 
-/// A submission as status answers need it.
+/// The properties of a submission in a status reply.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub id: SubmissionId,
@@ -92,7 +92,7 @@ pub struct Live {
 }
 
 impl Store {
-    /// One submission, `None` if there is none of that id.
+    /// Returns a submission, or `None` if none has this id.
     pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
         let action = "reading a submission";
         let mut connection = self.connection(action).await?;
@@ -110,7 +110,7 @@ impl Store {
         row.map(Record::try_from).transpose()
     }
 
-    /// The same as far as the engine decides by it, for workers: they wait longer for a connection.
+    /// Returns the values that the engine needs, for workers: they wait longer for a connection.
     pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
         let row: Option<EngineRow> = within(
             "reading a submission",
@@ -125,7 +125,7 @@ impl Store {
         row.map(EngineRow::read).transpose()
     }
 
-    /// The same for many, in one statement. Those that aren't there, or can't be read, are left out.
+    /// Returns the same for many submissions, in one statement. Those that don't exist or can't be read are missing.
     pub async fn rows(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, Row>, Error> {
         let rows: Vec<EngineRow> = within(
             "reading submissions",
@@ -141,10 +141,10 @@ impl Store {
         Ok(rows.into_iter().filter_map(row).collect())
     }
 
-    /// Those of these submissions whose rows others hold just now, without waiting for any.
+    /// Returns which of these submissions' rows are locked by other transactions, without waiting for any.
     pub async fn locked(&self, ids: &[&SubmissionId]) -> Result<HashSet<SubmissionId>, Error> {
         let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-        // What the first part sees as free is locked until the end of the statement, which changes nothing.
+        // The rows that the first part finds unlocked are locked until the end of the statement, which changes nothing.
         let locked: Vec<String> = within(
             "looking for locked submissions",
             sqlx::query_scalar(
@@ -160,8 +160,8 @@ impl Store {
         Ok(locked.into_iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// All submissions whose pod should exist: launched and not ended. One that is being killed counts once its pod is
-    /// known; before that the kill's own claim decides. A row that can't be read is logged and left out.
+    /// Returns all submissions whose pod should exist: launched and not ended. A submission that is being killed is included
+    /// once its pod is recorded; before that, the claim of the kill decides. A row that can't be read is logged and skipped.
     pub async fn live(&self) -> Result<Vec<Live>, Error> {
         let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing live submissions",

@@ -1,4 +1,4 @@
-//! Connections for requests, whose clients would rather be told soon that there is none.
+//! Connections for requests, which should fail fast if none is free.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -38,8 +38,8 @@ impl DerefMut for LongRead<'_> {
 }
 
 impl Store {
-    /// Returns a connection for a list, a count or a log. Half of the connections for requests are open to these, so that
-    /// the state of a submission is read and kills are written while lists hang.
+    /// Returns a connection for a list, a count or a log. These can use only half of the connections for requests, so that the
+    /// state of a submission can be read and kills can be written while lists hang.
     pub(super) async fn for_long_read(&self, action: &'static str) -> Result<LongRead<'_>, Error> {
         let acquired = timeout(self.patience, async {
             let turn = self.long_reads.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
@@ -48,13 +48,14 @@ impl Store {
         within(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
     }
 
-    /// A connection within a second, as `serve` sets it.
+    /// Returns a connection within a second, as `serve` sets it.
     pub(super) async fn connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
         let acquired = timeout(self.patience, acquire(&self.pool));
         within(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
     }
 
-    /// One to accept submissions with, for those who may have waited half of their time for others before.
+    /// Returns a connection to accept submissions, for a caller that may have spent half of its time in a group commit's queue
+    /// before.
     pub(super) async fn to_accept(&self, action: &'static str) -> Result<Taken<'_>, Error> {
         within(action, self.accepting.take(self.patience / 2)).await
     }

@@ -1,4 +1,4 @@
-//! Another attempt after one that failed.
+//! Queues another attempt after one that failed.
 
 use chrono::{DateTime, Utc};
 
@@ -7,16 +7,15 @@ use crate::submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept
 
 /// The reason of the event that queues another attempt.
 const REASON: &str = "Retry";
-/// Seconds until the first retry; each next one waits twice as long, up to the most.
+/// Pause before the first retry in seconds, doubled for each further one up to the maximum.
 const PAUSE: f64 = 10.0;
 const PAUSE_MAX: f64 = 300.0;
 
 impl Store {
-    /// Ends an attempt and queues the next one, in one statement, if the budget for this kind of failure has one left and
-    /// nobody has asked for the end of the submission. Otherwise it changes nothing. The guards are those of
-    /// [`Store::advance`].
+    /// Ends an attempt and queues the next one, in one statement, if the retry budget for this kind of failure is not used up
+    /// and no kill was requested. Otherwise it changes nothing. The guards are those of [`Store::advance`].
     ///
-    /// It also takes the row from whoever has claimed it: what such a worker still writes is of the attempt before.
+    /// It also takes the row from the replica that has claimed it: later writes of that replica concern the previous attempt.
     pub(super) async fn retry(
         &self,
         id: &SubmissionId,
@@ -32,7 +31,7 @@ impl Store {
             RetryKind::Application => "application",
         };
         let started = started("$11::timestamptz", "old");
-        // The time to start begins when the pause is over.
+        // The start timeout begins when the pause is over.
         let statement = format!(
             r#"
             WITH old AS (
@@ -89,7 +88,7 @@ impl Store {
         )
         .await?;
         if let Some((attempt, due)) = &next {
-            tracing::info!(submission = %id, attempt, %due, "another attempt follows");
+            tracing::info!(submission = %id, attempt, %due, "another attempt queued");
         }
         Ok(next.is_some())
     }

@@ -1,4 +1,4 @@
-//! Rows to the types of the layers below.
+//! Converts rows to the types of the layers below.
 
 use std::str::FromStr;
 
@@ -14,28 +14,28 @@ where
     text.parse().map_err(|source| Error::row(id, source))
 }
 
-/// Why the submission of the row `id` is being killed. `message` is of a row in that state.
+/// Returns why the submission of the row `id` is being killed. `message` is the one of a row in state KILLING.
 pub(super) fn kill_cause(id: &str, cause: Option<&str>, message: Option<String>) -> Result<KillCause, Error> {
     KillCause::of_row(cause, message).map_err(|source| Error::row(id, source))
 }
 
-/// The rows that can be read. One that can't is logged, and must not stop the others.
+/// Returns the rows that can be read. One that can't is logged, and must not stop the others.
 pub(super) fn readable<T>(rows: impl IntoIterator<Item = Result<T, Error>>) -> Vec<T> {
     let readable = |row: Result<T, Error>| {
         row.inspect_err(|error| {
-            tracing::error!(error = error as &dyn std::error::Error, "passing over a row");
+            tracing::error!(error = error as &dyn std::error::Error, "row skipped: it can't be read");
         })
         .ok()
     };
     rows.into_iter().filter_map(readable).collect()
 }
 
-/// The words of states, for `= ANY($n)`.
+/// Returns the names of states, for `= ANY($n)`.
 pub(super) fn words(states: impl IntoIterator<Item = crate::submission::State>) -> Vec<&'static str> {
     states.into_iter().map(|state| state.as_str()).collect()
 }
 
-/// The words of all terminal states.
+/// Returns the names of all terminal states.
 pub(super) fn ends() -> Vec<&'static str> {
     words(crate::submission::State::ALL.into_iter().filter(|state| state.is_terminal()))
 }

@@ -1,26 +1,26 @@
-//! What each connection begins with: how statements are planned, and when the server gives one up.
+//! Settings of each connection: how statements are planned, and when the server cancels one.
 //!
-//! The client stops waiting for a statement after ten seconds (`error::within`), and its backend would go on waiting, for a
-//! lock for ever. So the server gives up first: a statement that waits for others never outlives its caller, backends don't
-//! pile up behind one locked row, and the answer is certain (nothing was done) and not in doubt.
+//! The client stops waiting for a statement after ten seconds (`error::within`). Its backend would continue to wait, for a lock
+//! forever. So the server cancels first: a statement that waits for others never outlives its caller, backends don't accumulate
+//! behind one locked row, and the result is certain (nothing was done) and not in doubt.
 
 use std::time::Duration;
 
-/// What workers look for is in an index, in the order in which they want it, and what they write has a key. Postgres' planner
-/// knows of few rows where many come at once, or where there were none when it planned: it would read and sort all of them for
-/// the first sixteen, or read the table for one. What can't be done otherwise still is, and looks so expensive then that it
-/// would be compiled first. So a plan doesn't hang on what is asked for, and is made once: reading the row of one pod that was
-/// seen takes a quarter of the time that planning it takes.
+/// Workers find their rows through an index, in the order in which they need them, and write by key. Postgres' planner
+/// estimates few rows where many come at once, or where there were none when it planned: it would read and sort all of them for
+/// the first sixteen, or scan the table for one. A plan without an alternative is still used, but looks so expensive that it
+/// would be JIT-compiled first. So the plan doesn't depend on the parameters, and is made once: reading the row of one observed
+/// pod takes a quarter of the time that planning it takes.
 const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off; \
                         SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET jit = off";
-/// The same for requests, whose lists may have to be sorted.
+/// The settings for requests, whose lists may have to be sorted.
 const NO_TABLE: &str = "SET enable_seqscan = off; SET jit = off";
-/// Accepting is one statement of one shape, which needn't be planned each time.
+/// The settings for accepting, which is one statement of one shape and needn't be planned each time.
 pub const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET jit = off";
 
-/// A statement of any pool but that of the leases: less than the ten seconds of its caller.
+/// Timeout of a statement in all pools but that of the leases: less than the ten seconds of its caller.
 const STATEMENT: Duration = Duration::from_secs(9);
-/// How long the server keeps a connection whose peer acknowledges nothing.
+/// How long the server keeps a connection whose client acknowledges nothing.
 const SILENT_PEER: Duration = Duration::from_secs(10);
 
 /// The settings of a pool's connections.
@@ -29,23 +29,23 @@ pub(super) struct Session {
     planner: &'static str,
     /// How long a statement waits for a lock.
     lock: Duration,
-    /// How long it may take in all.
+    /// How long a statement may take in total.
     statement: Duration,
 }
 
-/// A client waits behind each, and there are few connections: a row that is locked for longer costs its own requests a
-/// "try again", and not those of others their connection.
+/// A client waits for each statement, and there are few connections: if a row is locked for longer, its own requests get a "try
+/// again", and requests for other rows keep their connections.
 pub(super) const REQUESTS: Session = Session { planner: NO_TABLE, lock: Duration::from_secs(2), statement: STATEMENT };
-/// As [`REQUESTS`].
+/// Like [`REQUESTS`], with another planner setting.
 pub(super) const ACCEPTING: Session = Session { planner: PLANNED_ONCE, ..REQUESTS };
-/// Workers hold something in their hands, and wait a little longer before they put it down.
+/// Workers have work in progress, and wait a little longer before they give it up.
 pub(super) const WORKERS: Session = Session { planner: BY_INDEX, lock: Duration::from_secs(4), statement: STATEMENT };
 /// A renewal is due every 750 ms and a lease lasts three seconds: a slow one must leave time for the next two.
 pub(super) const LEASES: Session =
     Session { planner: BY_INDEX, lock: Duration::from_millis(500), statement: Duration::from_millis(750) };
 
 impl Session {
-    /// Returns the statements that a connection begins with.
+    /// Returns the statements that run when a connection is opened.
     pub(super) fn statements(self) -> String {
         let Self { planner, lock, statement } = self;
         format!(

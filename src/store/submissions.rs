@@ -1,4 +1,4 @@
-//! Submissions as people look at them: one, or a page of those that a filter finds.
+//! Submissions for display: one, or a page of those that match a filter.
 
 mod filter;
 mod row;
@@ -21,11 +21,11 @@ pub use filter::Filter;
 pub(super) use row::COLUMNS;
 use row::Row;
 
-/// All that is kept of a submission but its request and its objects.
+/// All stored properties of a submission except its request and its objects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     pub id: SubmissionId,
-    /// The place in the order of acceptance.
+    /// The position in the order of acceptance.
     pub number: i64,
     pub name: String,
     pub state: State,
@@ -33,7 +33,7 @@ pub struct Submission {
     pub namespace: String,
     pub labels: BTreeMap<String, String>,
     pub spark_version: String,
-    /// The present attempt; it is the first until one is tried again.
+    /// The current attempt, 1 until the first retry.
     pub attempt: i32,
     pub names: DriverNames,
     pub pod_uid: Option<String>,
@@ -46,25 +46,25 @@ pub struct Submission {
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
     pub executors: ExecutorCounts,
-    /// Seconds, as asked for or as the operator bounds them.
+    /// In seconds, as requested or as limited by the operator.
     pub start_timeout: Option<i32>,
     pub run_timeout: Option<i32>,
     pub kill_grace: Option<i32>,
     pub max_retries_infrastructure: i32,
     pub max_retries_application: i32,
-    /// Whether a claim failed and is put off: the cluster was away, say.
+    /// Consecutive failed tries of claimed work, after which it was postponed, for example because the cluster was unavailable.
     pub failed_tries: i32,
 }
 
-/// The submission that a statement met.
+/// The submission that a statement concerned.
 #[derive(Debug)]
 pub struct Found {
     pub id: SubmissionId,
-    /// [`Error::Row`] where this release can't read it: what the statement did is done all the same.
+    /// [`Error::Row`] if this release can't read it; the effect of the statement holds anyway.
     pub document: Result<Submission, Error>,
 }
 
-/// How many executors of all attempts are in each state.
+/// The number of executors in each state, over all attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExecutorCounts {
     pub pending: i32,
@@ -74,17 +74,17 @@ pub struct ExecutorCounts {
     pub deleted: i32,
 }
 
-/// Some submissions, the newest first, and whether there are older ones.
+/// A page of submissions, newest first, and whether there are older ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub items: Vec<Submission>,
-    /// The number of the last one.
+    /// The number of the last submission.
     pub last: Option<i64>,
     pub more: bool,
 }
 
 impl Store {
-    /// One submission, `None` if there is none of that id.
+    /// Returns a submission, or `None` if none has this id.
     pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
         let action = "reading a submission";
         let mut connection = self.connection(action).await?;
@@ -94,8 +94,8 @@ impl Store {
         row.map(Submission::try_from).transpose()
     }
 
-    /// Up to `limit` submissions that a filter finds, from before `number` if one is given. A row that can't be read is
-    /// logged and left out.
+    /// Returns up to `limit` submissions that match a filter, starting before `number` if one is given. A row that can't be
+    /// read is logged and skipped.
     pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
         let action = "listing submissions";
         let mut connection = self.for_long_read(action).await?;
@@ -107,8 +107,8 @@ impl Store {
         Ok(Page { items: readable(rows.into_iter().map(Submission::try_from)), last, more })
     }
 
-    /// How Postgres finds them, as it tells with `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`: for who wonders why a list
-    /// takes so long.
+    /// Returns Postgres' plan of such a list, from `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`, to find out why a list takes
+    /// long.
     pub async fn explain(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<serde_json::Value, Error> {
         let action = "explaining a list of submissions";
         let mut connection = self.for_long_read(action).await?;
@@ -116,7 +116,7 @@ impl Store {
         within(action, query.build_query_scalar().fetch_one(&mut *connection)).await
     }
 
-    /// How many submissions a filter finds.
+    /// Returns how many submissions match a filter.
     pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
         let action = "counting submissions";
         let mut connection = self.for_long_read(action).await?;
@@ -126,15 +126,15 @@ impl Store {
         Ok(count.unsigned_abs())
     }
 
-    /// The number of the newest submission, if there is one.
+    /// Returns the number of the newest submission, if there is one.
     pub async fn newest(&self) -> Result<Option<i64>, Error> {
         let action = "looking for the newest submission";
         let mut connection = self.connection(action).await?;
         within(action, sqlx::query_scalar("SELECT max(number) FROM submissions").fetch_one(&mut *connection)).await
     }
 
-    /// The objects of an attempt as they were created, as JSON: `{"before": […], "pod": …, "beside": […]}`. They are kept
-    /// as long as the driver's pod.
+    /// Returns the objects of an attempt as they were created, as JSON: `{"before": […], "pod": …, "beside": […]}`. They are
+    /// stored as long as the driver's pod exists.
     pub async fn manifest(&self, id: &SubmissionId, attempt: i32) -> Result<Option<String>, Error> {
         let action = "reading a submission's objects";
         let mut connection = self.connection(action).await?;

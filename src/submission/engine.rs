@@ -1,9 +1,9 @@
-//! The engine: what is done for a submission, as state machines without any input or output of their own.
+//! The engine: the work on a submission, as state machines without I/O.
 //!
-//! A machine asks for one [`Effect`] at a time: one look, or one write, at the database or at the cluster. Whoever runs it
-//! carries the effect out and tells the [`Answer`]; the machine then asks for the next, until it says [`Effect::Settle`].
-//! A process may die between any two effects, and an answer may get lost: all three machines can be begun anew at any
-//! time, by anyone, and come to the same end. `tests/simulation` checks that over millions of histories.
+//! A machine requests one [`Effect`] at a time: one read or one write, in the database or in the cluster. The caller carries
+//! the effect out and passes the [`Answer`]; the machine then requests the next effect, until [`Effect::Settle`]. A process may
+//! crash between any two effects, and an answer may get lost: all three machines can be restarted at any time, by any replica,
+//! and reach the same end. `tests/simulation` checks that over millions of histories.
 
 mod effect;
 mod follow;
@@ -19,30 +19,30 @@ use super::{KillCause, Observation, Outcome, State};
 
 /// A state machine.
 pub trait Machine {
-    /// What to do now. The same until [`Machine::answer`] was called.
+    /// Returns the effect to carry out now. It doesn't change until [`Machine::answer`] is called.
     fn effect(&self) -> &Effect;
 
-    /// Takes what became of [`Machine::effect`] and moves on.
+    /// Takes the result of [`Machine::effect`] and moves on.
     fn answer(&mut self, answer: Answer);
 }
 
-/// The claimed work on a submission whose objects may be half-made.
+/// Claimed work on a submission whose objects may exist in part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Job {
-    /// The driver pod that an earlier try made and recorded: no other is ever made for this attempt.
+    /// The driver pod that an earlier try created and recorded: no other is ever created for this attempt.
     pub pod_uid: Option<String>,
-    /// Its pod is created with a signed identity. The release before rendered pods without one.
+    /// The manifest of the pod has a signed identity. The previous release built pods without one.
     pub signed: bool,
-    /// How many objects have to be there before the pod, and how many follow it.
+    /// How many objects are created before the pod, and how many after it.
     pub before: usize,
     pub beside: usize,
-    /// Why it is killed, if it is.
+    /// The cause, if the job is a kill.
     pub kill: KillCause,
 }
 
 impl Job {
-    /// Whether this pod is the attempt's. Until its uid is recorded only its signed identity proves it: a pod of the same
-    /// name and labels can be made by others, also beforehand.
+    /// Returns whether this pod is the attempt's. Until its uid is recorded, only its signed identity proves it: other clients
+    /// can create a pod with the same name and labels, also beforehand.
     fn owns(&self, seen: &Observation) -> bool {
         match &self.pod_uid {
             Some(uid) => *uid == seen.pod_uid,
@@ -51,7 +51,7 @@ impl Job {
     }
 }
 
-/// The cluster said no, and repeating can't help.
+/// Returns the outcome of a submission that the cluster refused: repeating can't help.
 fn error(reason: String, message: String) -> Outcome {
     Outcome::new(State::Error, &reason, message)
 }

@@ -1,4 +1,4 @@
-//! Executors: what the cluster shows of their pods, what it means in Spark's terms, and what is new in it.
+//! Executors: observations of their pods, their meaning in Spark's terms, and the changes among them.
 
 mod exit_code;
 mod record;
@@ -16,21 +16,21 @@ pub use state::{ExecutorState, UnknownExecutorState};
 /// One executor of one attempt: the submission, the number of the attempt, the executor's id (the label `spark-exec-id`).
 pub type ExecutorKey = (SubmissionId, i32, i64);
 
-/// One look at the pod of an executor.
+/// One observation of an executor's pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorObservation {
     pub submission: SubmissionId,
     pub attempt: i32,
-    /// The label `spark-exec-id`. Pods without a number there (`EXECID`, before the driver filled it in) aren't executors.
+    /// The label `spark-exec-id`. Pods without a number there (`EXECID`, before the driver sets it) aren't executors.
     pub executor_id: i64,
-    /// The uid of the pod that owns it: that of the driver which created it.
+    /// The uid of the pod that owns it: the driver that created it.
     pub driver_uid: String,
     pub pod_name: String,
     pub pod_uid: String,
     pub phase: Phase,
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// The pod is not there any more; the rest is what was last seen of it.
+    /// The pod no longer exists; the other fields are those of the last observation.
     pub gone: bool,
     pub node: Option<String>,
     /// `status.reason` and `status.message`, as the kubelet sets them on an eviction.

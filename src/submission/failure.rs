@@ -1,4 +1,4 @@
-//! Why a submission failed, or still waits, as one word of a closed list: for programs, which sentences don't help.
+//! Failure codes: why a submission failed, or still waits, as a closed list for programs, which can't interpret sentences.
 
 mod rules;
 
@@ -19,7 +19,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $word),* }
             }
 
-            /// Whose trouble it is.
+            /// Returns the class of the cause.
             pub fn class(self) -> FailureClass {
                 match self { $(Self::$name => FailureClass::$class),* }
             }
@@ -30,46 +30,46 @@ macro_rules! codes {
 codes! {
     /// The image can't be pulled.
     ImagePull "IMAGE_PULL" Image
-    /// No node takes the pod.
+    /// No node can run the pod.
     Unschedulable "UNSCHEDULABLE" Capacity
-    /// The namespace may not have more.
+    /// The quota of the namespace is exhausted.
     QuotaExceeded "QUOTA_EXCEEDED" Capacity
-    /// Something that the pod names isn't there: a `ConfigMap`, a Secret, a volume.
+    /// An object that the pod refers to doesn't exist: a `ConfigMap`, a Secret, a volume.
     ConfigMissing "CONFIG_MISSING" Configuration
-    /// The API server said no.
+    /// The API server refused an object.
     Refused "REFUSED" Configuration
-    /// The kernel killed the driver: it used more memory than its container has.
+    /// The kernel killed the driver because it exceeded the memory of its container.
     OutOfMemory "OUT_OF_MEMORY" Application
-    /// Its node had no room for it any more, or somebody drained the node.
+    /// The node ran out of resources, or an operator drained it.
     Evicted "EVICTED" Infrastructure
-    /// Its node was shut down, or didn't answer for too long.
+    /// The node was shut down, or didn't answer for too long.
     NodeLost "NODE_LOST" Infrastructure
-    /// A pod of a higher priority took its place.
+    /// A pod with a higher priority replaced it.
     Preempted "PREEMPTED" Infrastructure
-    /// Somebody deleted the pod.
+    /// Another client deleted the pod.
     PodDeleted "POD_DELETED" Infrastructure
-    /// Nobody saw the end: it can't be known.
+    /// The end was not observed, and can't be known.
     Lost "LOST" Infrastructure
     /// The application ended with an exit code other than 0.
     ApplicationError "APPLICATION_ERROR" Application
-    /// The container couldn't start what it should run.
+    /// The container couldn't start its process.
     StartFailed "START_FAILED" Application
     KilledOnRequest "KILLED_ON_REQUEST" Cancelled
-    /// It wasn't running in time.
+    /// The submission wasn't running in time.
     StartTimeout "START_TIMEOUT" Timeout
-    /// It ran too long.
+    /// The submission ran longer than its timeout.
     RunTimeout "RUN_TIMEOUT" Timeout
-    /// Nothing is wrong: its launch is yet to come.
+    /// No failure: the submission waits to be launched.
     Queued "QUEUED" Waiting
-    /// Nothing is wrong: its pod is starting.
+    /// No failure: the pod is starting.
     Starting "STARTING" Waiting
     /// The API server doesn't answer.
     ClusterUnavailable "CLUSTER_UNAVAILABLE" Infrastructure
-    /// The pod failed, and nobody said why.
+    /// The pod failed without a known reason.
     Unknown "UNKNOWN" Infrastructure
 }
 
-/// Whose trouble a failure is.
+/// The class of a failure: what caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureClass {
     Image,
@@ -114,17 +114,17 @@ impl fmt::Display for FailureCode {
     }
 }
 
-/// Which budget another attempt is taken from.
+/// The retry budget that another attempt counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RetryKind {
-    /// The cluster ended the driver, whatever it did.
+    /// The cluster ended the driver, independent of the application.
     Infrastructure,
     /// The driver ended by itself.
     Application,
 }
 
 impl FailureCode {
-    /// Why it failed, by what the row of an ended attempt has; `None` if it didn't.
+    /// Returns why an attempt failed, from the values of its row; `None` if it has not ended or if it succeeded.
     pub fn of_end(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
         let reason = reason.unwrap_or_default();
         Some(match state {
@@ -137,21 +137,21 @@ impl FailureCode {
         })
     }
 
-    /// Why it isn't running yet, by what the row of a live submission has.
+    /// Returns why a live submission isn't running yet, from the values of its row.
     pub fn of_waiting(state: State, reason: Option<&str>, message: Option<&str>) -> Self {
         let said = message.is_some_and(|text| !text.is_empty());
         match (state, reason) {
             (_, Some(reason)) => rules::of_wait(reason).unwrap_or(Self::Starting),
-            // A launch that was put off says why, and the reason is no word of Kubernetes.
+            // A postponed launch has a message; without a reason of Kubernetes, the cluster didn't answer.
             (State::Queued | State::Launching | State::Killing, None) if said => Self::ClusterUnavailable,
             (State::Queued | State::Launching, None) => Self::Queued,
             _ => Self::Starting,
         }
     }
 
-    /// Which retries may follow it, if any do. What was asked for by somebody (a kill, a deleted pod, a time limit) and what
-    /// would go wrong again in the same way is never tried again. LOST is: the application may have done all its work, so
-    /// whoever asks for such retries has to be able to bear that.
+    /// Returns which kind of retry may follow the failure, if any. Intended ends (a kill, a deleted pod, a timeout) and
+    /// failures that would repeat in the same way are never retried. LOST is: the application may have completed its work, so
+    /// clients that request such retries must tolerate a second run.
     pub fn retry_kind(self) -> Option<RetryKind> {
         match self {
             Self::Evicted | Self::NodeLost | Self::Preempted | Self::Lost => Some(RetryKind::Infrastructure),
@@ -173,7 +173,8 @@ impl FailureCode {
     }
 }
 
-/// The signal that ended a process, by its exit code as shells and container runtimes tell it: 128 and the signal's number.
+/// Returns the signal that ended a process, from its exit code in the convention of shells and container runtimes: 128 plus the
+/// number of the signal.
 pub fn signal(exit_code: i32) -> Option<&'static str> {
     Some(match exit_code.checked_sub(128)? {
         1 => "SIGHUP",

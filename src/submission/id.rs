@@ -1,24 +1,24 @@
-//! The id of a submission, in the shape that Spark's clients and Airflow look for.
+//! The id of a submission, in the format that Spark's clients and Airflow expect.
 
 use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, Utc};
 
-/// `driver-<yyyyMMddHHmmss>-<nnnn…>`: a UTC time and a number from a sequence, digits and hyphens only, because Airflow
-/// finds it in a log with the pattern `driver-[0-9\-]+`.
+/// `driver-<yyyyMMddHHmmss>-<nnnn…>`: a UTC time and a sequence number. Digits and hyphens only, because Airflow finds the id
+/// in a log with the pattern `driver-[0-9\-]+`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubmissionId(String);
 
-/// The text can't be the id of any submission.
+/// The text is no valid submission id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a submission id looks like driver-20260102030405-0001: digits and hyphens after `driver-`")]
 pub struct InvalidSubmissionId;
 
 impl SubmissionId {
-    /// Longer than any id we hand out; a bound on what is looked up.
+    /// Longer than any id that we allocate; limits the size of look-ups.
     const MAX_LENGTH: usize = 63;
 
-    /// The id of the submission that was drawn at a time, as `number`: at least four digits.
+    /// Returns the id that was allocated at a time, with `number` in at least four digits.
     pub fn new(at: DateTime<Utc>, number: i64) -> Self {
         Self(format!("driver-{}-{number:04}", at.format("%Y%m%d%H%M%S")))
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_what_we_hand_out_and_nothing_else() {
+    fn only_well_formed_ids_are_parsed() {
         let id: SubmissionId = "driver-20261121041000-0001".parse().unwrap();
         assert_eq!(id.to_string(), "driver-20261121041000-0001");
         let long = format!("driver-{}", "1".repeat(60));

@@ -1,4 +1,4 @@
-//! The installation: the id in the labels of its pods, and the key by which it knows its own driver pods again.
+//! The installation: the id in the labels of its pods, and the key that signs the identity of its driver pods.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use super::SubmissionId;
 
-/// Bytes of a signature that are kept: 128 bits.
+/// Length of a truncated signature in bytes: 128 bits.
 const SIGNATURE: usize = 16;
 
-/// One database and all replicas on it.
+/// An installation: one database and all replicas that use it.
 ///
-/// Labels can be copied, so they prove nothing. A driver pod therefore carries its identity signed: the submission and the
-/// attempt, with a code (HMAC-SHA-256, RFC 2104) over both, the namespace and the pod's name. Only this installation can make
-/// one, and a copy on another pod doesn't match that pod's name.
+/// Labels can be copied, so they prove nothing. A driver pod therefore carries a signed identity: the submission and the
+/// attempt, with a code (HMAC-SHA-256, RFC 2104) over both, the namespace and the pod's name. Only this installation can create
+/// such a code, and a copy on another pod doesn't match that pod's name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Installation {
     pub id: Uuid,
@@ -27,7 +27,7 @@ impl Installation {
         Self { id, key }
     }
 
-    /// The identity of a driver pod: `<submission>/<attempt>/<signature in hex>`.
+    /// Returns the identity of a driver pod: `<submission>/<attempt>/<signature in hex>`.
     pub fn identity(&self, submission: &SubmissionId, attempt: i32, namespace: &str, pod: &str) -> String {
         let signature = self.code(submission.as_str(), attempt, namespace, pod).finalize().into_bytes();
         let mut identity = format!("{submission}/{attempt}/");
@@ -38,7 +38,7 @@ impl Installation {
         identity
     }
 
-    /// Reads an identity that a pod of this name carries; `None` if it isn't this installation's, or not this pod's.
+    /// Verifies the identity that a pod of this name carries; `None` if it isn't this installation's, or not this pod's.
     pub fn verify(&self, identity: &str, namespace: &str, pod: &str) -> Option<(SubmissionId, i32)> {
         let (of, signature) = identity.rsplit_once('/')?;
         let (submission, attempt) = of.split_once('/')?;
@@ -49,14 +49,14 @@ impl Installation {
     }
 
     fn code(&self, submission: &str, attempt: i32, namespace: &str, pod: &str) -> Hmac<Sha256> {
-        // A key of any length serves; none of the names contains a slash.
+        // Keys of any length are valid; none of the names contains a slash.
         let code = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key);
         let code = code.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default()));
         code.chain_update(format!("{submission}/{attempt}/{namespace}/{pod}"))
     }
 }
 
-/// The bytes of a signature in hex, if it is as long as one.
+/// Parses a signature in hex; `None` if its length is wrong.
 fn bytes(hex: &str) -> Option<[u8; SIGNATURE]> {
     let mut bytes = [0; SIGNATURE];
     if hex.len() != 2 * SIGNATURE || !hex.is_ascii() {
@@ -68,7 +68,7 @@ fn bytes(hex: &str) -> Option<[u8; SIGNATURE]> {
     Some(bytes)
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for Installation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Installation").field("id", &self.id).finish_non_exhaustive()
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_that_of_one_pod_of_one_installation() {
+    fn an_identity_is_valid_for_one_pod_of_one_installation() {
         let ours = Installation::new(Uuid::nil(), vec![7; 32]);
         let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
         let identity = ours.identity(&id, 2, "spark", "pi-1-driver");

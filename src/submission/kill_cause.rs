@@ -1,20 +1,20 @@
-//! Why a submission is being killed: the first cause stays.
+//! The cause of a kill. The first cause of a submission is final.
 
 use super::Outcome;
 
-/// Who or what ends a submission, with the words of a time limit.
+/// Why a submission is killed. Timeouts carry their message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum KillCause {
-    /// Somebody asked for it.
+    /// A client requested it.
     #[default]
     Request,
-    /// It wasn't running in time: how long that was, and why it waited.
+    /// The submission wasn't running in time. Says how long that was, and why it waited.
     StartTimeout(String),
-    /// It ran for longer than it may.
+    /// The submission ran longer than its timeout.
     RunTimeout(String),
 }
 
-/// A word that is no cause: the database was written by something else.
+/// A value that is no cause: another program wrote to the database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the cause of a kill")]
 pub struct UnknownKillCause(pub String);
@@ -24,7 +24,7 @@ impl KillCause {
     pub const START_TIMEOUT: &'static str = "StartTimeout";
     pub const RUN_TIMEOUT: &'static str = "RunTimeout";
 
-    /// The cause that a row has, and its words. A release that knew no causes left none: then somebody asked for it.
+    /// Reads the cause and the message of a row. Older releases stored no cause; then a client requested the kill.
     ///
     /// # Errors
     /// [`UnknownKillCause`].
@@ -38,7 +38,7 @@ impl KillCause {
         }
     }
 
-    /// One word: the reason of the outcome.
+    /// Returns the reason of the outcome, one word.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Request => Self::REQUEST,
@@ -47,12 +47,12 @@ impl KillCause {
         }
     }
 
-    /// The same for people.
+    /// Returns the message of the outcome.
     pub fn message(&self) -> &str {
         match self {
             Self::Request => "killed on request",
             Self::StartTimeout(words) if words.is_empty() => "not running in time: killed",
-            Self::RunTimeout(words) if words.is_empty() => "still running after its time: killed",
+            Self::RunTimeout(words) if words.is_empty() => "still running after its timeout: killed",
             Self::StartTimeout(words) | Self::RunTimeout(words) => words,
         }
     }

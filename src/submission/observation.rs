@@ -1,10 +1,10 @@
-//! What the cluster shows of a driver pod, in the few words that decide.
+//! Observations of a driver pod, reduced to what decisions depend on.
 
 use chrono::{DateTime, Utc};
 
 use super::{Placement, SubmissionId};
 
-/// One look at the driver pod of an attempt.
+/// One observation of an attempt's driver pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub submission: SubmissionId,
@@ -13,50 +13,50 @@ pub struct Observation {
     /// The pod's name.
     pub pod: String,
     pub pod_uid: String,
-    /// The pod carries the identity of this attempt, signed by this installation: it was created by it. Labels alone prove
-    /// nothing, and an identity can be removed: once its uid is recorded, the uid decides.
+    /// The pod carries this attempt's identity, signed by this installation, so this installation created it. Labels alone
+    /// prove nothing, and an identity can be removed: once the uid is recorded, the uid decides.
     pub genuine: bool,
-    /// The pod has the labels by which it is watched.
+    /// The pod has the labels that the watch selects by.
     pub labelled: bool,
     pub phase: Phase,
-    /// `metadata.deletionTimestamp` is set: somebody deleted the pod before its driver was over. It may still run out its
+    /// `metadata.deletionTimestamp` is set: the pod was deleted before its driver ended. The driver may still run during its
     /// grace period.
     pub deleting: bool,
-    /// It is being deleted without a grace period, so nobody will report on it any more: it was deleted by force, or had
-    /// no node yet. Only a finalizer still holds it.
+    /// The pod is being deleted without a grace period, by force or because it had no node yet, so no kubelet will report on it
+    /// any more. Only a finalizer still holds it.
     pub forced: bool,
-    /// When the pod was asked to go, in whole seconds of the API server's clock. Not known of a pod that isn't deleted.
+    /// When the pod was asked to terminate, in whole seconds of the API server's clock. Unknown for a pod that isn't deleted.
     pub asked_to_go_at: Option<DateTime<Utc>>,
     /// Our finalizer is on the pod.
     pub holds_finalizer: bool,
-    /// The pod is not there any more; the rest is what was last seen of it.
+    /// The pod no longer exists; the other fields are those of the last observation.
     pub gone: bool,
     pub node: Option<String>,
     pub pod_ip: Option<String>,
-    /// Why the cluster itself ends the pod (`Evicted`, `PreemptionByScheduler`, `DeletionByPodGC`, …), and its words. A pod
-    /// that is deleted without one was deleted by somebody.
+    /// Why the cluster itself ends the pod (`Evicted`, `PreemptionByScheduler`, `DeletionByPodGC`, …), and its message. If a
+    /// deleted pod has none, a client deleted it.
     pub reason: Option<String>,
     pub message: Option<String>,
     pub container: Container,
 }
 
 impl Observation {
-    /// Whether the driver may still do something, if nobody stops it.
+    /// Returns whether the driver may still run, and is not being stopped.
     pub fn is_alive(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
     }
 
-    /// Whether the pod left the watch and nothing tells how the driver ended. It may have been deleted, or it may still run
-    /// and only lack the label by which it was watched: a watch reports both in the same way.
+    /// Returns whether the pod left the watch and the end of the driver is unknown. The pod may have been deleted, or it may
+    /// still run and only lack the label that the watch selects by: a watch reports both in the same way.
     pub fn left_unexplained(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });
         self.gone && !ended && !matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Whether the driver's container had ended before anybody deleted the pod. Both times are cut to whole seconds, so an
-    /// end in an earlier second came earlier. They are of two clocks, though: an exit code that a signal leaves belongs to
-    /// the deletion.
+    /// Returns whether the driver's container had ended before the pod was deleted. Both times are truncated to whole seconds,
+    /// so an end in an earlier second came first. The times come from two clocks, though: an exit code that stands for a signal
+    /// is attributed to the deletion.
     pub fn ended_by_itself(&self) -> bool {
         let Container::Terminated { exit_code, reason, finished_at, .. } = &self.container else { return false };
         let by_signal = matches!(exit_code, 137 | 143) && reason.as_deref() != Some("OOMKilled");
@@ -64,7 +64,7 @@ impl Observation {
             && matches!((finished_at, self.asked_to_go_at), (Some(end), Some(asked)) if end.timestamp() < asked.timestamp())
     }
 
-    /// Where the driver runs, as far as this look tells.
+    /// Returns where the driver runs, as far as this observation says.
     pub fn placement(&self) -> Placement {
         let started_at = match &self.container {
             Container::Running { started_at } | Container::Terminated { started_at, .. } => *started_at,
@@ -86,14 +86,14 @@ pub enum Phase {
     Running,
     Succeeded,
     Failed,
-    /// The node can't be reached: nothing follows from it.
+    /// The node can't be reached: nothing can be concluded.
     Unknown,
 }
 
 /// The state of the driver's container, found by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Container {
-    /// No status was written for it.
+    /// The pod has no status for it.
     #[default]
     Absent,
     Waiting {

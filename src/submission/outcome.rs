@@ -1,15 +1,15 @@
-//! How a submission ended.
+//! The outcome of a submission.
 
 use super::{FailureCode, KillCause, RetryKind, State};
 
-/// A terminal state and what is known of the driver *container* at its end.
+/// A terminal state, and what is known about the end of the driver *container*.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub state: State,
     pub exit_code: Option<i32>,
-    /// One word: Kubernetes' own (`Error`, `OOMKilled`, `Evicted`, `Forbidden`) or one of ours (`PodGone`).
+    /// One word: Kubernetes' own reason (`Error`, `OOMKilled`, `Evicted`, `Forbidden`) or one of ours (`PodGone`).
     pub reason: Option<String>,
-    /// A sentence for people.
+    /// Human-readable sentence.
     pub message: String,
 }
 
@@ -21,21 +21,21 @@ impl Outcome {
         Self { state, exit_code: None, reason: Some(reason.to_owned()), message: message.into() }
     }
 
-    /// The pod isn't there and nobody saw its end.
+    /// Returns the outcome of a submission whose pod no longer exists, and whose end was not observed.
     pub fn pod_gone() -> Self {
         Self::new(
             State::Lost,
             "PodGone",
-            "the driver pod vanished before its end was seen: how the application ended can't be known",
+            "the driver pod disappeared before its end was observed: the outcome of the application can't be known",
         )
     }
 
-    /// The driver ended because Sparkgate killed it.
+    /// Returns the outcome of a submission that Sparkgate killed.
     pub fn killed(cause: &KillCause) -> Self {
         Self::new(State::Killed, cause.reason(), cause.message())
     }
 
-    /// Which retries may follow this end, if any do.
+    /// Returns which kind of retry may follow this end, if any.
     pub fn retry_kind(&self) -> Option<RetryKind> {
         let reason = self.reason.as_deref();
         FailureCode::of_end(self.state, self.exit_code, reason, Some(&self.message))?.retry_kind()

@@ -1,12 +1,12 @@
-//! What Kubernetes says about a pod: its events, as far as they are told and kept.
+//! Kubernetes events of a pod, as far as they are returned and archived.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// An event about a pod: of the scheduler, the kubelet or a controller.
+/// An event about a pod, from the scheduler, the kubelet or a controller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodEvent {
-    /// When it happened last.
+    /// When the event last occurred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<DateTime<Utc>>,
     /// `Normal` or `Warning`.
@@ -15,15 +15,15 @@ pub struct PodEvent {
     /// One word, such as `FailedScheduling` or `BackOff`.
     pub reason: String,
     pub message: String,
-    /// How often it happened.
+    /// How often the event occurred.
     pub count: i64,
 }
 
 impl PodEvent {
-    /// How many are told and kept of one pod.
+    /// Maximum number of events of one pod that are returned and archived.
     pub const MOST: usize = 20;
 
-    /// Those that matter: warnings before all others, then the newest first, and [`Self::MOST`] at most.
+    /// Selects the relevant events: warnings before all others, then newest first, at most [`Self::MOST`].
     pub fn that_matter(mut events: Vec<Self>) -> Vec<Self> {
         events.sort_by_key(|event| std::cmp::Reverse((event.kind == "Warning", event.at)));
         events.truncate(Self::MOST);
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_outlasts_what_is_normal() {
+    fn warnings_are_kept_before_normal_events() {
         let mut events = vec![event("Warning", 1), event("Warning", 2)];
         events.extend((10..40).map(|second| event("Normal", second)));
         let kept = PodEvent::that_matter(events);

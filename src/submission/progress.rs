@@ -1,4 +1,4 @@
-//! A step forwards, as it is written.
+//! A step of a submission towards its end, as it is written to the database.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Outcome, State};
 
-/// Where the driver runs. What is not known yet leaves the row as it is.
+/// Where the driver runs. Unknown values leave the row unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     pub pod_uid: Option<String>,
@@ -15,7 +15,7 @@ pub struct Placement {
     pub started_at: Option<DateTime<Utc>>,
 }
 
-/// A step forwards.
+/// A step of a submission towards its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// All objects exist.
@@ -25,7 +25,7 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// The state that the row moves to, unless it is there or beyond.
+    /// Returns the state that the row moves to, unless it is in that state or beyond.
     pub fn state(&self) -> State {
         match self {
             Self::Launched => State::Pending,
@@ -34,7 +34,7 @@ impl Progress {
         }
     }
 
-    /// How the submission ended, if this is its end.
+    /// Returns the outcome, if this is the end.
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Ended(outcome) => Some(outcome),

@@ -1,28 +1,28 @@
-//! The states of a submission and how Spark's clients read them.
+//! The states of a submission, and their mapping to Spark's driver states.
 
 use std::{fmt, str::FromStr};
 
-/// Where a submission is. `QUEUED → LAUNCHING → PENDING → RUNNING →` one of five ends; `KILLING` is on the way to
-/// `KILLED`. Terminal states absorb.
+/// The state of a submission. `QUEUED → LAUNCHING → PENDING → RUNNING →` one of five terminal states; `KILLING` precedes
+/// `KILLED`. Terminal states are never left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Committed; no launcher has taken it yet.
+    /// Committed; no replica has claimed the launch yet.
     Queued,
-    /// A launcher took it: its objects may exist.
+    /// A replica has claimed the launch: objects may exist.
     Launching,
     /// All objects exist; the driver has not started.
     Pending,
     Running,
-    /// A kill was accepted; the driver may still live.
+    /// A kill was accepted; the driver may still run.
     Killing,
     /// The driver container ended with exit code 0.
     Finished,
-    /// The driver container ended otherwise, or its pod failed.
+    /// The driver container ended with another exit code, or its pod failed.
     Failed,
     Killed,
-    /// The cluster refused the driver: it can't start as it was asked for.
+    /// The cluster refused the driver: it can't start as requested.
     Error,
-    /// The driver's pod is gone and how it ended can't be known.
+    /// The driver's pod is gone, and its outcome can't be known.
     Lost,
 }
 
@@ -59,7 +59,7 @@ impl State {
         matches!(self, Self::Finished | Self::Failed | Self::Killed | Self::Error | Self::Lost)
     }
 
-    /// Whether a row in this state may move to `next`. Forwards only; nothing leaves a terminal state.
+    /// Returns whether a row in this state may move to `next`. States only move forwards, and terminal states are never left.
     pub fn may_become(self, next: State) -> bool {
         match self {
             Self::Queued | Self::Launching | Self::Pending | Self::Running | Self::Killing => self.rank() < next.rank(),
@@ -78,9 +78,9 @@ impl State {
         }
     }
 
-    /// The word of Spark's protocol. Never `UNKNOWN`, which clients take for a failure.
+    /// Returns the state in Spark's protocol. Never `UNKNOWN`, which clients take for a failure.
     ///
-    /// `started` tells whether the driver was ever seen running: while it is being killed that decides the word.
+    /// `started`: the driver was observed running. This decides the state while it is being killed.
     pub fn driver_state(self, started: bool) -> DriverState {
         match self {
             Self::Queued | Self::Launching | Self::Pending => DriverState::Submitted,
@@ -101,7 +101,7 @@ impl fmt::Display for State {
     }
 }
 
-/// A word that is no state: the database was written by something else.
+/// A value that is no state: another program wrote to the database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a submission state")]
 pub struct UnknownState(pub String);
@@ -114,7 +114,7 @@ impl FromStr for State {
     }
 }
 
-/// `driverState` of a status reply (`org.apache.spark.deploy.master.DriverState`), as far as Sparkgate uses it.
+/// The `driverState` of a status reply (`org.apache.spark.deploy.master.DriverState`), as far as Sparkgate uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverState {
     Submitted,
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_moves_backwards_or_out_of_an_end() {
+    fn states_only_move_forwards_and_terminal_states_are_never_left() {
         for from in State::ALL {
             for to in State::ALL {
                 if from.may_become(to) {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_being_killed_is_still_what_it_was() {
+    fn a_driver_being_killed_keeps_its_driver_state() {
         assert_eq!(State::Killing.driver_state(false), DriverState::Submitted);
         assert_eq!(State::Killing.driver_state(true), DriverState::Running);
     }

@@ -1,23 +1,23 @@
-//! The rule that turns an observation into the next state. Every writer of states asks it.
+//! The rule that derives the next state from an observation. Every write of a state follows it.
 
 use super::{Container, KillCause, Observation, Outcome, Phase, State};
 
-/// What an observation means for a submission.
+/// The effect of an observation on a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Nothing new.
     Stay,
-    /// Still waiting, and this is why (an image that can't be pulled, say).
+    /// Still waiting, with the reason (for example, an image that can't be pulled).
     Waiting { reason: String, message: String },
     /// The driver's container runs.
     Started,
-    /// The driver is over.
+    /// The driver has ended.
     Ended(Outcome),
 }
 
-/// Reads one observation for a submission in `state`, which is being killed for `cause` if it is.
+/// Evaluates one observation of a submission in `state`, which, if it is being killed, is killed for `cause`.
 ///
-/// The exit code of the driver *container* decides, not the pod's phase: side-cars and node trouble shape the phase.
+/// The exit code of the driver *container* decides, not the phase of the pod: sidecars and node problems affect the phase.
 pub fn step(state: State, cause: &KillCause, seen: &Observation) -> Step {
     if state.is_terminal() {
         return Step::Stay;
@@ -28,7 +28,7 @@ pub fn step(state: State, cause: &KillCause, seen: &Observation) -> Step {
             Step::Ended(ended(killing, seen, *exit_code, reason.clone(), message.clone()))
         }
         _ if seen.phase == Phase::Failed => Step::Ended(failed_without_exit_code(killing, seen)),
-        // A pod without container statuses that succeeded: the kubelet never wrote them, the phase is all there is.
+        // The pod succeeded without container statuses: the kubelet never wrote them, so only the phase is known.
         _ if seen.phase == Phase::Succeeded => Step::Ended(Outcome {
             state: State::Finished,
             exit_code: None,
@@ -57,12 +57,12 @@ fn ended(
     let with = |text: String| said.map_or_else(|| text.clone(), |said| format!("{text}: {}", said.trim()));
     let named = reason.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
     let (state, message) = match (exit_code, killing) {
-        // It ended well before the kill reached it: that is what happened.
+        // The driver succeeded before the kill reached it, so the submission is FINISHED.
         (0, _) => (State::Finished, "the driver exited with code 0".to_owned()),
         (code, Some(cause)) => {
             (State::Killed, format!("{}; the driver exited with code {code}{named}", cause.message()))
         }
-        // A pod that is deleted after its driver ended tells nothing new.
+        // The deletion of a pod whose driver had already ended changes nothing.
         (code, None) if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => (
             State::Killed,
             with(format!(
@@ -71,7 +71,7 @@ fn ended(
         ),
         (code, None) => (State::Failed, with(format!("the driver exited with code {code}{named}"))),
     };
-    // The pod's own reason (Evicted, DeadlineExceeded) says more than the container's "Error".
+    // The pod's own reason (Evicted, DeadlineExceeded) is more specific than the container's "Error".
     let reason = match (state, killing) {
         (State::Failed, _) => seen.reason.clone().or(reason),
         (State::Killed, Some(cause)) => Some(cause.reason().to_owned()),
@@ -84,7 +84,7 @@ fn failed_without_exit_code(killing: Option<&KillCause>, seen: &Observation) -> 
     if let Some(cause) = killing {
         return Outcome::killed(cause);
     }
-    // The pod garbage collector fails pods that were deleted before they had a node.
+    // The pod garbage collector marks pods that were deleted before they had a node as failed.
     if seen.deleting && seen.reason.is_none() {
         return deleted_from_outside();
     }

@@ -1,4 +1,4 @@
-//! Deletes what ended long enough ago, round by round.
+//! Deletes submissions that ended long enough ago, round by round.
 
 use std::{future::ready, time::Duration};
 
@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use super::singleton::singleton;
 use crate::service::{CleanUpSettings, CleanedUp, Gateway, chain};
 
-/// Between two rounds, unless there is more to do at once.
+/// Pause between two rounds, unless more is due right now.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// Goes round if no other replica does, until `stop`.
+/// Runs rounds while this replica holds the lease, until `stop`.
 pub async fn clean_up(gateway: Gateway, settings: CleanUpSettings, stop: CancellationToken) {
     if settings.finished_pod_ttl.is_none() && settings.retention.is_none() {
         return stop.cancelled().await;
@@ -23,11 +23,11 @@ async fn rounds(gateway: &Gateway, settings: &CleanUpSettings) {
         let more = match gateway.clean_up(settings).await {
             Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, .. }) => false,
             Ok(CleanedUp { pods, put_off, submissions, more }) => {
-                tracing::info!(pods, put_off, submissions, "cleaned up");
+                tracing::info!(pods, put_off, submissions, "clean-up round finished");
                 more
             }
             Err(error) => {
-                tracing::warn!(retry_in = ?PERIOD, "cleaning up: {}", chain(&error));
+                tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", chain(&error));
                 false
             }
         };

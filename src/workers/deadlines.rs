@@ -1,4 +1,4 @@
-//! Ends what takes too long, as its submitter or the operator said.
+//! Kills submissions that exceed their timeouts, set by the client or the operator.
 
 use std::{future::ready, time::Duration};
 
@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use super::singleton::singleton;
 use crate::service::{Gateway, chain};
 
-/// Between two looks, unless there is more to do at once.
+/// Pause between two rounds, unless more is due right now.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Looks if no other replica does, until `stop`.
+/// Runs rounds while this replica holds the lease, until `stop`.
 pub async fn deadlines(gateway: Gateway, stop: CancellationToken) {
     singleton(&gateway, "deadlines", &stop, || ready(Ok(true)), || rounds(&gateway)).await;
 }
@@ -18,7 +18,7 @@ pub async fn deadlines(gateway: Gateway, stop: CancellationToken) {
 async fn rounds(gateway: &Gateway) {
     loop {
         let more = gateway.kill_overdue().await.unwrap_or_else(|error| {
-            tracing::warn!(retry_in = ?PERIOD, "looking for what is overdue: {}", chain(&error));
+            tracing::warn!(retry_in = ?PERIOD, "killing overdue submissions failed: {}", chain(&error));
             false
         });
         if !more {

@@ -1,4 +1,4 @@
-//! Launches and kills what is due, woken by this process's own requests and by a slow clock for everybody else's.
+//! Carries out launches and kills that are due. This process's own requests wake the worker; a slow poll finds those of others.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::{Gateway, chain};
 
-/// Submissions that are worked on at once.
+/// Maximum number of submissions that are worked on concurrently.
 const SLOTS: usize = 192;
-/// While there is plenty to do, claims wait until so many slots are free: one statement for all of them.
+/// Under load, claims wait until this many slots are free, so that one statement claims for all of them.
 const BATCH: usize = 16;
-/// How long a request of another replica, or a claim that ran out, may wait.
+/// How long a request of another replica, or an expired claim, may wait.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Runs until `stop`; work that has begun is finished.
+/// Runs until `stop`, then finishes the work that has started.
 pub async fn launcher(gateway: Gateway, stop: CancellationToken) {
     let mut under_way = JoinSet::new();
     while !stop.is_cancelled() {
@@ -24,11 +24,11 @@ pub async fn launcher(gateway: Gateway, stop: CancellationToken) {
                 Ok(claimed) => {
                     for work in claimed {
                         let gateway = gateway.clone();
-                        // Tokio moves a future about a dozen times, and this one has many kilobytes.
+                        // Boxed, because Tokio moves a future about a dozen times, and this one has many kilobytes.
                         under_way.spawn(Box::pin(async move { gateway.carry_out(work).await }));
                     }
                 }
-                Err(error) => tracing::warn!("looking for work: {}", chain(&error)),
+                Err(error) => tracing::warn!("claiming work failed: {}", chain(&error)),
             }
         }
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Numbers new events and takes them in for those who follow them here.
+//! Numbers new events and reads them into memory for subscribers of this replica.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::{Gateway, chain};
 
-/// After a round that failed.
+/// Pause after a failed round.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Goes round until `stop`. What it leaves, another replica or the next process finds.
+/// Runs rounds until `stop`. Unnumbered events are left to another replica or the next process.
 pub async fn publisher(gateway: Gateway, stop: CancellationToken) {
     stop.run_until_cancelled(Box::pin(rounds(&gateway))).await;
 }
@@ -19,7 +19,7 @@ async fn rounds(gateway: &Gateway) {
         match gateway.publish().await {
             Ok(published) => gateway.publication_due(published).await,
             Err(error) => {
-                tracing::warn!(retry_in = ?RETRY, "telling what has changed: {}", chain(&error));
+                tracing::warn!(retry_in = ?RETRY, "publishing events failed: {}", chain(&error));
                 tokio::time::sleep(RETRY).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Reports the rights that the gateway's account lacks, while no submission has met them yet.
+//! Reports rights that the gateway's account lacks, before a submission fails because of them.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::{Gateway, chain};
 
-/// Between two looks, while something is missing.
+/// Pause between two checks, while rights are missing.
 const PERIOD: Duration = Duration::from_secs(180);
 
-/// Looks at start, and again until nothing is missing; waits for `stop` then.
+/// Checks the rights at start, and again until none is missing. Then waits for `stop`.
 pub async fn rights(gateway: Gateway, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
@@ -37,7 +37,7 @@ async fn look(gateway: &Gateway) {
                     incomplete.push(place);
                 }
                 Err(error) => {
-                    tracing::warn!(namespace, "the account's rights can't be looked at: {}", chain(&error));
+                    tracing::warn!(namespace, "the account's rights can't be checked: {}", chain(&error));
                     incomplete.push(place);
                 }
             }

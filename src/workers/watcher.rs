@@ -1,4 +1,4 @@
-//! Carries what the watch sees to the service, and keeps how far it got.
+//! Passes observations of the watch to the service, and stores the position of the watch.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::{
     service::{ALL, Gateway, chain},
 };
 
-/// What is taken in together at most.
+/// Maximum number of observations that are processed together.
 const BATCH: usize = 256;
-/// How often what was seen of executors is written, at least.
+/// Maximum interval between two writes of executors.
 const FLUSH: Duration = Duration::from_millis(500);
-/// How often it is kept how far the watch got.
+/// Interval at which the position of the watch is stored.
 const KEEP: Duration = Duration::from_secs(1);
-/// A replica whose watch has been broken for so long leaves it to another one.
+/// A replica whose watch was broken for this long leaves it to another one.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// Watches each namespace, or all together, if no other replica does; runs until `stop`.
+/// Watches each namespace, or all together, while this replica holds the lease of the watch; runs until `stop`.
 pub async fn watcher(gateway: Gateway, stop: CancellationToken) {
     let each = gateway.watch_scopes().into_iter().map(async |scope| {
         let scope = scope.as_deref();
@@ -37,20 +37,20 @@ async fn watch(gateway: &Gateway, scope: Option<&str>) {
     let position = loop {
         match gateway.watch_position(scope).await {
             Ok(position) => break position,
-            Err(error) => tracing::warn!("beginning to watch: {}", chain(&error)),
+            Err(error) => tracing::warn!("starting the watch failed: {}", chain(&error)),
         }
         sleep(KEEP).await;
     };
     let _begun = gateway.executors.begin(scope);
     let _set_aside = gateway.set_aside.begin(scope);
-    let mut told = gateway.watch_pods(scope, position).ready_chunks(BATCH);
+    let mut observations = gateway.watch_pods(scope, position).ready_chunks(BATCH);
     let mut flush = interval(FLUSH);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut position, mut kept) = (None, Instant::now());
     let mut broken = None;
     loop {
         tokio::select! {
-            batch = told.next() => {
+            batch = observations.next() => {
                 let Some(batch) = batch else { return };
                 position = batch.iter().rev().find_map(|shown| shown.resource_version.clone()).or(position);
                 for shown in &batch {
@@ -69,17 +69,17 @@ async fn watch(gateway: &Gateway, scope: Option<&str>) {
             }
         }
         if let Err(error) = gateway.flush_executors(scope).await {
-            tracing::warn!("writing what was seen of executors: {}", chain(&error));
+            tracing::warn!("writing executors failed: {}", chain(&error));
             continue;
         }
-        // One that is a little old only means that some things are taken in twice.
+        // A position that is slightly old only means that some observations are processed twice.
         if kept.elapsed() < KEEP || !gateway.is_taken_in(scope) {
             continue;
         }
         let Some(reached) = position.take() else { continue };
         match gateway.keep_watch_position(scope, &reached).await {
             Ok(()) => kept = Instant::now(),
-            Err(error) => tracing::warn!("keeping how far the watch got: {}", chain(&error)),
+            Err(error) => tracing::warn!("storing the position of the watch failed: {}", chain(&error)),
         }
     }
 }

@@ -1,23 +1,23 @@
-//! The last bytes of a log, of which a kubelet can only be asked for the last lines.
+//! Keeps the last bytes of a log. A kubelet can only be asked for its last lines.
 
 use std::collections::VecDeque;
 
 use crate::store::LogEnd;
 
-/// A line has a time of 30 characters, a space and an end: the last `size / 32` of them are at least `size` bytes, if
+/// A line has a timestamp of 30 characters, a space and a line break: the last `size / 32` lines are at least `size` bytes, if
 /// there are so many.
 const SHORTEST_LINE: usize = 32;
-/// What of these lines is read at most, in `size`s: more than lines of the usual length take.
+/// Upper bound of what is read of these lines, as a multiple of `size`: more than lines of the usual length take.
 const MOST: usize = 8;
-/// There are so many times fewer lines in the next try.
+/// The next try asks for this many times fewer lines.
 const FEWER: u64 = 16;
 
-/// The last `size` bytes of what it is given.
+/// Buffer of the last `size` bytes of its input.
 pub(super) struct End {
     size: usize,
     lines: u64,
     last: VecDeque<u8>,
-    /// Bytes and lines of all.
+    /// Total number of bytes and of lines.
     bytes: usize,
     seen: u64,
 }
@@ -28,12 +28,12 @@ impl End {
         Self { size, lines, last: VecDeque::new(), bytes: 0, seen: 0 }
     }
 
-    /// How many of the last lines to ask for.
+    /// Returns how many of the last lines to request.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// How many bytes of them.
+    /// Returns the maximum number of bytes to request.
     pub(super) fn limit(&self) -> usize {
         self.size * MOST
     }
@@ -47,7 +47,7 @@ impl End {
         self.last.extend(piece);
     }
 
-    /// The lines were so long that the limit came before the end.
+    /// Returns whether the lines were so long that the limit was reached before the end of the log.
     pub(super) fn came_too_early(&self) -> bool {
         self.bytes >= self.limit() && self.lines > 1
     }
@@ -56,7 +56,7 @@ impl End {
         Self { lines: (self.lines / FEWER).max(1), ..Self::new(self.size) }
     }
 
-    /// Whole lines, unless the last line alone is longer than all that is kept.
+    /// Returns whole lines, unless the last line alone is longer than the buffer.
     pub(super) fn finish(self) -> LogEnd {
         let trimmed = self.bytes > self.last.len();
         let mut text: Vec<u8> = self.last.into();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_log_is_kept_whole_and_a_long_one_from_a_lines_beginning() {
+    fn a_short_log_is_archived_whole_and_a_long_one_from_the_start_of_a_line() {
         let log = |text: &str, cut| LogEnd { text: text.as_bytes().to_vec(), cut };
         assert_eq!(end(64, "one\n"), log("one\n", false));
         assert_eq!(end(12, "first\nsecond\nthird"), log("third", true));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_lines_as_were_asked_for_are_not_all() {
+    fn a_log_with_as_many_lines_as_requested_counts_as_cut() {
         let mut end = End::new(SHORTEST_LINE);
         assert_eq!(end.lines(), 1);
         end.take(b"x\n");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_asked_for_again_fewer_at_a_time() {
+    fn fewer_lines_are_requested_if_they_are_long() {
         let mut end = End::new(1024);
         end.take(&vec![b'x'; end.limit() - 1]);
         assert!(!end.came_too_early());

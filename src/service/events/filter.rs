@@ -1,8 +1,8 @@
-//! Which changes a subscriber wants.
+//! The filter of a subscription.
 
 use crate::{store::Change, submission::SubmissionId};
 
-/// All that is named has to hold; the default takes every change.
+/// All given criteria have to match; the default matches every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangeFilter {
     pub submission: Option<SubmissionId>,
@@ -13,7 +13,7 @@ pub struct ChangeFilter {
 }
 
 impl ChangeFilter {
-    /// Whether the change is wanted.
+    /// Returns whether the change matches.
     pub fn takes(&self, change: &Change) -> bool {
         let about = &change.of;
         self.submission.as_ref().is_none_or(|id| id.as_str() == change.submission_id)
@@ -33,7 +33,7 @@ mod tests {
     use crate::store::About;
 
     #[test]
-    fn all_that_is_named_has_to_hold() {
+    fn a_change_has_to_match_all_criteria_of_a_filter() {
         let labels = BTreeMap::from([("team".to_owned(), "data".to_owned()), ("tier".to_owned(), "gold".to_owned())]);
         let change = Change {
             sequence: Some(1),

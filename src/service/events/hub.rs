@@ -1,4 +1,4 @@
-//! What all subscribers of a replica share.
+//! State that all subscribers of a replica share.
 
 use std::sync::{
     Arc, PoisonError, RwLock,
@@ -13,34 +13,34 @@ use super::{
 };
 use crate::store::Change;
 
-/// Changes in memory. One is rarely more than some hundred bytes, and never more than some kilobytes.
+/// Changes in memory. One usually takes some hundred bytes, and never more than some kilobytes.
 const CAPACITY: usize = 4096;
-/// Subscribers that read from the database at once: after a restart they all may have to.
+/// Maximum number of subscribers that read from the database at the same time: after a restart, all of them may have to.
 const CATCHING_UP: usize = 2;
 
-/// How far this replica is.
+/// How far this replica has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Newest {
-    /// Of the newest change in the ring.
+    /// Number of the newest change in the ring.
     pub(super) sequence: i64,
-    /// Counted up when the database has lost what was told already.
+    /// Incremented when the database has lost events that were sent already.
     pub(super) history: u64,
 }
 
-/// The newest changes, and who waits for the next one.
+/// The newest changes, and their subscribers.
 #[derive(Debug)]
 pub(in crate::service) struct Hub {
     ring: RwLock<Ring>,
     newest: watch::Sender<Newest>,
-    /// Held by the one who takes changes in.
+    /// Held by the task that reads changes into the ring.
     pub(super) rounds: Mutex<Rounds>,
-    /// Rung when there may be something to publish for somebody here.
+    /// Notified when there may be something to publish for a subscriber of this replica.
     changed: Notify,
     subscribers: Arc<AtomicUsize>,
     pub(super) catching_up: Semaphore,
 }
 
-/// The place of one subscriber, until it is dropped.
+/// The slot of one subscriber, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place(Arc<AtomicUsize>);
 
@@ -64,7 +64,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// This process has changed a state: whoever waits for it shouldn't wait long.
+    /// Reports that this process changed a state, so that subscribers get the change soon.
     pub(in crate::service) fn changed(&self) {
         if self.subscribers() > 0 {
             self.changed.notify_one();
@@ -79,7 +79,7 @@ impl Hub {
         self.subscribers.load(Ordering::Relaxed)
     }
 
-    /// A place beside at most `most - 1` others.
+    /// Adds a subscriber, unless there are `most` already.
     pub(super) fn enter(&self, most: usize) -> Option<Place> {
         let place = Place(self.subscribers.clone());
         let others = self.subscribers.fetch_add(1, Ordering::Relaxed);
@@ -102,8 +102,8 @@ impl Hub {
         self.ring.read().unwrap_or_else(PoisonError::into_inner).after(after, limit)
     }
 
-    /// Only what fits into the ring is to be read up to `last`: so much of it that whoever comes back after a restart finds it
-    /// here.
+    /// Skips changes before those that fit into the ring, up to `last`. The ring is filled as far as possible, so that clients
+    /// that reconnect after a restart find their changes in memory.
     pub(super) fn skip_to_what_fits(&self, last: i64) {
         let first = last - CAPACITY as i64;
         if self.newest().sequence < first {
@@ -111,7 +111,7 @@ impl Hub {
         }
     }
 
-    /// Takes in the next changes, a whole page of what there is `through` that number, or the `end` of it.
+    /// Appends a page of changes. `end`: the page is the last one of the changes up to this number.
     pub(super) fn take_in(&self, page: Vec<Change>, end: Option<i64>) {
         self.set(|ring| {
             for change in page {
@@ -120,13 +120,14 @@ impl Hub {
                 }
             }
             if let Some(end) = end.filter(|end| ring.newest() < *end) {
-                // The newest ones were deleted before we saw them.
+                // The newest changes were deleted before this replica read them.
                 ring.reset(end);
             }
         });
     }
 
-    /// The database has lost what was told: it was brought back from an older copy.
+    /// Starts over at `last`, because the database was restored from an older backup and has lost events that were sent
+    /// already.
     pub(super) fn went_back(&self, last: i64) {
         self.set(|ring| ring.reset(last));
         self.newest.send_modify(|newest| newest.history += 1);

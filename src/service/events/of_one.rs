@@ -10,20 +10,20 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes {
     pub items: Vec<Change>,
-    /// After which number the next page begins, if there is one.
+    /// The number after which the next page starts, if there is one.
     pub next: Option<i64>,
 }
 
 impl Gateway {
-    /// Up to `limit` changes of a submission after the number `after`. The newest ones may have no number yet. `None` if
-    /// there is no submission of that id.
+    /// Returns up to `limit` changes of a submission after the number `after`. The newest ones may have no number yet. `None`
+    /// if no submission has this id.
     pub async fn changes_of(&self, id: &SubmissionId, after: i64, limit: u32) -> Result<Option<Changes>, Error> {
         let found = self.store.changes_of(id, after, limit.saturating_add(1)).await?;
         Ok(found.map(|items| page(items, after, limit as usize)))
     }
 }
 
-/// A page that isn't the last one ends with a change that has a number: the next one begins after it.
+/// Builds a page. Except for the last one, a page ends with a change that has a number: the next page starts after it.
 fn page(mut items: Vec<Change>, after: i64, limit: usize) -> Changes {
     if items.len() <= limit {
         return Changes { items, next: None };

@@ -1,4 +1,4 @@
-//! Giving new events their numbers, and taking them in: the same loop on every replica.
+//! Numbers new events and reads them into memory: the same loop runs on every replica.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use crate::{
     store::{Horizon, NUMBERED_AT_ONCE},
 };
 
-/// Changes that are read at once.
+/// Changes that are read in one statement.
 const PAGE: u32 = 1000;
-/// Between two rounds for somebody here, so that what comes together is told together.
+/// Pause between two rounds while this replica has subscribers, so that changes are sent in batches.
 const GAP: Duration = Duration::from_millis(15);
-/// How often changes that another replica made are looked for, while somebody here waits for them, and while nobody does.
+/// Poll intervals for changes of other replicas, with and without subscribers here.
 const AWAITED: Duration = Duration::from_millis(50);
 const UNATTENDED: Duration = Duration::from_secs(1);
 
-/// The rounds of this replica.
+/// State of the rounds of this replica.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     begun: bool,
     horizon: Horizon,
 }
 
-/// What a round did.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Events that got their numbers from us.
+    /// Events that this round numbered.
     pub numbered: u64,
-    /// There are some that have none yet.
+    /// Some events have no number yet.
     pub more: bool,
 }
 
 impl Gateway {
-    /// Numbers new events, unless another replica is at it, and takes in what was numbered by whomever if somebody here
-    /// follows.
+    /// Numbers new events, unless another replica is doing so. If this replica has subscribers, also reads the newly numbered
+    /// events, from all replicas.
     ///
     /// # Errors
-    /// The database; the same call goes on where it was.
+    /// The database fails; the next call continues where this one stopped.
     pub async fn publish(&self) -> Result<Published, Error> {
         let mut rounds = self.events.rounds.lock().await;
         let mut found = self.store.numbered(&mut rounds.horizon).await?;
@@ -48,7 +48,7 @@ impl Gateway {
             found = self.store.numbered(&mut rounds.horizon).await?;
         }
         self.notice_loss(found.last);
-        // Whoever comes first has what was missed meanwhile read, as far as it is kept in memory at all.
+        // The round for the first subscriber reads the events that were skipped before, as far as they fit into memory.
         if self.events.subscribers() > 0 || !rounds.begun {
             rounds.begun = true;
             self.events.skip_to_what_fits(found.last);
@@ -58,12 +58,12 @@ impl Gateway {
     }
 
     fn notice_loss(&self, last: i64) {
-        let told = self.events.newest().sequence;
-        if last < told {
+        let sent = self.events.newest().sequence;
+        if last < sent {
             tracing::error!(
                 last,
-                told,
-                "the database has lost events that were told already: it was brought back from an older copy"
+                sent,
+                "the database has lost events that were sent already: it was restored from an older backup"
             );
             self.events.went_back(last);
         }
@@ -82,8 +82,8 @@ impl Gateway {
         }
     }
 
-    /// Waits until another round is due after this one. While nobody follows here, events may gather: whoever does
-    /// elsewhere numbers ours, too.
+    /// Waits until another round is due. While this replica has no subscribers, events may accumulate: a replica with
+    /// subscribers numbers the events of this one, too.
     pub async fn publication_due(&self, after: Published) {
         if after.numbered == NUMBERED_AT_ONCE {
             return;

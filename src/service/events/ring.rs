@@ -1,4 +1,4 @@
-//! The newest changes, in memory: no number is missing between the oldest and the newest one.
+//! Ring buffer of the newest changes, without gaps between the oldest and the newest number.
 
 use std::{
     collections::VecDeque,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::store::Change;
 
-/// A change on its way to subscribers.
+/// A change that is sent to subscribers.
 #[derive(Debug)]
 pub struct Told {
     pub sequence: i64,
@@ -20,20 +20,20 @@ impl Told {
         Arc::new(Self { sequence, change, text: OnceLock::new() })
     }
 
-    /// What `write` makes of it, made once for all subscribers: always to be called with the same one.
+    /// Returns the serialized change, which `write` produces once for all subscribers. Every call has to pass the same `write`.
     pub fn text(&self, write: impl FnOnce(&Change) -> String) -> &str {
         self.text.get_or_init(|| write(&self.change))
     }
 }
 
-/// What a ring has for somebody who knows everything up to a number.
+/// What the ring contains after a given number.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// What comes next.
+    /// The changes that follow.
     Here(Vec<Arc<Told>>),
-    /// It is older than what the ring still has; this is the newest.
+    /// The following changes are older than the ring; this is the newest number.
     Older(i64),
-    /// There is nothing new.
+    /// No newer change.
     Nothing,
 }
 
@@ -53,16 +53,16 @@ impl Ring {
         self.newest
     }
 
-    /// Empties it; what comes next is what follows `newest`.
+    /// Empties the ring; the next change is the one after `newest`.
     pub(super) fn reset(&mut self, newest: i64) {
         self.told.clear();
         self.newest = newest;
     }
 
-    /// Takes in the next one, and lets the oldest go when it is full.
+    /// Appends the next change, and removes the oldest if the ring is full.
     pub(super) fn push(&mut self, told: Arc<Told>) {
         if told.sequence != self.newest + 1 {
-            // What is between them was deleted before we saw it.
+            // The changes between them were deleted before this replica read them.
             self.told.clear();
         }
         if self.told.len() == self.capacity {
@@ -72,7 +72,7 @@ impl Ring {
         self.told.push_back(told);
     }
 
-    /// Up to `limit` changes after the number `after`.
+    /// Returns up to `limit` changes after the number `after`.
     pub(super) fn after(&self, after: i64, limit: usize) -> Next {
         if after >= self.newest {
             return Next::Nothing;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_newest_and_knows_what_it_lacks() {
+    fn the_ring_keeps_the_newest_changes_and_detects_missing_ones() {
         let mut ring = Ring::new(3);
         ring.reset(10);
         assert_eq!((numbers(&ring, 9), numbers(&ring, 10)), (None, Some(vec![])));

@@ -1,4 +1,4 @@
-//! One subscriber: a place in the order of changes, moved on by nobody but itself.
+//! One subscriber, with its own cursor in the order of changes.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::{
     store::Change,
 };
 
-/// Changes that are taken at once from the memory, and from the database.
+/// Maximum number of changes that are read at once from memory, and from the database.
 const BATCH: usize = 200;
 const PAGE: u32 = 200;
 
-/// Why a subscription can't begin, or ends.
+/// The reason why a subscription can't start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum Interrupted {
-    /// Changes after the cursor were deleted with their submissions, before they could be told.
-    #[error("changes after {0} are not kept any more: list the submissions, and follow from now on")]
+    /// Changes after the cursor were deleted with their submissions, before they could be sent.
+    #[error("changes after {0} are no longer stored: list the submissions, then follow new changes")]
     Expired(i64),
     /// No change has this number yet.
-    #[error("{cursor} is not the number of a change: the newest one has {newest}")]
+    #[error("{cursor} is not the number of a change: the newest change has number {newest}")]
     Future { cursor: i64, newest: i64 },
     #[error("there are {0} subscribers already")]
     TooMany(usize),
-    /// This process is ending: another replica goes on.
+    /// This process is shutting down: the client can reconnect to another replica.
     #[error("the gateway is shutting down")]
     Closing,
-    /// The database; the same call goes on where it was.
+    /// The database failed; a retry continues where this call stopped.
     #[error(transparent)]
     Failed(#[from] Error),
 }
 
-/// The changes that one client wants, in their order, each exactly once.
+/// The changes that match one client's filter, in order, each exactly once.
 pub struct Subscription {
     gateway: Gateway,
     filter: ChangeFilter,
@@ -48,10 +48,11 @@ pub struct Subscription {
 }
 
 impl Gateway {
-    /// Follows the changes after the number `after`, or from now on, beside less than `most` other subscribers.
+    /// Follows the changes after the number `after`, or new ones only. `most` is the maximum number of subscribers, including
+    /// this one.
     ///
     /// # Errors
-    /// [`Interrupted::Future`], [`Interrupted::TooMany`], or the database.
+    /// [`Interrupted::Future`], [`Interrupted::TooMany`], or an error of the database.
     pub async fn subscribe(
         &self,
         filter: ChangeFilter,
@@ -64,7 +65,7 @@ impl Gateway {
         let history = newest.borrow().history;
         let cursor = match after {
             Some(cursor) if cursor <= hub.newest().sequence => cursor,
-            // Another replica may know more than we do.
+            // Another replica may have read newer changes than this one.
             _ => {
                 let newest = self.store.last_number().await.map_err(Error::from)?;
                 let cursor = after.unwrap_or(newest);
@@ -79,16 +80,16 @@ impl Gateway {
 }
 
 impl Subscription {
-    /// All changes up to this number were told or weren't wanted.
+    /// Returns the cursor: all changes up to this number were returned or didn't match.
     pub fn cursor(&self) -> i64 {
         self.cursor
     }
 
-    /// What there is already, without waiting for more. Nothing wanted may be among it, so [`Subscription::is_behind`]
-    /// tells whether there is more.
+    /// Returns the changes that are available without waiting. The result may be empty because none of them matches;
+    /// [`Subscription::is_behind`] says whether there are more.
     ///
     /// # Errors
-    /// [`Interrupted::Expired`], [`Interrupted::Closing`], or the database.
+    /// [`Interrupted::Expired`], [`Interrupted::Closing`], or an error of the database.
     pub async fn pull(&mut self) -> Result<Vec<Arc<Told>>, Interrupted> {
         let hub = &self.gateway.events;
         if self.gateway.closing.is_cancelled() {
@@ -109,9 +110,9 @@ impl Subscription {
         Ok(told)
     }
 
-    /// The next changes that are wanted, at least one.
+    /// Waits for the next matching changes and returns at least one.
     ///
-    /// This may be dropped at any time: nothing is lost.
+    /// Cancel-safe: dropping the future loses no change.
     ///
     /// # Errors
     /// As [`Subscription::pull`].
@@ -130,12 +131,12 @@ impl Subscription {
         }
     }
 
-    /// Whether there is more to pull at once.
+    /// Returns whether more changes can be pulled without waiting.
     pub fn is_behind(&self) -> bool {
         self.gateway.events.newest().sequence > self.cursor
     }
 
-    /// A page from the database. Numbers follow each other without gaps, so one that is missing was deleted.
+    /// Reads a page from the database. Numbers have no gaps, so a missing one was deleted.
     async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<Told>>, Interrupted> {
         let (gateway, cursor) = (self.gateway.clone(), self.cursor);
         let page = detached(async move {
@@ -150,7 +151,8 @@ impl Subscription {
     }
 }
 
-/// Whether a page begins right after the cursor, has no gaps, and ends because it is full or not before `newest`.
+/// Returns whether a page starts right after the cursor, has no gaps, and ends either because it is full or not before
+/// `newest`.
 fn is_whole(cursor: i64, newest: i64, page: &[Change]) -> bool {
     let ends_at = (cursor + 1..)
         .zip(page)

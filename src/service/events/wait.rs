@@ -1,5 +1,5 @@
-//! Waiting for a submission's end, or for it to get somewhere: its row is read when something has happened to it, never
-//! round and round.
+//! Waits for a submission to end or to reach a state. The row is read only when the submission has changed, instead of being
+//! polled.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::{
     submission::{State, SubmissionId},
 };
 
-/// What is waited for.
+/// The state to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     End,
-    /// This state, one that comes after it, or the end.
+    /// This state, one that follows it, or an end.
     Reached(State),
 }
 
@@ -29,15 +29,15 @@ impl Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
     Done,
-    /// The time is over, or this process is ending.
+    /// The timeout has expired, or this process is shutting down.
     NotYet,
-    /// There is no submission of that id.
+    /// No submission has this id.
     Unknown,
 }
 
 impl Gateway {
-    /// Waits until the submission is where it is wanted, for `limit` at the most, beside less than `most` other
-    /// subscribers.
+    /// Waits for at most `limit` until the submission reaches the target. `most` is the maximum number of subscribers,
+    /// including this one.
     ///
     /// # Errors
     /// [`Interrupted::TooMany`], or the database.
@@ -50,7 +50,7 @@ impl Gateway {
     ) -> Result<Waited, Interrupted> {
         let deadline = Instant::now() + limit;
         let filter = ChangeFilter { submission: Some(id.clone()), ..ChangeFilter::default() };
-        // Before the first look at the row: what happens after it has a higher number.
+        // Subscribed before the row is read: any later change has a higher number.
         let mut subscription = self.subscribe(filter, None, most).await?;
         loop {
             match self.stands(id, target).await? {
@@ -59,7 +59,7 @@ impl Gateway {
             }
             match timeout_at(deadline, subscription.next()).await {
                 Ok(Ok(_)) => {}
-                // Its cursor is of use to nobody: the row tells.
+                // No cursor is needed here: the row has the present state.
                 Ok(Err(Interrupted::Expired(_))) => {
                     let filter = ChangeFilter { submission: Some(id.clone()), ..ChangeFilter::default() };
                     subscription = self.subscribe(filter, None, most).await?;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_reached_by_itself_what_follows_and_every_end() {
+    fn a_target_state_is_met_by_itself_its_successors_and_every_end() {
         let met = |target: Target| State::ALL.into_iter().filter(|state| target.is_met_by(*state)).collect::<Vec<_>>();
         let ends = [State::Finished, State::Failed, State::Killed, State::Error, State::Lost];
         assert_eq!(met(Target::End), ends);

@@ -1,4 +1,4 @@
-//! The executors of one watched scope: known, changed and not yet written, to be looked for.
+//! The executors of one watched scope: known ones, changes not written yet, and pods to be looked up.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -10,18 +10,18 @@ use crate::{
     submission::{ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots},
 };
 
-/// An executor and its owner: what only carries the labels of an executor doesn't take its place.
+/// An executor and its owner: a pod that only carries the labels of an executor doesn't replace it.
 pub(super) type Change = (ExecutorKey, Option<String>);
 
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     known: ExecutorSnapshots,
-    /// Not written yet: the newest of each executor.
+    /// Changes that aren't written yet: the newest of each executor.
     changed: BTreeMap<Change, ExecutorRecord>,
-    /// The last full list, until it was compared with the rows, and how many there were.
+    /// The last full list, until it is compared with the rows, and the number of lists so far.
     listed: Option<HashSet<ExecutorKey>>,
     lists: u64,
-    /// Executors that have not ended by their rows and were not in the last full list.
+    /// Executors that, by their rows, have not ended and that the last full list didn't contain.
     missing: BTreeMap<ExecutorKey, LiveExecutor>,
 }
 
@@ -39,7 +39,7 @@ impl Scope {
         self.lists += 1;
     }
 
-    /// An end that was seen isn't overwritten while it waits.
+    /// Stores a change. An observed end isn't overwritten while it waits to be written.
     fn change(&mut self, now: ExecutorRecord) {
         let key = change_of(&now);
         if self.changed.get(&key).is_none_or(|before| before.state.may_become(now.state)) {
@@ -51,7 +51,7 @@ impl Scope {
         self.changed.len()
     }
 
-    /// Up to `limit` changes behind `last`; they stay until they are `written`.
+    /// Returns up to `limit` changes after `last`; they remain until `written` is called for them.
     pub(super) fn batch(&self, last: Option<&Change>, limit: usize) -> Vec<ExecutorRecord> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.changed.range((from, Bound::Unbounded));
@@ -67,7 +67,7 @@ impl Scope {
         }
     }
 
-    /// The number of the full list that is to be compared with the rows, if there is one.
+    /// Returns the number of the full list that has to be compared with the rows, if there is one.
     pub(super) fn to_be_compared(&self) -> Option<u64> {
         self.listed.as_ref().map(|_| self.lists)
     }
@@ -82,12 +82,12 @@ impl Scope {
         self.missing = missing.map(|executor| (executor.key.clone(), executor)).collect();
     }
 
-    /// Up to `limit` executors whose pods are to be looked for; they stay until they are `looked_for`.
+    /// Returns up to `limit` executors whose pods have to be looked up; they remain until `looked_for` is called for them.
     pub(super) fn missing(&self, limit: usize) -> Vec<LiveExecutor> {
         self.missing.values().take(limit).cloned().collect()
     }
 
-    /// Whether the pod is there, or can't be looked for.
+    /// Records a look-up. `there`: the pod exists, or can't be looked up.
     pub(super) fn looked_for(&mut self, executor: &LiveExecutor, there: bool) {
         if self.missing.remove(&executor.key).is_some() && !there {
             let LiveExecutor { key, pod_name, pod_uid, .. } = executor.clone();

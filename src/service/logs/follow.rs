@@ -1,4 +1,4 @@
-//! Following a log to the end that is recorded, whatever breaks meanwhile: every line once.
+//! Follows a log until its end is recorded, across broken connections: every line once.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// Until it is tried again: the container may start, or its end be recorded.
+/// Pause before a retry: meanwhile, the container may start, or its end may be recorded.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often it is asked whether the end is recorded, while the log is open: of a node that is gone nobody hears.
+/// How often the end is checked in the database while the log is open: the stream of a failed node reports nothing.
 const LOOK: Duration = Duration::from_secs(5);
-/// A line may come after one that has a later time: it is asked again from this much before.
+/// A line may follow one with a later time, so a reopened log is read from this much before the last time.
 const EARLIER: TimeDelta = TimeDelta::seconds(1);
-/// How often the rest of a log is tried to be read after the end.
+/// Attempts to read the rest of a log after the end.
 const LAST_TRIES: u32 = 3;
 
-/// One who follows.
+/// A reader that follows a log.
 pub(super) struct Follower {
     gateway: Gateway,
     id: SubmissionId,
     whose: Whose,
-    /// The last lines of what there is when the log is opened first.
+    /// How many of the lines that exist when the log is first opened are returned: the last ones.
     tail: Option<u64>,
     lines: Lines,
     open: Option<LogBytes>,
-    /// The end was recorded before the log was opened: what it has is all.
+    /// The end was recorded before the log was opened, so the log is complete.
     ended: bool,
-    /// When to ask whether the end is recorded.
+    /// When to check again whether the end is recorded.
     look: Instant,
     tried: bool,
     last_tries: u32,
@@ -53,28 +53,28 @@ impl Follower {
         Self { gateway, id, whose, tail, lines, open, ended, look, tried, last_tries, done }
     }
 
-    /// The log as it comes. Nothing goes on without a reader. Ends with an error when this process does: the reader knows
-    /// then that there is more.
+    /// Returns the log as a stream, which advances only while it is polled. The stream ends with an error when this process
+    /// shuts down, so that the reader knows that there is more.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
         stream::try_unfold(self, |mut follower| async move {
             let closing = follower.gateway.closing.clone();
             let next = tokio::select! {
                 biased;
-                () = closing.cancelled() => Err(Error::Unanswered("the gateway is being stopped: ask again".to_owned())),
+                () = closing.cancelled() => Err(Error::Unanswered("the gateway is shutting down: retry the request".to_owned())),
                 next = follower.next() => next,
             }?;
             Ok(next.map(|bytes| (bytes, follower)))
         })
     }
 
-    /// The next bytes, or `None` after the last.
+    /// Returns the next bytes, or `None` after the last.
     async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         while !self.done {
-            let told = match &mut self.open {
+            let bytes = match &mut self.open {
                 None => self.reopen().await?,
                 Some(open) => {
                     let look = async {
-                        // One that was opened after the end comes to its own.
+                        // A log that was opened after the end ends by itself.
                         if self.ended { pending().await } else { sleep_until(self.look).await }
                     };
                     tokio::select! {
@@ -83,8 +83,8 @@ impl Follower {
                     }
                 }
             };
-            if !told.is_empty() {
-                return Ok(Some(told));
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
             }
         }
         Ok(None)
@@ -98,16 +98,16 @@ impl Follower {
                 self.done = true;
                 return Ok(self.lines.finish());
             }
-            // The container has ended, or somebody on the way was stopped.
+            // The container has ended, or a component between it and this process was stopped.
             None => {}
         }
         self.open = None;
         Ok(Bytes::new())
     }
 
-    /// What goes wrong before the end may pass; afterwards there are some more tries.
+    /// Handles an error: before the end, every error is retried; afterwards, some.
     fn failed(&mut self, error: Error) -> Result<(), Error> {
-        tracing::debug!(submission = %self.id, "following its log: {}", chain(&error));
+        tracing::debug!(submission = %self.id, "following a log failed: {}", chain(&error));
         if self.ended {
             self.last_tries += 1;
             if self.last_tries >= LAST_TRIES {
@@ -117,18 +117,18 @@ impl Follower {
         Ok(())
     }
 
-    /// An open log that is silent: once the end is recorded it is opened anew, for what there is.
+    /// Checks, while an open log is silent, whether the end is recorded. If so, the log is reopened to read the rest.
     async fn look_whether_it_ended(&mut self) -> Bytes {
         self.look = Instant::now() + LOOK;
         match self.target().await {
             Ok(Some(target)) if !target.ended => {}
             Ok(_) => (self.open, self.tried) = (None, false),
-            Err(error) => tracing::debug!(submission = %self.id, "following its log: {}", chain(&error)),
+            Err(error) => tracing::debug!(submission = %self.id, "following a log failed: {}", chain(&error)),
         }
         Bytes::new()
     }
 
-    /// Reads again whose log it is, and whether its end is recorded.
+    /// Reads again which pod writes the log, and whether its end is recorded.
     async fn target(&mut self) -> Result<Option<LogTarget>, Error> {
         let (gateway, id, whose) = (self.gateway.clone(), self.id.clone(), self.whose);
         detached(async move { gateway.log_target_again(&id, whose).await }).await
@@ -169,11 +169,11 @@ impl Follower {
                 Ok(Bytes::new())
             }
             Ok(LogAnswer::NotStarted(_) | LogAnswer::Gone) if self.ended => self.rest(&target).await,
-            // The pod of an executor goes with it.
+            // An executor's log is deleted with its pod.
             Ok(LogAnswer::Gone) if self.whose.is_executor() => self.rest(&target).await,
             Ok(LogAnswer::NotStarted(_) | LogAnswer::Gone) => Ok(Bytes::new()),
             Err(error) if self.ended && self.last_tries + 1 >= LAST_TRIES => match self.rest(&target).await? {
-                // Nothing was kept: there may be more than was told.
+                // Nothing was archived: lines that were not sent may be lost.
                 rest if rest.is_empty() => Err(error.into()),
                 rest => Ok(rest),
             },
@@ -181,7 +181,7 @@ impl Follower {
         }
     }
 
-    /// What was kept of the log of a pod that is gone, behind what was told.
+    /// Returns the part of the archived log of a deleted pod that was not sent yet.
     async fn rest(&mut self, target: &LogTarget) -> Result<Bytes, Error> {
         self.done = true;
         if self.whose.is_executor() {
@@ -195,12 +195,12 @@ impl Follower {
         let first = self.lines.told_until().is_none();
         self.lines.begin_again();
         let tail = self.tail.filter(|_| first);
-        let told = whole(&mut self.lines, tail.map_or(&log.text[..], |count| last_lines(&log.text, count)));
+        let bytes = whole(&mut self.lines, tail.map_or(&log.text[..], |count| last_lines(&log.text, count)));
         if log.cut && (self.lines.has_gap() || (first && tail.is_none())) {
             return Err(Error::Unanswered(
-                "the pod went before all of its log was told: only the last part is kept".to_owned(),
+                "the pod was deleted before its whole log was sent: only the last part is archived".to_owned(),
             ));
         }
-        Ok(told)
+        Ok(bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! Logs of pods that are gone, from what was kept of them.
+//! Archived logs of deleted pods.
 
 use bytes::Bytes;
 
@@ -9,13 +9,13 @@ use crate::{
     submission::{PodEvent, SubmissionId},
 };
 
-/// How much of a log belongs to the story of a failure.
+/// Limits of the log tail that explains a failure.
 const TAIL_LINES: u64 = 20;
 const TAIL_BYTES: usize = 4096;
 
 impl Gateway {
-    /// What an ended driver left: the events of its pod that matter, as they were at its end, and its last lines (20 of
-    /// them, or 4 KiB; `None` if nothing was kept or written).
+    /// Returns what was archived of an ended driver: the relevant events of its pod, as they were at its end, and its last
+    /// lines (at most 20 lines and 4 KiB; `None` if nothing was archived or written).
     pub async fn what_stayed(&self, id: &SubmissionId, attempt: i32) -> Result<(Vec<PodEvent>, Option<String>), Error> {
         let Some(kept) = self.store.kept_log(id, attempt).await? else { return Ok((Vec::new(), None)) };
         Ok((kept.events, kept.log.map(|log| tail(&log)).filter(|tail| !tail.is_empty())))
@@ -29,14 +29,14 @@ fn tail(log: &LogEnd) -> String {
     text[from..].to_owned()
 }
 
-/// All of a text, as a reader wants it.
+/// Converts a complete text to what the reader requested.
 pub(super) fn whole(lines: &mut Lines, text: &[u8]) -> Bytes {
-    let told = lines.take(text);
+    let piece = lines.take(text);
     let rest = lines.finish();
-    if rest.is_empty() { told } else { [told, rest].concat().into() }
+    if rest.is_empty() { piece } else { [piece, rest].concat().into() }
 }
 
-/// The last `count` lines; a last one without its end counts.
+/// Returns the last `count` lines; an unterminated last line counts.
 pub(super) fn last_lines(text: &[u8], count: u64) -> &[u8] {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count == 0 {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_counted_from_the_end() {
+    fn last_lines_counts_from_the_end() {
         for (count, last) in [(0, ""), (1, "c\n"), (2, "\nc\n"), (3, "a\n\nc\n"), (9, "a\n\nc\n")] {
             assert_eq!(last_lines(b"a\n\nc\n", count), last.as_bytes(), "{count}");
         }
@@ -61,12 +61,12 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_short_in_lines_and_in_bytes() {
+    fn the_log_tail_is_limited_in_lines_and_in_bytes() {
         let line = |text: &str| format!("2026-01-02T03:04:05.000000000Z {text}\n");
         let many: String = (0..100).map(|n| line(&n.to_string())).collect();
         let log = |text: String| LogEnd { text: text.into_bytes(), cut: true };
-        let told = tail(&log(many));
-        assert_eq!((told.lines().count(), told.lines().next()), (20, Some("80")));
+        let last = tail(&log(many));
+        assert_eq!((last.lines().count(), last.lines().next()), (20, Some("80")));
         assert_eq!(tail(&log(line(&"ä".repeat(10_000)))).len(), TAIL_BYTES - 1);
     }
 }

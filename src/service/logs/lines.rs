@@ -1,66 +1,66 @@
-//! Lines that begin with their times, cut from a log that comes in pieces of any size; and the place up to which they
-//! were told, so that a stream that broke goes on in the middle of a line.
+//! Parses a log, in pieces of any size, into lines that start with a timestamp, and remembers the position up to which lines
+//! were returned, so that a broken stream can be resumed in the middle of a line.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-/// A time is shorter than this (`2026-01-02T03:04:05.123456789+00:00`): what is longer is text of a line without one.
+/// A timestamp is shorter than this (`2026-01-02T03:04:05.123456789+00:00`): anything longer is text of a line without one.
 const LONGEST_TIME: usize = 40;
 
-/// What a reader wants of a log, piece by piece.
+/// Selects the parts of a log that a reader requested, piece by piece.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     with_times: bool,
     since: Option<DateTime<Utc>>,
     place: Place,
-    /// Where the last stream ended, until this one has come so far.
+    /// The position at which the last stream broke, until this one has reached it.
     behind: Option<Behind>,
-    /// Another stream didn't have the line at which the one before it broke.
+    /// A later stream didn't contain the line at which the one before it broke.
     gap: bool,
     now: Now,
 }
 
-/// What was told: up to the line with the latest time (two outputs of a container may come a little out of order), and
-/// the lines after it.
+/// The position up to which lines were returned: the line with the latest timestamp (stdout and stderr of a container may be
+/// slightly out of order), and the lines after it.
 #[derive(Debug, Default, Clone)]
 struct Place {
     latest: Option<DateTime<Utc>>,
-    /// Lines of exactly that time.
+    /// Number of lines with exactly that timestamp.
     of_that_time: usize,
-    /// Lines after the last of those.
+    /// Number of lines after the last of those.
     after: usize,
     /// Bytes of the last line's text.
     bytes: usize,
 }
 
-/// What is still to be passed over of what was told already.
+/// The part of a new stream that was returned before and still has to be skipped.
 #[derive(Debug)]
 struct Behind {
     place: Place,
-    /// Lines of its latest time that came again.
+    /// Number of repeated lines with its latest timestamp.
     seen: usize,
-    /// Lines left after the last of those, once it came.
+    /// Number of lines still to be skipped after the last of those, once that line was read.
     left: Option<usize>,
 }
 
-/// Where in a line.
+/// The position within a line.
 #[derive(Debug)]
 enum Now {
-    /// Within its time.
+    /// Within its timestamp.
     Time(Vec<u8>),
-    /// In its text, of which this many bytes were told before.
+    /// In its text, of which the first `skip` bytes were returned before.
     Told { skip: usize },
-    /// In the text of a line that isn't told.
+    /// In the text of a skipped line.
     PassedOver,
 }
 
-/// A line that begins.
+/// What to do with a line that starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     New,
-    /// The last one of the stream that broke: it may have been told in part, or wholly.
+    /// The last line of the stream that broke: it may have been returned in part, or completely.
     ToldInPart,
-    /// Too early, or told already.
+    /// Before `since`, or already returned.
     NotWanted,
 }
 
@@ -75,32 +75,32 @@ impl Lines {
         Self { with_times, since, ..Self::default() }
     }
 
-    /// What the reader wants: no earlier lines.
+    /// Returns the time before which the reader wants no lines.
     pub(super) fn since(&self) -> Option<DateTime<Utc>> {
         self.since
     }
 
-    /// Whether lines may have been missed.
+    /// Returns whether lines may have been missed.
     pub(super) fn has_gap(&self) -> bool {
         self.gap
     }
 
-    /// From when on the log has to be read again to go on.
+    /// Returns the time from which the log has to be read again to resume.
     pub(super) fn told_until(&self) -> Option<DateTime<Utc>> {
         self.place.latest
     }
 
-    /// The stream broke: another begins, with lines some of which were told already.
+    /// Starts a new stream after the last one broke. Its first lines may have been returned already.
     pub(super) fn begin_again(&mut self) {
         self.now = Now::default();
-        // Without any time the lines are counted.
+        // Without timestamps, lines are counted.
         let left = Some(self.place.after).filter(|_| self.place.latest.is_none());
         self.behind = (left != Some(0)).then(|| Behind { place: self.place.clone(), seen: 0, left });
     }
 
-    /// Takes in a piece; answers what of it is to be told.
+    /// Parses a piece and returns the part of it that the reader gets.
     pub(super) fn take(&mut self, piece: &[u8]) -> Bytes {
-        let mut told = Vec::with_capacity(piece.len());
+        let mut out = Vec::with_capacity(piece.len());
         let mut rest = piece;
         while !rest.is_empty() {
             match &mut self.now {
@@ -111,7 +111,7 @@ impl Lines {
                     rest = after;
                     if end.is_some() || time.len() > LONGEST_TIME {
                         let time = std::mem::take(time);
-                        rest = self.begin_line(&time, rest, &mut told);
+                        rest = self.begin_line(&time, rest, &mut out);
                     }
                 }
                 Now::Told { skip } => {
@@ -119,7 +119,7 @@ impl Lines {
                     let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
                     let skipped = text.len().min(*skip);
                     *skip -= skipped;
-                    told.extend_from_slice(&text[skipped..]);
+                    out.extend_from_slice(&text[skipped..]);
                     self.place.bytes += text.len() - skipped;
                     rest = after;
                     if end.is_some() {
@@ -135,10 +135,10 @@ impl Lines {
                 }
             }
         }
-        told.into()
+        out.into()
     }
 
-    /// What is left when the log is over: a last line that is no more than a time.
+    /// Returns what is left at the end of the log: an incomplete last line that might have been a timestamp.
     pub(super) fn finish(&mut self) -> Bytes {
         match std::mem::take(&mut self.now) {
             Now::Time(text) if self.behind.is_none() => text.into(),
@@ -146,11 +146,11 @@ impl Lines {
         }
     }
 
-    /// Decides about a line by what stands before its text; answers the rest behind that.
-    fn begin_line<'a>(&mut self, head: &[u8], rest: &'a [u8], told: &mut Vec<u8>) -> &'a [u8] {
+    /// Decides about a line by the text before its first space, and returns the rest of the piece after that.
+    fn begin_line<'a>(&mut self, head: &[u8], rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
         let time = std::str::from_utf8(head).ok().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
         let time = time.filter(|_| rest.first() == Some(&b' ')).map(|time| time.to_utc());
-        // Without a time, all of it is text.
+        // Without a timestamp, the whole line is text.
         let text = if time.is_some() { &rest[1..] } else { rest };
         let early = matches!((time, self.since), (Some(time), Some(since)) if time < since);
         self.now = match if early { Whose::NotWanted } else { self.whose(time) } {
@@ -159,12 +159,12 @@ impl Lines {
                 let mut skip = if whose == Whose::New { 0 } else { self.place.bytes };
                 if time.is_none() {
                     let new = &head[skip.min(head.len())..];
-                    told.extend_from_slice(new);
+                    out.extend_from_slice(new);
                     self.place.bytes += new.len();
                     skip = skip.saturating_sub(head.len());
                 } else if self.with_times && whose == Whose::New {
-                    told.extend_from_slice(head);
-                    told.push(b' ');
+                    out.extend_from_slice(head);
+                    out.push(b' ');
                 }
                 Now::Told { skip }
             }
@@ -172,7 +172,7 @@ impl Lines {
         text
     }
 
-    /// What is to become of the line that begins.
+    /// Decides what to do with a line that starts.
     fn whose(&mut self, time: Option<DateTime<Utc>>) -> Whose {
         let Some(behind) = &mut self.behind else {
             self.place.line(time);
@@ -183,7 +183,7 @@ impl Lines {
                 *left -= 1;
                 *left == 0
             }
-            // What comes later without that line having come was written after it: the node has thrown that line away.
+            // A later line without that one was written after it: the node has discarded that line.
             None if time > behind.place.latest => {
                 (self.behind, self.gap) = (None, true);
                 self.place.line(time);
@@ -206,7 +206,7 @@ impl Lines {
 }
 
 impl Place {
-    /// Another line is told.
+    /// Records that another line is returned.
     fn line(&mut self, time: Option<DateTime<Utc>>) {
         self.bytes = 0;
         if time > self.latest {

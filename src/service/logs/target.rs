@@ -1,4 +1,4 @@
-//! Finding whose log is meant.
+//! Resolves a log request to a pod.
 
 use super::{LogRequest, NoLog};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// Who writes a log, of one attempt.
+/// The writer of a log, in one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Driver(i32),
@@ -21,14 +21,14 @@ impl Whose {
     }
 }
 
-/// The pod, if there may be one.
+/// Returns the pod, if it may exist.
 pub(super) fn pod(target: &LogTarget) -> Option<LogOf<'_>> {
     let uid = target.pod_uid.as_deref().filter(|_| !target.pod_deleted)?;
     Some(LogOf { namespace: &target.namespace, pod: &target.pod, uid })
 }
 
 impl Gateway {
-    /// What is asked for, or why that isn't there.
+    /// Returns the writer and the pod that a request means, or why there is no log.
     pub(super) async fn log_target(
         &self,
         id: &SubmissionId,
@@ -53,7 +53,7 @@ impl Gateway {
         Ok(Ok((whose, target)))
     }
 
-    /// The same again: it may have got a pod meanwhile, or have ended. `None` if its record is gone.
+    /// Reads the target again: it may have got a pod in the meantime, or have ended. `None` if its row was deleted.
     pub(super) async fn log_target_again(&self, id: &SubmissionId, whose: Whose) -> Result<Option<LogTarget>, Error> {
         Ok(match whose {
             Whose::Driver(attempt) => self.store.driver_log(id, Some(attempt)).await?,

@@ -12,7 +12,7 @@ fn take(properties: &[(&str, &str)]) -> Result<SubmissionOptions, String> {
 }
 
 #[test]
-fn they_are_read_from_properties() {
+fn options_are_read_from_properties() {
     let options = take(&[
         ("idempotencyKey", "\"a b\""),
         ("uniqueName", "TRUE"),
@@ -32,7 +32,7 @@ fn they_are_read_from_properties() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_name() {
+fn an_invalid_option_is_refused_by_name() {
     for (key, value, says) in [
         ("idempotency_key", "x", "has no such property"),
         ("idempotencyKey", "é", "printable ASCII"),
@@ -51,19 +51,19 @@ fn what_makes_no_sense_is_refused_by_name() {
 }
 
 #[test]
-fn the_operator_bounds_them() {
+fn options_above_the_operators_limits_are_refused() {
     let hour = Duration::from_secs(3600);
     let caps = Caps { run_timeout: Some(hour), retries: Some(1), ..Caps::default() };
     let asked = |run, retries: &str| take(&[("runTimeout", run), ("maxRetries.application", retries)]).unwrap();
     assert_eq!(asked("1h", "1").check(&caps), Ok(()));
     assert!(asked("2h", "1").check(&caps).unwrap_err().to_string().contains("more than the 3600"));
     assert!(asked("1h", "2").check(&caps).unwrap_err().to_string().contains("allows 1"));
-    assert!(asked("0s", "0").check(&caps).is_err(), "nothing runs in no time");
-    assert_eq!(SubmissionOptions::default().capped(&caps).run_timeout, Some(hour), "who asks for none gets the most");
+    assert!(asked("0s", "0").check(&caps).is_err(), "a timeout of zero is refused");
+    assert_eq!(SubmissionOptions::default().capped(&caps).run_timeout, Some(hour), "the cap is the default");
 }
 
 #[test]
-fn what_a_request_asks_for_wins() {
+fn options_of_the_request_override_defaults() {
     let own = take(&[("label.a", "1"), ("startTimeout", "1m")]).unwrap();
     let others = take(&[("label.a", "2"), ("label.b", "2"), ("startTimeout", "2m"), ("runTimeout", "2m")]).unwrap();
     let both = own.or(others);

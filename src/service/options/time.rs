@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Ten years: what is longer is a slip.
+/// Ten years: a longer time is taken for a typing error.
 const LONGEST: Duration = Duration::from_secs(3653 * 86400);
 
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("{text:?} is not a time: a whole number with s, m, h or d behind it, such as 10m"))
 }
 
-/// Whether what was asked for is within a bound of the operator.
+/// Checks that a requested time is within the operator's limit.
 pub(super) fn within(asked: Option<Duration>, cap: Option<Duration>) -> Result<(), String> {
     match (asked, cap) {
         (Some(asked), _) if asked > LONGEST => Err("longer than ten years".to_owned()),

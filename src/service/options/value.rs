@@ -1,15 +1,16 @@
-//! The other values of options.
+//! Parsers of option values other than times.
 
-/// Labels of one submission.
+/// Maximum number of labels of one submission.
 pub(super) const LABELS_MAX: usize = 32;
 const KEY_MAX: usize = 255;
 const RETRIES_MAX: u32 = 100;
 
-/// Any printable ASCII, so that it fits into a header; quotes around it are no part of it (RFC 8941 strings have them).
+/// Parses a key: any printable ASCII, so that it fits into a header. Surrounding quotes aren't part of it (RFC 8941 strings
+/// have them).
 pub(super) fn idempotency_key(text: &str) -> Result<String, String> {
     let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     let fits = !bare.is_empty() && bare.len() <= KEY_MAX && bare.bytes().all(|b| (b' '..=b'~').contains(&b));
-    if fits { Ok(bare.to_owned()) } else { Err(format!("1 to {KEY_MAX} printable ASCII characters are a key")) }
+    if fits { Ok(bare.to_owned()) } else { Err(format!("a key has 1 to {KEY_MAX} printable ASCII characters")) }
 }
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
@@ -29,7 +30,7 @@ pub(super) fn within(asked: Option<u32>, cap: Option<u32>) -> Result<(), String>
     }
 }
 
-/// Kubernetes' syntax: `[prefix/]name` of at most 253 and 63 characters, and a value of at most 63.
+/// Checks Kubernetes' syntax: `[prefix/]name` of at most 253 and 63 characters, and a value of at most 63.
 pub(super) fn label(key: &str, value: &str) -> Result<(), String> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let prefix_fits = prefix.is_none_or(|prefix| {

@@ -1,4 +1,4 @@
-//! Reading the directory.
+//! Reads the submitter directory.
 
 use std::{
     fs, io,
@@ -10,23 +10,23 @@ use k8s_openapi::ByteString;
 use super::{DEFAULTS, Files, Properties, Submitter};
 use crate::spark::parse_properties;
 
-/// All of it ends in `ConfigMap`s and Secrets, which hold no more than that.
+/// All files end up in `ConfigMap`s and Secrets, which hold no more than that.
 const FILE_MAX: u64 = 1 << 20;
 const FOLDERS: [&str; 4] = ["defaults", "files", "spark-conf", "hadoop-conf"];
 
-/// The directory can't be used as it is.
+/// The submitter directory can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitterError {
     #[error("can't read {} (--submitter-dir)", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// Told at start, so that no submission fails for it.
+    /// Reported at start, so that no submission fails because of it.
     #[error("{} (--submitter-dir) {problem}", path.display())]
     Unfit { path: PathBuf, problem: String },
 }
 
 impl Submitter {
     /// Reads the directory: `defaults/<name>.conf`, `files/`, `spark-conf/` and `hadoop-conf/`, each of them optional.
-    /// Hidden entries are left out. A symbolic link may not lead out of the directory; those of a mounted `ConfigMap` or
+    /// Hidden entries are skipped. A symbolic link must not point outside of the directory; those of a mounted `ConfigMap` or
     /// Secret don't.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Submitter {
     }
 }
 
-/// One file of `defaults/`.
+/// Parses one file of `defaults/`.
 fn named(dir: &Path, name: &str, ByteString(text): &ByteString) -> Result<(String, Properties), SubmitterError> {
     let unfit = |problem| unfit(&dir.join("defaults").join(name), problem);
     let stem = name.strip_suffix(".conf").filter(|stem| is_a_name(stem));
@@ -64,13 +64,13 @@ fn named(dir: &Path, name: &str, ByteString(text): &ByteString) -> Result<(Strin
     }
 }
 
-/// What Kubernetes takes for a key of a `ConfigMap` (`IsConfigMapKey`); a dot at the front hides a file.
+/// Returns whether Kubernetes accepts the name as a key of a `ConfigMap` (`IsConfigMapKey`). A leading dot hides a file.
 fn is_a_name(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
 struct Folder {
-    /// The whole directory, without symbolic links: what every file must lie in.
+    /// The submitter directory, with symbolic links resolved: every file must be inside of it.
     root: PathBuf,
     path: PathBuf,
 }
@@ -81,7 +81,7 @@ impl Folder {
         Ok(Self { root, path: dir.to_owned() })
     }
 
-    /// Entries that aren't hidden. (A `ConfigMap`'s mount has hidden ones of its own.)
+    /// Returns the entries that aren't hidden. (The mount of a `ConfigMap` has hidden ones of its own.)
     fn names(&self) -> Result<Vec<String>, SubmitterError> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(|source| failed(&self.path, source))? {
@@ -95,8 +95,8 @@ impl Folder {
         Ok(names)
     }
 
-    /// All files of one folder in here; `None` if the folder isn't there. Their names become keys of `ConfigMap`s and
-    /// Secrets: an editor's `core-site.xml~` among them would make the cluster refuse every driver.
+    /// Returns all files of a subdirectory; `None` if it doesn't exist. Their names become keys of `ConfigMap`s and Secrets:
+    /// with an editor's `core-site.xml~` among them, the cluster would refuse every driver.
     fn files(&self, name: &str) -> Result<Option<Files>, SubmitterError> {
         let folder = Self { root: self.root.clone(), path: self.path.join(name) };
         match fs::metadata(&folder.path) {
@@ -115,7 +115,7 @@ impl Folder {
         let path = self.path.join(name);
         let target = fs::canonicalize(&path).map_err(|source| failed(&path, source))?;
         if !target.starts_with(&self.root) {
-            return Err(unfit(&path, format!("leads out of the directory, to {}", target.display())));
+            return Err(unfit(&path, format!("points outside of the directory, to {}", target.display())));
         }
         let metadata = fs::metadata(&target).map_err(|source| failed(&path, source))?;
         if !metadata.is_file() {

@@ -14,7 +14,7 @@ fn properties(entries: &[(&str, &str)]) -> Properties {
 }
 
 #[test]
-fn the_request_wins_over_chosen_defaults_and_they_over_those_of_all() {
+fn request_properties_override_named_defaults_which_override_the_common_ones() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "defaults/small.conf", "spark.a small\nspark.b small\nspark.c small\nnot.spark 1\n");
     put(dir.path(), "defaults/gpu.conf", "spark.b gpu\n");
@@ -46,7 +46,7 @@ fn the_request_wins_over_chosen_defaults_and_they_over_those_of_all() {
 }
 
 #[test]
-fn a_submission_takes_what_it_names() {
+fn a_submission_gets_the_files_that_it_names() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), "files/gpu.yaml", "kind: Pod");
     put(dir.path(), "files/secret.keytab", "k");
@@ -89,7 +89,7 @@ fn the_mount_of_a_config_map_can_be_read() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_told_at_start() {
+fn an_invalid_submitter_directory_is_reported_at_start() {
     let outside = tempfile::NamedTempFile::new().unwrap();
     type Spoil<'a> = &'a dyn Fn(&Path);
     let cases: [(Spoil<'_>, &str, &str); 8] = [
@@ -106,7 +106,7 @@ fn what_cannot_be_meant_is_told_at_start() {
                 symlink(outside.path(), dir.join("files/out")).unwrap();
             },
             "files/out",
-            "leads out of the directory",
+            "points outside of the directory",
         ),
     ];
     for (spoil, file, problem) in cases {

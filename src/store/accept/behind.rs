@@ -1,7 +1,7 @@
-//! A sequence that is behind its rows: sequences are not part of logical replication, and a lagging standby or a restored dump
-//! may lack their last steps. What it hands out is taken then, until it is past the highest row.
+//! Moves a sequence that is behind its rows. Sequences are not part of logical replication, and a lagging standby or a restored
+//! dump may lack their last steps. The numbers that such a sequence allocates are taken, until it is past the highest row.
 //!
-//! `setval` needs the right UPDATE, which a role that only inserts lacks, so numbers are drawn until they are free.
+//! `setval` requires the UPDATE privilege, which a role that only inserts lacks, so numbers are allocated until they are free.
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
@@ -9,15 +9,15 @@ use tokio::sync::Mutex;
 use super::{Drawn, insert::ACTION};
 use crate::store::{Error, Store, error::within};
 
-/// Numbers that one statement draws: some hundred milliseconds.
+/// Numbers that one statement allocates: some hundred milliseconds.
 const ROUND: i64 = 1_000_000;
 
-/// Below which number the sequence is known to be no more. Held while it is moved, so that a replica moves it once.
+/// The number that the sequence is known to be past. Locked while the sequence is moved, so that a replica moves it once.
 #[derive(Debug, Default)]
 pub(super) struct Behind(Mutex<i64>);
 
 impl Store {
-    /// Whether another submission has the number, or the id that is made of it.
+    /// Returns whether another submission has the number, or the id that contains it.
     pub(super) async fn is_taken(&self, drawn: &Drawn) -> Result<bool, Error> {
         let mut connection = self.connection(ACTION).await?;
         let taken = sqlx::query_scalar("SELECT EXISTS (SELECT FROM submissions WHERE number = $1 OR id = $2)")
@@ -27,10 +27,10 @@ impl Store {
         within(ACTION, taken).await
     }
 
-    /// Draws a number that is above all rows, instead of one that was taken.
+    /// Allocates a number above all rows, to replace one that was taken.
     ///
     /// # Errors
-    /// The database went away meanwhile. The sequence stays as far as it got.
+    /// The database becomes unavailable. The sequence keeps its progress.
     pub async fn draw_beyond(&self, taken: &Drawn) -> Result<Drawn, Error> {
         let groups = &self.groups.accept;
         let mut free_from = groups.behind.0.lock().await;
@@ -38,7 +38,7 @@ impl Store {
             drop(free_from);
             return self.draw().await;
         }
-        // They were drawn beside the number that was taken.
+        // Preallocated ids come from the same range as the taken number.
         groups.spares.clear();
         let mut connection = self.connection(ACTION).await?;
         let mut last = taken.number;
@@ -54,7 +54,12 @@ impl Store {
             .bind(ROUND)
             .fetch_one(&mut *connection);
             let (drawn, top, at): (i64, i64, DateTime<Utc>) = within(ACTION, round).await?;
-            tracing::warn!(from = last, to = drawn, highest = top, "the sequence of submissions was behind: moved");
+            tracing::warn!(
+                from = last,
+                to = drawn,
+                highest = top,
+                "the sequence of submissions was behind its table: moved"
+            );
             if drawn > top {
                 *free_from = drawn;
                 return Ok(Drawn::new(drawn, at));
@@ -65,7 +70,7 @@ impl Store {
 
     /// Moves the sequence of events past all of them.
     pub(super) async fn number_events_beyond(&self) -> Result<(), Error> {
-        // In turn: who waits here finds it moved.
+        // One at a time: a caller that waits here finds the sequence moved.
         let _moving = self.groups.accept.behind.0.lock().await;
         let action = "moving the sequence of events";
         let mut connection = self.connection(action).await?;
@@ -82,7 +87,7 @@ impl Store {
             .bind(ROUND)
             .fetch_one(&mut *connection);
             let (drawn, top): (i64, i64) = within(action, round).await?;
-            tracing::warn!(to = drawn, highest = top, "the sequence of events was behind: moved");
+            tracing::warn!(to = drawn, highest = top, "the sequence of events was behind its table: moved");
             if drawn >= top {
                 return Ok(());
             }

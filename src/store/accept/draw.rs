@@ -1,4 +1,4 @@
-//! Drawing ids: a trip to the database of its own, or none for those who come right after others.
+//! Allocates ids: in a round trip of its own, or without one for requests that follow others closely.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,7 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// An id that no other submission gets, and the time of the database at which it was drawn.
+/// An id that no other submission gets, and the time of the database at which it was allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
     pub id: SubmissionId,
@@ -33,11 +33,11 @@ impl Drawn {
     }
 }
 
-/// Who comes so soon after another needs no trip. A spare id gets no older, so that ids keep the order in which submissions
-/// come, and the times in them are true.
+/// A request that follows another this closely needs no round trip. A preallocated id expires after this time, so that ids keep
+/// the order of submissions, and the times in them are accurate.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Ids that the statements of earlier submissions drew for the next ones. One that nobody comes for in time is never used.
+/// Ids that the statements of earlier submissions preallocated. An id that isn't used in time is discarded.
 #[derive(Debug, Default)]
 pub(super) struct Spares(Mutex<Kept>);
 
@@ -45,13 +45,13 @@ pub(super) struct Spares(Mutex<Kept>);
 struct Kept {
     /// Oldest first.
     drawn: VecDeque<(Drawn, Instant)>,
-    /// When one was last wanted, and whether that was soon after the one before.
+    /// When an id was last requested, and whether that was soon after the request before.
     wanted: Option<Instant>,
     soon: bool,
 }
 
 impl Spares {
-    /// One for somebody who comes now.
+    /// Returns a preallocated id that has not expired.
     fn take(&self) -> Option<Drawn> {
         self.with(|kept, now| {
             kept.soon = kept.wanted.replace(now).is_some_and(|before| now - before < SOON);
@@ -64,7 +64,7 @@ impl Spares {
         })
     }
 
-    /// Whether more submissions are likely to come soon.
+    /// Returns whether more submissions are likely to follow soon.
     pub(super) fn are_wanted(&self) -> bool {
         self.with(|kept, _| kept.soon)
     }
@@ -82,22 +82,22 @@ impl Spares {
     }
 }
 
-const ACTION: &str = "drawing a submission's id";
+const ACTION: &str = "allocating a submission's id";
 
 impl Store {
-    /// Draws an id. Nothing is kept of one that isn't used.
+    /// Allocates an id. An unused id leaves no trace.
     pub async fn draw(&self) -> Result<Drawn, Error> {
         let groups = &self.groups.accept;
         if let Some(spare) = groups.spares.take() {
             return Ok(spare);
         }
         let drawn = groups.drawing.call((), Some(self.patience / 2), || Drawer(self.clone())).await;
-        // Whatever became of it, nothing was accepted with it.
+        // Whether it was allocated or not, no submission was accepted with it.
         drawn.unwrap_or_else(|why| Err(Error::Unavailable { action: ACTION, source: io::Error::other(why).into() }))
     }
 }
 
-/// Draws as many ids as there are calls.
+/// Allocates as many ids as there are calls.
 struct Drawer(Store);
 
 impl Carrier<(), Result<Drawn, Error>> for Drawer {
@@ -124,10 +124,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn spares_are_for_those_who_come_soon_after_others() {
+    async fn preallocated_ids_serve_requests_that_follow_others_closely() {
         let spares = Spares::default();
         let drawn = |number| Drawn::new(number, DateTime::UNIX_EPOCH);
-        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "the first has come after nobody");
+        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "there was no request before the first");
         tokio::time::advance(SOON).await;
         assert_eq!((spares.take(), spares.are_wanted()), (None, false), "that wasn't soon");
         tokio::time::advance(SOON / 2).await;
@@ -135,6 +135,6 @@ mod tests {
         spares.keep([drawn(1), drawn(2)].into_iter());
         assert_eq!(spares.take(), Some(drawn(1)));
         tokio::time::advance(SOON).await;
-        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "it has grown too old");
+        assert_eq!((spares.take(), spares.are_wanted()), (None, false), "it has expired");
     }
 }

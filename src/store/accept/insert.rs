@@ -1,4 +1,4 @@
-//! The statement that accepts: rows, objects and first events of a group of submissions, all of them or none.
+//! The statement that accepts a group of submissions: their rows, objects and first events, all of them or none.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) const ACTION: &str = "accepting a submission";
 
-/// What one submission leaves in the tables.
+/// The values that one submission writes to the tables.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     new: &'a NewSubmission,
@@ -43,18 +43,18 @@ fn rows<'a>(all: &[&'a NewSubmission]) -> Result<Vec<Row<'a>>, Error> {
     all.iter().map(|new| Row::new(new)).collect()
 }
 
-/// Accepts one on a connection of the caller's, beside nobody: what the statement costs by itself is measured with it.
-/// `false` if a unique key of another submission is in the way.
+/// Accepts one submission alone, on a connection of the caller, to measure the cost of the statement itself.
+/// `false` if it conflicts with a unique key of another submission.
 ///
 /// # Errors
-/// [`Error`], without a word about doubt: the connection is the caller's.
+/// [`Error`], without [`Error::InDoubt`]: the caller owns the connection.
 pub async fn accept_on(connection: &mut PgConnection, new: &NewSubmission) -> Result<bool, Error> {
     let rows = rows(&[new])?;
     let inserted = within(ACTION, statement(&rows, true).fetch_all(connection)).await?;
     Ok(!inserted.is_empty())
 }
 
-/// Inserts groups.
+/// Carries out group commits of submissions.
 #[derive(Debug)]
 pub(super) struct Inserter(pub(super) Store);
 
@@ -65,8 +65,8 @@ impl Carrier<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
 }
 
 impl Inserter {
-    /// Inserts each, unless a unique key of another submission is in its way, and tells for each whether it did. What the
-    /// database finds at fault with one of them is that one's alone.
+    /// Inserts each submission, unless it conflicts with a unique key of another, and returns for each whether it was inserted.
+    /// If the database rejects one of them, only that one fails.
     pub(super) async fn insert_all(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
         match self.insert(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()).await {
             Ok(inserted) => all.iter().map(|new| Ok(inserted.contains(new.drawn.id.as_str()))).collect(),
@@ -86,10 +86,10 @@ impl Inserter {
         }
     }
 
-    /// Answers the ids of those that were inserted.
+    /// Returns the ids of the inserted submissions.
     async fn insert(&self, all: &[&NewSubmission]) -> Result<HashSet<String>, Error> {
         let rows = rows(all)?;
-        // What goes wrong before there is a connection leaves no doubt.
+        // An error before there is a connection leaves no doubt.
         let taken = self.0.to_accept(ACTION).await?;
         let spares = &self.0.groups.accept.spares;
         let inserted = taken.read_all(statement(&rows, spares.are_wanted()));
@@ -107,11 +107,11 @@ impl Inserter {
     }
 }
 
-/// Its id, the number of a spare one, and the time at which that was drawn.
+/// Its id, a preallocated number, and the time of that allocation.
 type Inserted = (String, Option<i64>, DateTime<Utc>);
 
 fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
-    // Keys are inserted in one order everywhere, so that two groups never wait for each other.
+    // All statements insert keys in the same order, so that two groups never wait for each other.
     sqlx::query_as(
         r#"
         WITH new AS MATERIALIZED (

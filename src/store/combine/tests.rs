@@ -15,7 +15,7 @@ where
     }
 }
 
-/// Answers ten times what it is given, as soon as `open` says so, and counts its groups.
+/// Returns ten times its input once `open` is notified, and counts its groups.
 #[derive(Clone, Default)]
 struct Tens {
     open: Arc<Notify>,
@@ -40,7 +40,7 @@ impl Tens {
 }
 
 #[tokio::test]
-async fn whoever_comes_meanwhile_goes_together_and_each_has_its_own_answer() {
+async fn calls_during_a_group_share_the_next_one_and_each_gets_its_own_answer() {
     let (combine, tens) = (Combine::new(1, 64), Tens::default());
     let mut first = Box::pin(combine.call(0, None, || tens.clone()));
     assert!(futures::poll!(&mut first).is_pending());
@@ -54,7 +54,7 @@ async fn whoever_comes_meanwhile_goes_together_and_each_has_its_own_answer() {
 }
 
 #[tokio::test]
-async fn no_group_is_larger_than_the_most_and_nobody_is_left() {
+async fn no_group_exceeds_its_maximum_and_every_call_is_answered() {
     let combine: Combine<usize, usize> = Combine::new(2, 8);
     let together = |items: Vec<usize>| async move {
         assert!(items.len() <= 8);
@@ -66,7 +66,7 @@ async fn no_group_is_larger_than_the_most_and_nobody_is_left() {
 }
 
 #[tokio::test]
-async fn who_goes_away_takes_nobody_along() {
+async fn a_dropped_caller_cancels_no_other_call() {
     let (combine, tens) = (Combine::new(1, 64), Tens::default());
     let mut gone = Box::pin(combine.call(1, None, || tens.clone()));
     assert!(futures::poll!(&mut gone).is_pending());
@@ -76,11 +76,11 @@ async fn who_goes_away_takes_nobody_along() {
     drop(gone);
     tens.open.notify_one();
     assert_eq!(stays.await.unwrap(), 20);
-    assert_eq!(tens.groups.load(SeqCst), 2, "the first one's was carried out all the same");
+    assert_eq!(tens.groups.load(SeqCst), 2, "the call of the dropped caller was carried out");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_too_long_for_others_goes_and_who_is_under_way_stays() {
+async fn a_call_times_out_in_the_queue_but_not_once_it_is_started() {
     let combine: Combine<usize, usize> = Combine::new(1, 1);
     let slow = |items: Vec<usize>| async move {
         sleep(Duration::from_secs(3)).await;
@@ -94,10 +94,10 @@ async fn who_waits_too_long_for_others_goes_and_who_is_under_way_stays() {
 }
 
 #[tokio::test]
-async fn a_group_that_breaks_leaves_its_callers_in_doubt_and_not_the_next_ones() {
+async fn a_group_that_panics_leaves_only_its_own_callers_in_doubt() {
     let combine: Combine<bool, ()> = Combine::new(1, 64);
     let together = |items: Vec<bool>| async move {
-        assert!(items.iter().all(|well| *well), "breaks on purpose");
+        assert!(items.iter().all(|well| *well), "fails on purpose");
         vec![(); items.len()]
     };
     assert!(combine.call(false, None, || together).await.is_err());

@@ -1,4 +1,4 @@
-//! Rows of executors, as they are written and as they are read.
+//! Rows of executors, for writing and for reading.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::{
     submission::{ExecutorRecord, SubmissionId},
 };
 
-/// What goes into the database, named as its columns.
+/// A row to be written; fields are named as the columns.
 #[derive(Serialize)]
 pub(super) struct Written<'a> {
     submission_id: &'a str,
@@ -48,7 +48,7 @@ impl<'a> From<&'a ExecutorRecord> for Written<'a> {
     }
 }
 
-/// What comes out of it.
+/// A row that was read.
 #[derive(sqlx::FromRow)]
 pub(super) struct ExecutorRow {
     attempt: i32,

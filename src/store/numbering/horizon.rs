@@ -1,40 +1,40 @@
-//! Up to which id all events have their numbers for good, so that nobody needs to look there again. What had no number once
-//! stays in the index of those that have none until the next vacuum, and is passed over at each look.
+//! The id up to which all events are numbered for good, so that those needn't be searched again. The index of unnumbered events
+//! keeps an entry of each event until the next vacuum, and every search has to skip it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// After this it is looked everywhere again: the database may have been brought back from an older copy.
+/// After this time, all events are searched again: the database may have been restored from an older backup.
 const BELIEVED: Duration = Duration::from_secs(10);
 
-/// What one process knows. A new one knows nothing, and looks everywhere.
+/// The horizon of one process. A new process has none, and searches all events.
 ///
-/// An id that is drawn later than `M` was read is above `M`. One up to `M` was drawn by a transaction that had written before
-/// (an event comes after its submission's row, in one statement), so by one that has ended in every snapshot whose oldest
-/// transaction is not older than the next one of a snapshot taken after that reading. Such a snapshot shows all events up to `M`
-/// that there will ever be: if each has its number, `M` is the horizon.
+/// An id that is allocated after `M` was read is above `M`. An id up to `M` was allocated by a transaction that had written
+/// before (one statement inserts the row of a submission and then its event). So that transaction has ended in every snapshot
+/// whose oldest transaction is not older than the next transaction of a snapshot taken after that reading. Such a snapshot
+/// contains all events up to `M` that will ever exist: if each has its number, `M` is the horizon.
 #[derive(Debug, Default)]
 pub struct Horizon {
     after: i64,
     candidate: Option<Candidate>,
-    /// When it was looked everywhere.
+    /// When all events were last searched.
     begun: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     id: i64,
-    /// All transactions that may have drawn ids up to it are older than this one, once it is known.
+    /// All transactions that may have allocated ids up to it are older than this one, once it is known.
     settled_by: Option<i64>,
 }
 
-/// What one statement saw.
+/// The result of one statement.
 #[derive(Debug, Clone, Copy, sqlx::FromRow)]
 pub(super) struct Seen {
-    /// Some event up to the candidate has no number.
+    /// An event up to the candidate has no number.
     open: bool,
-    /// The oldest transaction that has not ended, and the next one that begins.
+    /// The oldest transaction that has not ended, and the next one that will begin.
     oldest: i64,
     next: i64,
     /// The highest id, read after both.
@@ -42,7 +42,7 @@ pub(super) struct Seen {
 }
 
 impl Horizon {
-    /// After which id to look, and the candidate for the next horizon.
+    /// Returns the id after which to search, and the candidate for the next horizon.
     pub(super) fn bounds(&self) -> (i64, i64) {
         (self.after, self.candidate.map_or(self.after, |candidate| candidate.id))
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_moves_when_all_who_drew_have_ended_and_all_they_left_is_numbered() {
+    async fn the_horizon_moves_when_all_allocating_transactions_have_ended_and_their_events_are_numbered() {
         let mut horizon = Horizon::default();
         horizon.take(seen(true, 5, 7, 100));
         assert_eq!(horizon.bounds(), (0, 100));
@@ -84,13 +84,13 @@ mod tests {
         horizon.take(seen(false, 8, 12, 200));
         assert_eq!(horizon.bounds(), (0, 100), "8 has not ended");
         horizon.take(seen(true, 9, 12, 200));
-        assert_eq!(horizon.bounds(), (0, 100), "one of them has no number");
+        assert_eq!(horizon.bounds(), (0, 100), "one of the events has no number");
         horizon.take(seen(false, 9, 12, 200));
         assert_eq!(horizon.bounds(), (100, 100));
         horizon.take(seen(false, 12, 12, 200));
         assert_eq!(horizon.bounds(), (100, 200));
         tokio::time::advance(BELIEVED).await;
         horizon.take(seen(false, 13, 13, 90));
-        assert_eq!(horizon.bounds(), (0, 90), "who knows what became of the database meanwhile");
+        assert_eq!(horizon.bounds(), (0, 90), "the database may have been restored in the meantime");
     }
 }

@@ -1,4 +1,4 @@
-//! Which submissions are asked for.
+//! The filter of a list of submissions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use crate::{store::row::words, submission::State};
 
-/// All of these at once; what is empty doesn't restrict.
+/// All criteria have to match; an empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Any of these.
@@ -16,15 +16,15 @@ pub struct Filter {
     pub owner: Option<String>,
     pub namespace: Option<String>,
     pub labels: BTreeMap<String, String>,
-    /// From this time on.
+    /// At or after this time.
     pub created_after: Option<DateTime<Utc>>,
     /// Before this time.
     pub created_before: Option<DateTime<Utc>>,
 }
 
 impl Filter {
-    /// Adds the `WHERE`. It is written anew for each filter, so that Postgres plans for what is asked and not for all that
-    /// could be.
+    /// Appends the `WHERE` clause. It is built for each filter, so that Postgres plans for the given criteria and not for all
+    /// possible ones.
     pub(super) fn push_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
         query.push(" WHERE true");
         if let Some(number) = before {
@@ -34,7 +34,7 @@ impl Filter {
             query.push(" AND state = ANY(").push_bind(words(self.states.iter().copied())).push(")");
         }
         if let Some(prefix) = &self.name_prefix {
-            // The column is compared byte by byte, and no name has the last character of Unicode behind the prefix.
+            // The column is compared bytewise, and no name continues the prefix with the last code point of Unicode.
             query.push(" AND name >= ").push_bind(prefix.clone());
             query.push(" AND name < ").push_bind(format!("{prefix}\u{10ffff}"));
         }
@@ -45,7 +45,7 @@ impl Filter {
             query.push(" AND namespace = ").push_bind(namespace.clone());
         }
         if !self.labels.is_empty() {
-            // Said for the index, which knows of those alone that have some.
+            // The first condition matches the partial index, which contains only submissions with labels.
             query.push(" AND labels <> '{}' AND labels @> ").push_bind(Json(self.labels.clone()));
         }
         if let Some(time) = self.created_after {

@@ -49,7 +49,7 @@ pub(super) struct Row {
 }
 
 impl Found {
-    /// Reads the document of a row that a statement returned. What the statement did is done by then.
+    /// Reads the document of a row that a statement returned. The statement has taken effect by then.
     pub(in crate::store) fn read(id: SubmissionId, row: &PgRow) -> Self {
         let document = Row::from_row(row).map_err(|source| Error::row(id.as_str(), source));
         Self { document: document.and_then(Submission::try_from), id }

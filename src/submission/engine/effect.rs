@@ -1,44 +1,44 @@
-//! What machines ask for and what they are told.
+//! The effects that machines request, and their answers.
 
 use crate::submission::{KillCause, Observation, Outcome, Placement, Progress, State};
 
-/// One look or one write. Objects are named by their place in the submission's manifest.
+/// One read or one write. Objects are identified by their position in the submission's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Read the row.
     Read,
-    /// Read the pod under the driver's name, from the API server itself and not from a cache.
+    /// Read the pod with the driver's name, from the API server itself and not from a cache.
     LookUp,
-    /// Create an object that the pod can't be scheduled without.
+    /// Create an object without which the pod can't be scheduled.
     CreateBefore(usize),
     CreatePod,
-    /// Keep the uid of the pod that was made: from then on no other is made for the attempt.
+    /// Record the uid of the created pod: from then on, no other is created for the attempt.
     RecordPod(String),
-    /// Make the pod the owner of an object that was made before it.
+    /// Make the pod the owner of an object that was created before it.
     HandOver(usize, String),
     /// Create an object that the pod owns.
     CreateBeside(usize, String),
-    /// Delete an object that was made for a pod that there will never be.
+    /// Delete an object that was created for a pod that will never exist.
     DeleteBefore(usize),
     /// Delete exactly the pod of this uid.
     Delete(String),
-    /// Take our finalizer from exactly the pod of this uid.
+    /// Remove our finalizer from exactly the pod of this uid.
     LetGo(String),
-    /// Put the labels by which a pod is watched back on exactly the pod of this uid.
+    /// Restore the labels that the watch selects by, on exactly the pod of this uid.
     RestoreLabels(String),
-    /// Move the row forwards, unless it is there or beyond.
+    /// Move the row forwards, unless it is in that state or beyond.
     Advance(Progress, Placement),
-    /// Note why a driver that hasn't started still waits.
+    /// Record why a driver that hasn't started still waits.
     NoteWaiting {
         reason: String,
         message: String,
     },
-    /// Nothing more to do just now.
+    /// Nothing more to do for now.
     Settle(Settled),
 }
 
 impl Effect {
-    /// Whether it changes something in the cluster: whoever isn't sure to hold the claim leaves it.
+    /// Returns whether the effect changes the cluster. Work under a claim carries it out only while the claim is certainly held.
     pub fn writes_to_the_cluster(&self) -> bool {
         match self {
             Self::CreateBefore(_)
@@ -59,27 +59,27 @@ impl Effect {
     }
 }
 
-/// How a piece of work ended.
+/// The result of a piece of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
     /// Nothing is left to do.
     Done,
-    /// The same, and the last write gave the claim back.
+    /// Nothing is left to do, and the last write returned the claim.
     GivenBack,
-    /// To be looked at again in a while.
+    /// Has to be checked again later.
     LookAgain,
-    /// An answer is missing: the same again, later, under the same names.
+    /// An answer is missing: repeat the same later, with the same names.
     TryAgain(String),
-    /// The API server denies it for a reason outside the request, such as a missing right: the same again, later.
+    /// The API server denies it for a reason outside of the request, such as a missing right: repeat the same later.
     Denied(String),
-    /// The API server said no to something that has to be: an operator has to look.
+    /// The API server refused a necessary write: an operator has to intervene.
     GivenUp(String),
 }
 
-/// What became of an effect.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is so now, whether by this call or by an earlier one.
+    /// The effect holds, by this call or an earlier one.
     Done,
     /// [`Effect::CreatePod`]: the uid of the pod.
     Created(String),
@@ -89,30 +89,30 @@ pub enum Answer {
     Found(Found),
     /// [`Effect::Read`].
     Row(Option<Row>),
-    /// A guarded write found the row as it had to be, and changed it; or it didn't, and changed nothing.
+    /// A guarded write found the expected row and changed it; or it didn't, and changed nothing.
     Moved(bool),
-    /// The API server understood and said no.
+    /// The API server understood the request and refused it.
     Refused { reason: String, message: String },
-    /// The API server denied it and did nothing, for a reason that may pass.
+    /// The API server denied the request and did nothing, for a reason that may pass.
     Denied(String),
-    /// No answer: it may have taken effect or not.
+    /// No answer: the request may have taken effect.
     Unknown(String),
 }
 
-/// The pod under a driver's name, whatever made it.
+/// The pod with the driver's name, independent of its creator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     There(Box<Observation>),
     Nothing,
 }
 
-/// A row, as far as it decides.
+/// The values of a row that decisions depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub state: State,
     pub attempt: i32,
     pub pod_uid: Option<String>,
-    /// Why it is being killed, if it is.
+    /// The cause, if the submission is being killed.
     pub kill: KillCause,
 }
 

@@ -1,27 +1,27 @@
-//! What is seen of a driver pod becomes state.
+//! Turns observations of a driver pod into state.
 
 use super::{Answer, Effect, Found, Machine, Row, Settled};
 use crate::submission::{Observation, Outcome, Progress, State, Step, step};
 
-/// Takes one look at a driver pod, or the lack of one, to the row. It needs no claim: what it writes is guarded, what it
-/// deletes no submission stands for.
+/// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
+/// deletes pods without a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
-    /// What was seen; unknown for a pod that wasn't in a list, until it was looked up.
+    /// The observation; `None` for a pod that wasn't in a list, until it is looked up.
     seen: Option<Box<Observation>>,
-    /// The API server itself confirmed that the pod that was seen isn't there any more.
+    /// The API server confirmed that the observed pod no longer exists.
     confirmed: bool,
     effect: Effect,
     row: Option<Row>,
 }
 
 impl Follow {
-    /// A pod was seen, by a watch or in a list.
+    /// Starts with an observation of a pod, from a watch or a list.
     pub fn seen(seen: Box<Observation>) -> Self {
         Self { seen: Some(seen), confirmed: false, effect: Effect::Read, row: None }
     }
 
-    /// The same with the row already read.
+    /// Passes the row, if it was already read.
     #[must_use]
     pub fn knowing(mut self, row: Option<Row>) -> Self {
         if row.is_some() && self.effect == Effect::Read {
@@ -30,7 +30,8 @@ impl Follow {
         self
     }
 
-    /// The pod of a live row wasn't in a list: it may be younger than the list, have lost its labels, or be gone.
+    /// Starts with the row of a live submission whose pod wasn't in a list: it may be newer than the list, have lost its
+    /// labels, or be gone.
     pub fn missed(row: Row) -> Self {
         Self { seen: None, confirmed: false, effect: Effect::LookUp, row: Some(row) }
     }
@@ -47,7 +48,7 @@ impl Follow {
                 Some(before) if before.gone => self.looked_behind(before, found),
                 Some(before) => self.looked_again(&before, found),
             },
-            // The outcome is committed, by us or by somebody before us: the pod may go.
+            // The outcome is committed, now or earlier: the finalizer may be removed.
             (Effect::Advance(Progress::Ended(_), _), Answer::Moved(_)) => self.let_go(),
             (Effect::Advance(..), Answer::Moved(_)) | (Effect::NoteWaiting { .. }, Answer::Done) => self.keep_watched(),
             (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
@@ -64,11 +65,11 @@ impl Follow {
             let unrecorded =
                 |row: &Row| !row.state.is_terminal() && row.pod_uid.is_none() && row.attempt == seen.attempt;
             return match seen.is_alive() {
-                // The launch finds out what it is.
+                // The launch decides about it.
                 _ if !proven && self.row.as_ref().is_some_and(unrecorded) => Effect::done(),
-                // What was seen may be old: before a pod is deleted it is looked at afresh.
+                // The observation may be stale: before a pod is deleted, it is looked up again.
                 true if proven => Effect::LookUp,
-                // It has our labels, and others may have put them there: it isn't ours to delete.
+                // Another client may have put our labels on it: it isn't ours to delete.
                 true => Effect::done(),
                 false => self.let_go(),
             };
@@ -88,16 +89,16 @@ impl Follow {
                 self.seen = Some(seen);
                 Effect::Read
             }
-            // The row may be much older than this look: a kill may have been asked for, and be the reason.
+            // The row may be much older than the look-up: a kill may have been requested since, and be the reason.
             (_, Some(_)) => Effect::Read,
             (_, None) => Effect::done(),
         }
     }
 
-    /// A watch no longer shows the pod that `before` describes.
+    /// Handles the look-up of a pod, described by `before`, that left the watch.
     fn looked_behind(&mut self, before: Box<Observation>, found: Found) -> Effect {
         match found {
-            // It is still there, and only its labels are gone.
+            // It still exists, and has only lost its labels.
             Found::There(now) if now.pod_uid == before.pod_uid => {
                 self.seen = Some(now);
                 self.read()
@@ -105,13 +106,13 @@ impl Follow {
             Found::There(_) | Found::Nothing => {
                 self.seen = Some(before);
                 self.confirmed = true;
-                // A kill may have been asked for meanwhile, and be the reason.
+                // A kill may have been requested in the meantime, and be the reason.
                 Effect::Read
             }
         }
     }
 
-    /// The pod that `before` knew isn't there.
+    /// Decides about a submission whose pod, known to `before`, doesn't exist.
     fn gone(&self, before: Option<&Row>) -> Effect {
         match (before, &self.row) {
             (Some(before), Some(now)) if now.attempt == before.attempt && now.pod_uid == before.pod_uid => {
@@ -121,12 +122,13 @@ impl Follow {
                     _ => Effect::end(Outcome::pod_gone()),
                 }
             }
-            // Another pod stands for it now: the next list tells.
+            // The submission has another pod now, which the next list contains.
             _ => Effect::done(),
         }
     }
 
-    /// A live driver that no submission stands for must not run: a writer that was paused may have created it late.
+    /// Handles the look-up of a live driver without a submission. It must not run: a writer that was paused may have created it
+    /// late.
     fn looked_again(&mut self, before: &Observation, found: Found) -> Effect {
         match found {
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
@@ -138,7 +140,7 @@ impl Follow {
         }
     }
 
-    /// Without its labels the watch would not show how the driver ends.
+    /// Restores missing labels: without them, the watch would not see the end of the driver.
     fn keep_watched(&self) -> Effect {
         match &self.seen {
             Some(seen) if !seen.labelled && !seen.gone => Effect::RestoreLabels(seen.pod_uid.clone()),
@@ -164,7 +166,7 @@ impl Machine for Follow {
     }
 }
 
-/// Whether the pod is the one of the submission. Labels alone never make it so.
+/// Returns whether the pod belongs to the submission's current attempt. Labels alone never prove it.
 fn stands_for(row: &Row, seen: &Observation) -> bool {
     row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
 }

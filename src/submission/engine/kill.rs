@@ -1,19 +1,19 @@
-//! Carrying out a kill.
+//! Carries out a kill.
 
 use super::{Answer, Effect, Found, Job, Machine, Settled};
 use crate::submission::{Observation, Outcome, Progress, State, Step, step};
 
-/// Deletes the driver pod of a claimed submission, or records the end where there is no pod. The end of a deleted pod is
-/// mostly seen by the watch; the work is looked at again until it has been.
+/// Deletes the driver pod of a claimed submission, or records the end if there is no pod. Usually the watch observes the end of
+/// the deleted pod; the kill is retried until the end is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kill {
     job: Job,
     effect: Effect,
-    /// The pod, as long as our finalizer is on it.
+    /// The uid of the pod, if our finalizer is on it.
     held: Option<String>,
-    /// What was made before the pod goes with it: it is the owner.
+    /// The pod owns the objects that were created before it, so they are deleted with it.
     handed_over: bool,
-    /// We told it to go.
+    /// This machine deleted the pod.
     deleted: bool,
 }
 
@@ -27,15 +27,15 @@ impl Kill {
             (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
             (_, Answer::Denied(why)) => Effect::Settle(Settled::Denied(why)),
             (Effect::LookUp, Answer::Found(Found::There(seen))) if self.job.owns(&seen) => self.found(&seen),
-            // One that isn't there can't be left behind.
+            // An object that doesn't exist can't be left behind.
             (Effect::HandOver(done, uid), Answer::Done | Answer::Refused { .. }) => {
                 self.hand_over(done + 1, uid.clone())
             }
-            // No pod of ours, and while we hold the claim nobody makes one.
+            // No pod of ours exists, and while this process holds the claim no other creates one.
             (Effect::LookUp, Answer::Found(_)) => self.without_pod(0),
-            // What can't be deleted may never have been made; the submission ends all the same.
+            // An object that can't be deleted may never have been created; the submission ends anyway.
             (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.without_pod(done + 1),
-            // A pod without a node goes at once, except for our finalizer: one more look ends it.
+            // A pod without a node is deleted immediately, except for our finalizer: another look-up lets the kill end now.
             (Effect::Delete(_), Answer::Done) => {
                 self.deleted = true;
                 Effect::LookUp
@@ -63,7 +63,7 @@ impl Kill {
             return self.hand_over(0, seen.pod_uid.clone());
         }
         match step(State::Killing, &self.job.kill, seen) {
-            // It may have ended before the kill reached it: a finished pod stays, with its log.
+            // The driver may have ended before the kill reached it: a finished pod is kept, with its log.
             Step::Ended(outcome) => {
                 self.held = Some(seen.pod_uid.clone()).filter(|_| seen.holds_finalizer);
                 Effect::Advance(Progress::Ended(outcome), seen.placement())

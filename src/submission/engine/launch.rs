@@ -1,26 +1,26 @@
-//! From a claimed row to a driver in the cluster.
+//! Creates the driver of a claimed row in the cluster.
 
 use super::{Answer, Effect, Found, Job, Machine, Settled, error};
 use crate::submission::{Outcome, Placement, Progress};
 
-/// Makes sure that the driver pod and everything beside it exist.
+/// Makes sure that the driver pod and all its objects exist.
 ///
-/// The pod's uid is recorded before anything is made that it owns, above all the `ConfigMap` without which the driver
-/// can't start: a driver that may have run is a recorded one, and no other is ever made for its attempt. If the cluster
-/// refuses an object, what was made goes again, as with spark-submit.
+/// The pod's uid is recorded before any object that the pod owns is created, above all the `ConfigMap` without which the driver
+/// can't start: a driver that may have run is a recorded one, and no other is ever created for its attempt. If the cluster
+/// refuses an object, those created before are deleted, as with spark-submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     job: Job,
     effect: Effect,
-    /// The pod, once it is known.
+    /// The uid of the pod, once it is known.
     pod: Option<String>,
-    /// Why there won't be a driver.
+    /// The outcome, if the driver can't be created.
     refused: Option<Outcome>,
-    /// What the API server said of the taken name.
+    /// The API server's message about the taken name.
     taken: String,
 }
 
-/// `reason` of the API server's `Status` where there is no such object.
+/// The `reason` of the API server's `Status` if an object doesn't exist.
 const NOT_FOUND: &str = "NotFound";
 
 impl Launch {
@@ -29,7 +29,7 @@ impl Launch {
         Self { job, effect, pod: None, refused: None, taken: String::new() }
     }
 
-    /// Ends the submission before anything is made for it.
+    /// Ends the submission before anything is created for it.
     pub fn refuse(job: Job, reason: &str, message: String) -> Self {
         let mut machine = Self::begin(job);
         machine.pod.clone_from(&machine.job.pod_uid);
@@ -49,16 +49,17 @@ impl Launch {
             }
             (Effect::LookUp, Answer::Found(found)) => self.found(found),
             (Effect::RecordPod(uid), Answer::Moved(true)) => self.after_pod(uid.clone()),
-            // The claim is lost, or another pod is known: whoever has it now decides about ours.
+            // The claim is lost, or another pod is recorded: the present holder of the claim decides about this pod.
             (Effect::RecordPod(_), Answer::Moved(false)) => Effect::done(),
             (Effect::HandOver(done, uid), Answer::Done) => hand_over(&self.job, done + 1, uid.clone()),
-            // It went with the pod, which somebody deleted: what became of the driver is for the watch to see.
+            // The object was deleted with the pod, by another client: the watch observes the end of the driver.
             (Effect::HandOver(done, uid), Answer::Refused { reason, .. }) if reason == NOT_FOUND => {
                 hand_over(&self.job, done + 1, uid.clone())
             }
             (Effect::CreateBeside(done, uid), Answer::Done) => beside(&self.job, done + 1, uid.clone()),
             (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.give_back(done + 1),
-            // The end first: whoever sees the pod go then knows why. If it wasn't written it isn't ours to act upon.
+            // The end is written first, so that its reason is recorded when the watch observes the deletion. If it wasn't
+            // written, the pod isn't ours to delete.
             (Effect::Advance(Progress::Ended(_), _), Answer::Moved(true)) => match &self.pod {
                 Some(uid) => Effect::Delete(uid.clone()),
                 None => Effect::done(),
@@ -80,11 +81,11 @@ impl Launch {
     fn found(&mut self, found: Found) -> Effect {
         match found {
             Found::There(seen) if self.job.owns(&seen) => self.record(seen.pod_uid),
-            // It was there, and may have run: it is never made again.
+            // The pod existed, and may have run: no other is ever created.
             _ if self.job.pod_uid.is_some() => self.give_up(Outcome::pod_gone()),
             Found::There(_) => self
                 .give_up(error("AlreadyExists".to_owned(), format!("{}, and it isn't this submission's", self.taken))),
-            // It went between the two calls, before it could start: its name is free for the next try.
+            // The pod was deleted between the two calls, before it could start: the next try can use its name.
             Found::Nothing => Effect::Settle(Settled::TryAgain(self.taken.clone())),
         }
     }
@@ -98,7 +99,8 @@ impl Launch {
         hand_over(&self.job, 0, uid)
     }
 
-    /// What was made before a pod goes: it may not have been handed over. What came after the pod goes with it.
+    /// Deletes the objects that were created before the pod, which may not own them yet. Objects created after the pod are
+    /// deleted with it.
     fn give_up(&mut self, outcome: Outcome) -> Effect {
         self.refused = Some(outcome);
         self.give_back(0)

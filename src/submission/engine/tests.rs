@@ -32,7 +32,7 @@ fn row(state: State, uid: Option<&str>) -> Row {
     Row { state, attempt: 1, pod_uid: uid.map(str::to_owned), kill: KillCause::Request }
 }
 
-/// Gives the answers in turn and tells what was asked for.
+/// Passes the answers in order and returns the requested effects.
 fn run(mut machine: impl Machine, answers: impl IntoIterator<Item = Answer>) -> Vec<Effect> {
     let mut asked = vec![machine.effect().clone()];
     for answer in answers {
@@ -57,7 +57,7 @@ fn ends(effect: &Effect) -> Option<State> {
 const ROUND_POD: Job = Job { pod_uid: None, signed: true, before: 1, beside: 2, kill: KillCause::Request };
 
 #[test]
-fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {
+fn the_uid_is_recorded_before_any_object_that_the_pod_owns_is_created() {
     let u = || "u".to_owned();
     let answers = [Answer::Done, Answer::Created(u()), Answer::Moved(true), Answer::Done, Answer::Done, Answer::Done];
     let asked = run(Launch::begin(ROUND_POD), answers.into_iter().chain([Answer::Moved(true)]));
@@ -78,23 +78,23 @@ fn the_uid_is_recorded_before_anything_that_the_pod_owns_is_made() {
 }
 
 #[test]
-fn a_recorded_pod_is_never_made_again() {
+fn a_recorded_pod_is_never_created_again() {
     let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
     for found in [Found::Nothing, Found::There(Box::new(Observation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(Launch::begin(job.clone()), [Answer::Found(found), Answer::Done, Answer::Moved(true)]);
-        assert_eq!(asked[1], Effect::DeleteBefore(0), "it may not have been handed over");
+        assert_eq!(asked[1], Effect::DeleteBefore(0), "the pod may not own it yet");
         assert_eq!(ends(&asked[2]), Some(State::Lost), "{asked:?}");
         assert_eq!(asked[3], Effect::Settle(Settled::Done));
     }
 }
 
 #[test]
-fn a_refused_object_takes_the_pod_along_but_only_under_a_claim_that_holds() {
+fn a_refused_object_deletes_the_pod_only_while_the_claim_is_held() {
     let refused =
         || [Answer::Done, Answer::Created("u".into()), Answer::Moved(true), Answer::Done, refusal(), Answer::Done];
     let asked =
         run(Launch::begin(ROUND_POD), refused().into_iter().chain([Answer::Moved(true), Answer::Done, Answer::Done]));
-    assert_eq!(asked[5], Effect::DeleteBefore(0), "whether it was handed over or not");
+    assert_eq!(asked[5], Effect::DeleteBefore(0), "whether the pod owns it or not");
     assert_eq!(ends(&asked[6]), Some(State::Error));
     assert_eq!(asked[7..9], [Effect::Delete("u".into()), Effect::LetGo("u".into())]);
 
@@ -103,14 +103,14 @@ fn a_refused_object_takes_the_pod_along_but_only_under_a_claim_that_holds() {
 }
 
 #[test]
-fn what_went_with_the_pod_before_it_was_handed_over_is_no_refusal() {
+fn an_object_that_was_deleted_with_its_pod_is_no_refusal() {
     let gone = Answer::Refused { reason: "NotFound".to_owned(), message: "no such PodGroup".to_owned() };
     let answers = [Answer::Done, Answer::Created("u".into()), Answer::Moved(true), gone];
     assert_eq!(run(Launch::begin(ROUND_POD), answers)[4], Effect::CreateBeside(0, "u".into()));
 }
 
 #[test]
-fn a_kill_leaves_nothing_behind_that_was_made_before_the_pod() {
+fn a_kill_deletes_the_objects_that_were_created_before_the_pod() {
     let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
     let pending = || Answer::Found(Found::There(Box::new(seen(Phase::Pending, Container::Absent))));
     let asked = run(Kill::begin(job.clone()), [pending(), Answer::Done, pending()]);
@@ -122,14 +122,14 @@ fn a_kill_leaves_nothing_behind_that_was_made_before_the_pod() {
 }
 
 #[test]
-fn a_refused_pod_takes_along_what_was_made_for_it() {
+fn a_refused_pod_deletes_the_objects_that_were_created_for_it() {
     let asked = run(Launch::begin(ROUND_POD), [Answer::Done, refusal(), Answer::Done]);
     assert_eq!(asked[2], Effect::DeleteBefore(0));
     assert_eq!(ends(&asked[3]), Some(State::Error));
 }
 
 #[test]
-fn a_kill_lets_go_of_a_pod_that_never_had_a_node() {
+fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
     let held = Observation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
     let pending = seen(Phase::Pending, Container::Absent);
     let asked = run(
@@ -148,7 +148,7 @@ fn a_kill_lets_go_of_a_pod_that_never_had_a_node() {
 }
 
 #[test]
-fn an_outcome_is_committed_before_the_pod_is_let_go() {
+fn an_outcome_is_committed_before_the_finalizer_is_removed() {
     let ended = seen(Phase::Succeeded, exit(0));
     for moved in [true, false] {
         let answers = [Answer::Row(Some(row(State::Running, Some("u")))), Answer::Moved(moved), Answer::Done];
@@ -164,7 +164,7 @@ fn an_outcome_is_committed_before_the_pod_is_let_go() {
 }
 
 #[test]
-fn a_driver_that_no_submission_stands_for_is_deleted_after_a_fresh_look() {
+fn a_driver_without_a_submission_is_deleted_after_a_second_look_up() {
     let rows = [
         None,
         Some(row(State::Lost, Some("u"))),
@@ -201,13 +201,13 @@ fn a_pod_that_is_missing_from_a_list_is_looked_up_before_its_submission_is_lost(
     assert_eq!(asked[1], Effect::Read);
 }
 
-/// A pod that others made: it has our labels, and lacks a signed identity.
+/// A pod of another client: it has our labels, but no signed identity.
 fn forged() -> Observation {
     Observation { genuine: false, ..running() }
 }
 
 #[test]
-fn a_forged_pod_moves_no_row_and_is_left_alone() {
+fn a_forged_pod_changes_no_row_and_is_left_alone() {
     let ended = Observation { genuine: false, ..seen(Phase::Succeeded, exit(0)) };
     for row in [row(State::Queued, None), row(State::Launching, None), row(State::Running, Some("v"))] {
         for forged in [forged(), Observation { holds_finalizer: false, ..ended.clone() }] {
@@ -216,11 +216,11 @@ fn a_forged_pod_moves_no_row_and_is_left_alone() {
         }
     }
     let asked = run(Follow::seen(Box::new(ended)), [Answer::Row(Some(row(State::Running, Some("u"))))]);
-    assert_eq!(ends(&asked[1]), Some(State::Finished), "once the uid is recorded, it decides");
+    assert_eq!(ends(&asked[1]), Some(State::Finished), "a recorded uid decides");
 }
 
 #[test]
-fn a_pod_made_beforehand_is_neither_adopted_nor_deleted() {
+fn a_pod_that_another_client_created_is_neither_adopted_nor_deleted() {
     let taken = || [Answer::Done, Answer::Taken("taken".into()), Answer::Found(Found::There(Box::new(forged())))];
     let asked = run(Launch::begin(ROUND_POD), taken().into_iter().chain([Answer::Done]));
     assert_eq!(asked[3], Effect::DeleteBefore(0));
@@ -230,7 +230,7 @@ fn a_pod_made_beforehand_is_neither_adopted_nor_deleted() {
 
     let unsigned = Job { signed: false, ..ROUND_POD };
     let asked = run(Launch::begin(unsigned), taken());
-    assert_eq!(asked[3], Effect::RecordPod("u".into()), "the release before rendered it");
+    assert_eq!(asked[3], Effect::RecordPod("u".into()), "the previous release built it");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
 
     let over = Observation { labelled: false, ..seen(Phase::Failed, exit(3)) };
     let asked = run(Follow::seen(Box::new(left())), [live(), Answer::Found(Found::There(Box::new(over)))]);
-    assert_eq!(ends(&asked[2]), Some(State::Failed), "it ended meanwhile");
+    assert_eq!(ends(&asked[2]), Some(State::Failed), "it ended in the meantime");
 
     for found in [Found::Nothing, Found::There(Box::new(Observation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(Follow::seen(Box::new(left())), [live(), Answer::Found(found), live(), Answer::Moved(true)]);
@@ -254,15 +254,15 @@ fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
     }
     let being_deleted = Observation { deleting: true, ..left() };
     let asked = run(Follow::seen(Box::new(being_deleted)), [live(), Answer::Found(Found::There(Box::new(unlabelled)))]);
-    assert_eq!(asked[2], Effect::RestoreLabels("u".into()), "it runs out its grace period");
+    assert_eq!(asked[2], Effect::RestoreLabels("u".into()), "it still runs during its grace period");
 
     let explained = Observation { gone: true, ..seen(Phase::Failed, exit(3)) };
     let asked = run(Follow::seen(Box::new(explained)), [live()]);
-    assert_eq!(ends(&asked[1]), Some(State::Failed), "its last state tells");
+    assert_eq!(ends(&asked[1]), Some(State::Failed), "its last state is known");
 }
 
 #[test]
-fn a_pod_that_is_shown_without_its_labels_gets_them_back() {
+fn labels_of_a_pod_that_lost_them_are_restored() {
     let started = Observation { labelled: false, ..running() };
     let pending = Answer::Row(Some(row(State::Pending, Some("u"))));
     let asked = run(Follow::seen(Box::new(started)), [pending, Answer::Moved(true), Answer::Done]);
@@ -271,7 +271,7 @@ fn a_pod_that_is_shown_without_its_labels_gets_them_back() {
 }
 
 #[test]
-fn a_denial_that_may_pass_ends_nothing() {
+fn a_denial_that_may_pass_ends_no_submission() {
     let denied = || Answer::Denied("no right".into());
     let settled = Effect::Settle(Settled::Denied("no right".into()));
     assert_eq!(run(Launch::begin(ROUND_POD), [denied()])[1], settled);

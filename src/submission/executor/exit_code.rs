@@ -1,7 +1,7 @@
-//! What Spark says of an executor's exit code.
+//! Spark's explanations of an executor's exit code.
 
-/// Spark's words for the exit code of an executor, where it has any: those of `ExecutorPodsLifecycleManager`, which a
-/// driver on Kubernetes logs, and where that one says «unexpected», those of `ExecutorExitCode`.
+/// Returns Spark's explanation of the exit code of an executor, if there is one: that of `ExecutorPodsLifecycleManager`, which
+/// a driver on Kubernetes logs, or, where that says «unexpected», that of `ExecutorExitCode`.
 pub(super) fn spark_words(code: i32) -> Option<&'static str> {
     Some(match code {
         1 => "generic, look at logs to clarify",

@@ -1,32 +1,32 @@
-//! What is kept of an executor, and the rule that reads it from a look at its pod.
+//! The stored form of an executor, and the rule that derives it from an observation of its pod.
 
 use chrono::{DateTime, Utc};
 
 use super::{ExecutorKey, ExecutorObservation, ExecutorState, exit_code::spark_words};
 use crate::submission::{Container, Phase, SubmissionId, kept};
 
-/// An executor as it is kept.
+/// An executor as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorRecord {
     pub submission: SubmissionId,
     pub attempt: i32,
     pub executor_id: i64,
-    /// The uid of the driver that created it; not known of one that isn't there any more.
+    /// The uid of the driver that created it; unknown if the pod no longer exists.
     pub driver_uid: Option<String>,
     pub pod_name: String,
     pub pod_uid: String,
     pub state: ExecutorState,
-    /// Of Spark's container.
+    /// Exit code of Spark's container.
     pub exit_code: Option<i32>,
-    /// One word, Kubernetes' own (`OOMKilled`, `Evicted`, `ErrImagePull`) or one of ours (`PodFailed`, `PodDeleted`,
-    /// `PodGone`): why it ended, or why it still waits.
+    /// Why the executor ended or still waits, in one word: Kubernetes' own (`OOMKilled`, `Evicted`, `ErrImagePull`) or one of
+    /// ours (`PodFailed`, `PodDeleted`, `PodGone`).
     pub reason: Option<String>,
-    /// A sentence for people.
+    /// Human-readable sentence.
     pub message: Option<String>,
     pub node: Option<String>,
     pub created_at: Option<DateTime<Utc>>,
     pub started_at: Option<DateTime<Utc>>,
-    /// When its container ended, or else when its end was written.
+    /// When its container ended, or otherwise when its end was recorded.
     pub finished_at: Option<DateTime<Utc>>,
 }
 
@@ -35,7 +35,7 @@ impl ExecutorRecord {
         (self.submission.clone(), self.attempt, self.executor_id)
     }
 
-    /// The end of an executor whose pod isn't there any more, and nobody saw how it went.
+    /// Returns the end of an executor whose pod no longer exists, and whose end was not observed.
     pub fn vanished((submission, attempt, executor_id): ExecutorKey, pod_name: String, pod_uid: String) -> Self {
         Self {
             submission,
@@ -47,7 +47,7 @@ impl ExecutorRecord {
             state: ExecutorState::Deleted,
             exit_code: None,
             reason: Some("PodGone".to_owned()),
-            message: Some("the executor's pod vanished before its end was seen".to_owned()),
+            message: Some("the executor's pod disappeared before its end was observed".to_owned()),
             node: None,
             created_at: None,
             started_at: None,
@@ -86,11 +86,11 @@ impl From<&ExecutorObservation> for ExecutorRecord {
     }
 }
 
-/// Spark's `ExecutorPodsSnapshot`, with Spark's container alone deciding: a side-car that fails makes an executor fail
-/// only if the driver is told so (`checkAllContainers`), and then the driver deletes the pod.
+/// Derives the state as Spark's `ExecutorPodsSnapshot` does, but from Spark's container alone: a failed sidecar makes an
+/// executor fail only if the driver is configured so (`checkAllContainers`), and then the driver deletes the pod.
 fn state(seen: &ExecutorObservation) -> ExecutorState {
     match (seen.phase, &seen.container) {
-        // A pod that still runs out its grace period counts as running.
+        // A pod that still runs during its grace period counts as running.
         (phase, _) if seen.deleting && phase != Phase::Running => ExecutorState::Deleted,
         (Phase::Succeeded, _) | (Phase::Running, Container::Terminated { exit_code: 0, .. }) => {
             ExecutorState::Succeeded
@@ -117,7 +117,7 @@ fn why(state: ExecutorState, seen: &ExecutorObservation) -> (Option<String>, Opt
             _ => (seen.reason.clone(), seen.message.clone()),
         },
         ExecutorState::Failed => {
-            // The pod's own reason says more than the container's "Error".
+            // The pod's own reason is more specific than the container's "Error".
             let reason = seen.reason.clone().or(word).unwrap_or_else(|| "PodFailed".to_owned());
             let said = said.or_else(|| seen.message.clone());
             let text = match code {

@@ -1,28 +1,27 @@
-//! The fold over what a watch shows of executors: it answers only what changed.
+//! Folds the observations of executors, and returns only changes.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{ExecutorKey, ExecutorObservation, ExecutorRecord};
 use crate::submission::SubmissionId;
 
-/// What is known of the executors whose pods a watch has shown. It holds those pods and no others, so it grows no
-/// larger than the cluster.
+/// The known executors whose pods a watch has shown. It contains only pods that exist, so it grows no larger than the cluster.
 #[derive(Debug, Default)]
 pub struct ExecutorSnapshots {
-    /// For each driver pod that owns executors, by executor id: what carries the labels of an attempt and another owner
-    /// doesn't hide the attempt's own.
+    /// For each driver pod that owns executors, by executor id: a pod with the labels of an attempt but another owner doesn't
+    /// hide the attempt's own.
     known: HashMap<(SubmissionId, i32, String), HashMap<i64, Known>>,
 }
 
 #[derive(Debug)]
 enum Known {
     Live(Box<ExecutorRecord>),
-    /// It ended; its pod is still there, and nothing that it shows matters any more.
+    /// The executor ended; its pod still exists, and later observations of it don't matter.
     Ended,
 }
 
 impl ExecutorSnapshots {
-    /// Takes one look at a pod in; answers the executor if that tells something new of it.
+    /// Takes in one observation of a pod. Returns the executor if it has changed.
     pub fn take(&mut self, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
         let attempt = (seen.submission.clone(), seen.attempt, seen.driver_uid.clone());
         let executors = self.known.entry(attempt.clone()).or_default();
@@ -38,8 +37,8 @@ impl ExecutorSnapshots {
         changed
     }
 
-    /// Takes a full list in: forgets those that are not in it. One of them may be younger than the list; it is shown
-    /// again, and then all of it is news again.
+    /// Takes in a full list, and forgets the executors that are not in it. If one is newer than the list, it is observed again,
+    /// and counts as new.
     pub fn listed(&mut self, listed: &HashSet<ExecutorKey>) {
         self.known.retain(|(submission, attempt, _), executors| {
             executors.retain(|id, _| listed.contains(&(submission.clone(), *attempt, *id)));
@@ -54,7 +53,7 @@ impl Known {
     }
 }
 
-/// What the look tells beyond what was known.
+/// Returns the executor if the observation changes what was known.
 fn changed(before: Option<&Known>, seen: &ExecutorObservation) -> Option<ExecutorRecord> {
     let now = ExecutorRecord::from(seen);
     match before {

@@ -1,24 +1,24 @@
-//! The states of an executor: Spark's `ExecutorPodState`s.
+//! The states of an executor: those of Spark's `ExecutorPodState`.
 
 use std::{fmt, str::FromStr};
 
-/// Where an executor is. It only moves down this list, from one of the first three; the last three are ends and absorb.
+/// The state of an executor. It only moves down this list, from one of the first three; the last three are terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExecutorState {
-    /// The pod is there and nobody tells in which phase: its node can't be reached.
+    /// The pod exists, but its phase is unknown because its node can't be reached.
     Unknown,
     Pending,
     Running,
     /// Spark's container exited with code 0.
     Succeeded,
-    /// It exited otherwise, or its pod failed.
+    /// Spark's container exited with another code, or its pod failed.
     Failed,
-    /// Its pod was deleted: by the driver, which needs it no longer, or by anybody else.
+    /// The pod was deleted: by the driver, which no longer needs it, or by another client.
     Deleted,
 }
 
 impl ExecutorState {
-    /// The states that can still change, in order.
+    /// The states that aren't terminal, in order.
     pub const LIVE: [Self; 3] = [Self::Unknown, Self::Pending, Self::Running];
 
     const ALL: [Self; 6] = [Self::Unknown, Self::Pending, Self::Running, Self::Succeeded, Self::Failed, Self::Deleted];
@@ -34,12 +34,12 @@ impl ExecutorState {
         }
     }
 
-    /// Whether it is one of the ends.
+    /// Returns whether the state is terminal.
     pub fn is_final(self) -> bool {
         !Self::LIVE.contains(&self)
     }
 
-    /// Whether what is known of an executor in this state may be replaced by a look that found it in `next`.
+    /// Returns whether an observation of the state `next` may replace this state.
     pub fn may_become(self, next: Self) -> bool {
         !self.is_final() && self.rank() <= next.rank()
     }
@@ -60,7 +60,7 @@ impl fmt::Display for ExecutorState {
     }
 }
 
-/// A word that names no state of an executor.
+/// A value that is no state of an executor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a state of an executor")]
 pub struct UnknownExecutorState(String);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn executors_move_forwards_and_ends_absorb() {
+    fn executors_move_forwards_and_terminal_states_are_never_left() {
         use ExecutorState::*;
         for state in ExecutorState::ALL {
             assert_eq!(state.as_str().parse(), Ok(state));

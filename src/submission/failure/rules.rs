@@ -1,9 +1,9 @@
-//! Kubernetes' words, and ours, to codes.
+//! Maps reasons of Kubernetes, and our own, to failure codes.
 
 use super::FailureCode::{self, *};
 use crate::submission::KillCause;
 
-/// The causes of our own kills.
+/// Maps the causes of our own kills.
 pub(super) fn of_kill(reason: &str) -> Option<FailureCode> {
     Some(match reason {
         KillCause::REQUEST => KilledOnRequest,
@@ -13,26 +13,27 @@ pub(super) fn of_kill(reason: &str) -> Option<FailureCode> {
     })
 }
 
-/// The API server's `reason`, or ours for what it was never asked. A quota is refused as `Forbidden`; its words tell.
+/// Maps the API server's `reason`, or ours if the API server was not asked. A quota is refused as `Forbidden`, so the message
+/// decides.
 pub(super) fn of_refusal(reason: &str, message: &str) -> FailureCode {
     if reason == "Forbidden" && message.contains("exceeded quota") { QuotaExceeded } else { Refused }
 }
 
-/// Why a pod failed, in the words of kubelets (`status.reason`), of control planes (the condition `DisruptionTarget`) and
-/// of container runtimes.
+/// Maps the reason of a failed pod, as set by kubelets (`status.reason`), by control planes (the condition `DisruptionTarget`)
+/// and by container runtimes.
 pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
     Some(match reason {
         "OOMKilled" => OutOfMemory,
         "Evicted" | "EvictionByEvictionAPI" | "TerminationByKubelet" => Evicted,
-        // The kubelet turned away what the scheduler had sent: it has less room than was thought.
+        // The kubelet rejected a pod that the scheduler had assigned: the node has fewer resources than the scheduler assumed.
         "UnexpectedAdmissionError" | "NodeAffinity" | "NodePorts" | "Taint" => Evicted,
         reason if reason.starts_with("OutOf") => Evicted,
         "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated" | "DeletionByTaintManager" | "DeletionByPodGC" => {
             NodeLost
         }
-        // The node was started anew and doesn't know the container any more.
+        // The node was restarted and no longer knows the container.
         "ContainerStatusUnknown" => NodeLost,
-        // The last is of the kubelet, for a pod that the node can't do without.
+        // The kubelet sets the last one, to make room for a pod that is critical for the node.
         "PreemptionByScheduler" | "PreemptionByKubeScheduler" | "Preempting" => Preempted,
         // `activeDeadlineSeconds`, which a pod template can set.
         "DeadlineExceeded" => RunTimeout,
@@ -41,7 +42,7 @@ pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
     })
 }
 
-/// 126 to 128 are a shell's and a runtime's for what couldn't be started.
+/// Maps an exit code. Shells and container runtimes use 126 to 128 for a process that couldn't be started.
 pub(super) fn of_exit_code(exit_code: Option<i32>) -> FailureCode {
     match exit_code {
         Some(126..=128) => StartFailed,
@@ -50,7 +51,7 @@ pub(super) fn of_exit_code(exit_code: Option<i32>) -> FailureCode {
     }
 }
 
-/// Why a container waits, or its pod has no node.
+/// Maps the reason why a container waits, or why its pod has no node.
 pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
     if let Some(code) = of_kill(reason) {
         return Some(code);

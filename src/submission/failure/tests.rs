@@ -6,7 +6,7 @@ fn failed(exit_code: impl Into<Option<i32>>, reason: &str) -> FailureCode {
 }
 
 #[test]
-fn a_failure_has_the_code_of_what_the_cluster_says() {
+fn the_failure_code_of_a_failed_driver_follows_its_exit_code_and_reason() {
     for (exit_code, reason, code) in [
         (Some(3), "Error", ApplicationError),
         (Some(1), "", ApplicationError),
@@ -36,7 +36,7 @@ fn a_failure_has_the_code_of_what_the_cluster_says() {
 }
 
 #[test]
-fn other_ends_have_the_code_of_their_cause() {
+fn the_failure_code_of_other_ends_follows_their_cause() {
     let of = |state, reason, message| FailureCode::of_end(state, None, reason, message);
     let quota = r#"pods "pi" is forbidden: exceeded quota: none, requested: pods=1"#;
     for (state, reason, message, code) in [
@@ -62,7 +62,7 @@ fn other_ends_have_the_code_of_their_cause() {
 }
 
 #[test]
-fn what_waits_says_for_what() {
+fn the_failure_code_of_a_waiting_submission_says_what_it_waits_for() {
     for (state, reason, message, code) in [
         (State::Queued, None, None, Queued),
         (State::Launching, None, Some(""), Queued),
@@ -85,7 +85,7 @@ fn what_waits_says_for_what() {
 }
 
 #[test]
-fn only_what_nobody_wanted_and_may_go_better_is_tried_again() {
+fn only_unintended_failures_that_may_not_repeat_are_retried() {
     let retried = |kind| -> Vec<_> {
         FailureCode::ALL.iter().filter(|code| code.retry_kind() == Some(kind)).map(|code| code.as_str()).collect()
     };
@@ -98,7 +98,7 @@ fn only_what_nobody_wanted_and_may_go_better_is_tried_again() {
 }
 
 #[test]
-fn an_exit_code_beyond_128_is_a_signal() {
+fn an_exit_code_above_128_is_a_signal() {
     let named = [(137, "SIGKILL"), (143, "SIGTERM"), (139, "SIGSEGV"), (134, "SIGABRT"), (130, "SIGINT")];
     for (code, name) in named {
         assert_eq!(signal(code), Some(name), "{code}");

@@ -41,16 +41,16 @@ fn outcome(state: State, seen: &Observation) -> Outcome {
 }
 
 #[test]
-fn the_exit_code_decides_and_is_kept() {
+fn the_exit_code_of_the_driver_decides_and_is_recorded() {
     let failed = outcome(State::Running, &seen(Phase::Failed, exit(3)));
     assert_eq!((failed.state, failed.exit_code, failed.reason.as_deref()), (State::Failed, Some(3), Some("Error")));
     assert_eq!(failed.message, "the driver exited with code 3 (Error)");
-    // A side-car may keep the pod running.
+    // A sidecar may keep the pod running.
     assert_eq!(outcome(State::Running, &seen(Phase::Running, exit(0))).state, State::Finished);
 }
 
 #[test]
-fn a_kill_and_an_end_may_cross() {
+fn a_driver_that_succeeds_during_a_kill_is_finished() {
     assert_eq!(outcome(State::Killing, &seen(Phase::Failed, exit(143))).state, State::Killed);
     assert_eq!(outcome(State::Killing, &seen(Phase::Succeeded, exit(0))).state, State::Finished);
     let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
@@ -58,7 +58,7 @@ fn a_kill_and_an_end_may_cross() {
 }
 
 #[test]
-fn a_pod_that_vanished_is_lost_and_a_deleted_one_is_killed() {
+fn a_submission_whose_pod_disappeared_is_lost_and_one_whose_pod_was_deleted_is_killed() {
     let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(outcome(State::Running, &gone).state, State::Lost);
     assert_eq!(outcome(State::Running, &Observation { deleting: true, ..gone }).state, State::Killed);
@@ -67,7 +67,7 @@ fn a_pod_that_vanished_is_lost_and_a_deleted_one_is_killed() {
 }
 
 #[test]
-fn an_eviction_is_a_failure_with_the_kubelets_words() {
+fn an_eviction_is_a_failure_with_the_kubelets_message() {
     let evicted = Observation {
         reason: Some("Evicted".to_owned()),
         message: Some("low on memory".to_owned()),
@@ -79,7 +79,7 @@ fn an_eviction_is_a_failure_with_the_kubelets_words() {
 }
 
 #[test]
-fn waiting_tells_why_and_an_end_absorbs() {
+fn a_waiting_pod_has_a_reason_and_terminal_states_are_never_left() {
     let pull = Container::Waiting { reason: Some("ErrImagePull".to_owned()), message: Some("no such".to_owned()) };
     let waiting = Step::Waiting { reason: "ErrImagePull".to_owned(), message: "no such".to_owned() };
     assert_eq!(step(State::Pending, &KillCause::Request, &seen(Phase::Pending, pull)), waiting);
@@ -88,7 +88,7 @@ fn waiting_tells_why_and_an_end_absorbs() {
 }
 
 #[test]
-fn what_the_cluster_ends_has_failed_and_what_somebody_deletes_was_killed() {
+fn a_pod_that_the_cluster_ends_has_failed_and_one_that_a_client_deletes_was_killed() {
     let deleted = |phase, container| Observation { deleting: true, ..seen(phase, container) };
     let by_cluster = |seen| Observation { reason: Some("PreemptionByScheduler".to_owned()), ..seen };
     for pod in [
@@ -131,6 +131,6 @@ fn the_end_of_a_killed_driver_has_the_cause_of_the_kill() {
     assert_eq!(outcome.message, "still running after 2h: killed; the driver exited with code 143 (Error)");
     let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(step(State::Killing, &late, &gone), Step::Ended(Outcome::killed(&late)));
-    // Nobody kills it: what is in the row is of no attempt that is being killed.
+    // No kill is in progress: the cause in the row belongs to no attempt that is being killed.
     assert_eq!(step(State::Running, &late, &gone), Step::Ended(Outcome::pod_gone()));
 }

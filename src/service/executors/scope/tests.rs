@@ -30,13 +30,13 @@ fn states(scope: &Scope) -> Vec<(i64, ExecutorState)> {
 }
 
 #[test]
-fn a_batch_stays_until_it_is_written() {
+fn a_batch_remains_until_it_is_written() {
     let mut scope = Scope::default();
     for id in 1..=5 {
         scope.note(&look(id, Phase::Pending));
     }
     let first = scope.batch(None, 2);
-    assert_eq!(first, scope.batch(None, 2), "whoever asked first was interrupted");
+    assert_eq!(first, scope.batch(None, 2), "the first flush may have been interrupted");
     let behind = scope.batch(Some(&change_of(&first[1])), 10);
     assert_eq!(behind.iter().map(|record| record.executor_id).collect::<Vec<_>>(), [3, 4, 5]);
     scope.note(&look(2, Phase::Running));
@@ -46,7 +46,7 @@ fn a_batch_stays_until_it_is_written() {
 }
 
 #[test]
-fn an_end_that_waits_to_be_written_stays_that_end() {
+fn an_end_that_waits_to_be_written_is_not_overwritten() {
     let mut scope = Scope::default();
     scope.note(&look(1, Phase::Failed));
     let gone = ExecutorObservation { gone: true, deleting: true, ..look(1, Phase::Failed) };
@@ -56,7 +56,7 @@ fn an_end_that_waits_to_be_written_stays_that_end() {
 }
 
 #[test]
-fn rows_that_are_not_in_a_list_are_looked_for() {
+fn executors_missing_from_a_list_are_looked_up() {
     let mut scope = Scope::default();
     scope.listed(HashSet::from([row(1).key]));
     let list = scope.to_be_compared().unwrap();
@@ -74,7 +74,7 @@ fn rows_that_are_not_in_a_list_are_looked_for() {
 }
 
 #[test]
-fn rows_that_were_read_before_the_last_list_are_not_compared_with_it() {
+fn executor_rows_read_before_the_last_list_are_not_compared_with_it() {
     let mut scope = Scope::default();
     scope.listed(HashSet::new());
     let list = scope.to_be_compared().unwrap();

@@ -12,7 +12,7 @@ fn at(second: u32, nanos: u32) -> String {
 }
 
 #[test]
-fn times_are_told_to_those_who_ask() {
+fn timestamps_are_included_on_request() {
     let log = format!("{} one\n{} two  words\n{} \n", at(1, 5), at(2, 0), at(3, 0));
     assert_eq!(told(&mut Lines::new(false, None), &[log.as_bytes()]), "one\ntwo  words\n\n");
     assert_eq!(told(&mut Lines::new(true, None), &[log.as_bytes()]), log);
@@ -21,7 +21,7 @@ fn times_are_told_to_those_who_ask() {
 }
 
 #[test]
-fn what_has_no_time_is_told_as_it_is() {
+fn a_line_without_a_timestamp_is_passed_through() {
     let said = "unable to retrieve container logs for containerd://4d1f\n\nfailed";
     let mut lines = Lines::new(false, Some(at(2, 0).parse().unwrap()));
     let mut all = told(&mut lines, &[said.as_bytes()]);
@@ -32,7 +32,7 @@ fn what_has_no_time_is_told_as_it_is() {
 }
 
 #[test]
-fn a_line_that_the_node_threw_away_is_not_waited_for() {
+fn a_line_that_the_node_rotated_away_leaves_a_gap() {
     let mut lines = Lines::new(false, None);
     told(&mut lines, &[format!("{} a\n", at(1, 0)).as_bytes()]);
     lines.begin_again();
@@ -41,7 +41,7 @@ fn a_line_that_the_node_threw_away_is_not_waited_for() {
 }
 
 #[test]
-fn what_a_node_says_in_the_place_of_a_log_is_told_once() {
+fn an_error_text_of_a_node_is_returned_once() {
     let mut lines = Lines::new(false, None);
     let said = b"unable to retrieve container logs
 ";
@@ -51,7 +51,7 @@ fn what_a_node_says_in_the_place_of_a_log_is_told_once() {
 }
 
 #[test]
-fn what_was_told_before_it_broke_is_asked_for_by_its_time() {
+fn a_broken_stream_resumes_at_its_latest_timestamp() {
     let mut lines = Lines::new(false, None);
     lines.begin_again();
     assert_eq!(lines.told_until(), None);
@@ -59,15 +59,15 @@ fn what_was_told_before_it_broke_is_asked_for_by_its_time() {
     assert_eq!(lines.told_until(), Some(at(2, 7).parse().unwrap()));
 }
 
-/// Lines whose times come twice and a little out of order, as those of a container's two outputs may.
+/// Lines whose timestamps repeat and are slightly out of order, like those of a container's stdout and stderr.
 fn a_log() -> impl Strategy<Value = Vec<(u32, String)>> {
     prop::collection::vec((0u32..6, "[a-c ]{0,5}"), 1..12)
 }
 
 proptest! {
-    /// However the stream is cut into pieces, and wherever it breaks.
+    /// The result doesn't depend on how the stream is split into pieces, or where it breaks.
     #[test]
-    fn a_stream_that_breaks_is_told_once(log in a_log(), breaks in prop::collection::vec((0usize..400, 1usize..9), 0..5), with_times: bool) {
+    fn each_line_of_a_broken_stream_is_returned_once(log in a_log(), breaks in prop::collection::vec((0usize..400, 1usize..9), 0..5), with_times: bool) {
         let mut time = 0;
         let mut stamped = Vec::new();
         let mut plain = String::new();

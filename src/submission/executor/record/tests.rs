@@ -38,13 +38,13 @@ fn state_of(seen: &ExecutorObservation) -> ExecutorState {
 }
 
 #[test]
-fn phases_mean_what_they_mean_to_spark() {
+fn pod_phases_map_to_sparks_executor_states() {
     use ExecutorState::*;
     for (phase, container, state) in [
         (Phase::Pending, Container::Absent, Pending),
         (Phase::Running, Container::Absent, Running),
         (Phase::Running, running(), Running),
-        // A side-car keeps the pod running.
+        // A sidecar keeps the pod running.
         (Phase::Running, exit(0, "Completed"), Succeeded),
         (Phase::Running, exit(1, "Error"), Failed),
         (Phase::Succeeded, Container::Absent, Succeeded),
@@ -56,7 +56,7 @@ fn phases_mean_what_they_mean_to_spark() {
 }
 
 #[test]
-fn a_pod_being_deleted_is_deleted_unless_it_runs() {
+fn an_executor_whose_pod_is_being_deleted_is_deleted_unless_it_runs() {
     use ExecutorState::*;
     for (phase, container, state) in [
         (Phase::Pending, Container::Absent, Deleted),
@@ -71,7 +71,7 @@ fn a_pod_being_deleted_is_deleted_unless_it_runs() {
 }
 
 #[test]
-fn a_pod_that_is_gone_is_deleted_unless_it_had_ended() {
+fn an_executor_whose_pod_is_gone_is_deleted_unless_it_had_ended() {
     use ExecutorState::*;
     for (phase, container, state) in [
         (Phase::Pending, Container::Absent, Deleted),
@@ -116,7 +116,7 @@ fn a_deleted_executor_keeps_its_exit_code() {
 }
 
 #[test]
-fn a_waiting_executor_tells_why() {
+fn a_waiting_executor_has_a_reason() {
     let waiting = |reason: &str| {
         let container =
             Container::Waiting { reason: Some(reason.to_owned()), message: Some("no such image".to_owned()) };
@@ -128,7 +128,7 @@ fn a_waiting_executor_tells_why() {
 }
 
 #[test]
-fn a_text_from_outside_is_cut_and_has_no_nul() {
+fn a_foreign_text_is_truncated_and_has_no_nul() {
     let message = Some(format!("a\0b{}", "ü".repeat(5000)));
     let record = ExecutorRecord::from(&ExecutorObservation { message, ..seen(Phase::Failed, Container::Absent) });
     let kept = record.message.unwrap();

@@ -25,7 +25,7 @@ fn state(changed: Option<ExecutorRecord>) -> Option<ExecutorState> {
 }
 
 #[test]
-fn only_what_is_new_is_answered() {
+fn executor_snapshots_return_only_changes() {
     let mut known = ExecutorSnapshots::default();
     assert_eq!(state(known.take(&look(1, Phase::Pending))), Some(ExecutorState::Pending));
     assert_eq!(known.take(&look(1, Phase::Pending)), None, "again");
@@ -34,15 +34,15 @@ fn only_what_is_new_is_answered() {
     let running = known.take(&look(1, Phase::Running)).unwrap();
     assert_eq!((running.state, running.node.as_deref()), (ExecutorState::Running, Some("n")));
     assert_eq!(known.take(&look(1, Phase::Pending)), None, "late");
-    assert_eq!(known.take(&look(1, Phase::Unknown)), None, "its node is silent");
+    assert_eq!(known.take(&look(1, Phase::Unknown)), None, "its node doesn't answer");
     assert_eq!(state(known.take(&look(1, Phase::Failed))), Some(ExecutorState::Failed));
     let deleting = ExecutorObservation { deleting: true, ..look(1, Phase::Failed) };
-    assert_eq!(known.take(&deleting), None, "an end absorbs");
+    assert_eq!(known.take(&deleting), None, "an end is final");
     assert_eq!(known.take(&ExecutorObservation { gone: true, ..deleting }), None);
 }
 
 #[test]
-fn what_is_not_in_a_full_list_is_news_when_it_is_shown() {
+fn an_executor_missing_from_a_full_list_is_new_when_observed_again() {
     let mut known = ExecutorSnapshots::default();
     for id in 1..=2 {
         known.take(&look(id, Phase::Running));
@@ -53,7 +53,7 @@ fn what_is_not_in_a_full_list_is_news_when_it_is_shown() {
 }
 
 #[test]
-fn nothing_stays_of_pods_that_are_gone() {
+fn deleted_pods_are_removed_from_executor_snapshots() {
     let mut known = ExecutorSnapshots::default();
     for id in 1..=100 {
         known.take(&look(id, Phase::Running));
