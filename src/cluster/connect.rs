@@ -31,7 +31,7 @@ const DENIED: Duration = Duration::from_secs(10);
 const LISTING: &str = "listing our pods";
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The settings that say how to reach the cluster.
+/// The connection settings of the cluster.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSettings {
     /// A kubeconfig file. Without one the usual places are tried: `KUBECONFIG`, `~/.kube/config`, and the service account

@@ -37,7 +37,7 @@ impl Error {
     }
 
     /// Returns whether the cluster is unavailable at the moment, at least for this namespace: no connection, no answer, an
-    /// answer that asks to wait, or a webhook that can't be called. An error of the server about one object doesn't count.
+    /// answer that requests a delay, or a webhook that can't be called. An error of the server about one object doesn't count.
     pub fn is_outage(&self) -> bool {
         match self.status() {
             Some(status) => matches!(status.code, 401 | 429 | 503) || status.message.contains(WEBHOOK_FAILED),

@@ -15,7 +15,7 @@ pub const FINALIZER: &str = "sparkgate.dev/outcome";
 /// An annotation on driver pods: their identity, signed by the installation
 /// ([`Installation::identity`](crate::submission::Installation::identity)).
 pub const IDENTITY: &str = "sparkgate.dev/identity";
-/// Spark's label that tells drivers from executors, and its value on drivers.
+/// Spark's label that distinguishes drivers from executors, and its value on drivers.
 pub(super) const ROLE: &str = "spark-role";
 pub(super) const DRIVER: &str = "driver";
 /// An annotation on driver pods: the container whose end is the end of the driver, whatever containers a webhook adds.

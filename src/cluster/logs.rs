@@ -129,8 +129,12 @@ fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {
             Some(message.map_or_else(|| reason.clone(), |message| format!("{reason}: {message}")))
         }
         Container::Absent if phase(pod.status.phase.as_deref()) == Phase::Pending => Some(
-            if pod.spec.node_name.is_some() { "its node has not started it yet" } else { "the pod has no node yet" }
-                .to_owned(),
+            if pod.spec.node_name.is_some() {
+                "its node has not begun to prepare it"
+            } else {
+                "the pod has no node yet"
+            }
+            .to_owned(),
         ),
         Container::Absent | Container::Running { .. } | Container::Terminated { .. } => None,
     }

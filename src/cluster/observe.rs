@@ -94,7 +94,7 @@ pub(super) fn driver_container(pod: &SlimPod) -> Option<&str> {
 }
 
 /// Returns the driver's state for a pod that has no status of its container. If the pod fits on no node, the container
-/// waits for what the scheduler says.
+/// waits, with the scheduler's reason and message.
 fn without_node(pod: &SlimPod) -> Container {
     match pod.status.unscheduled() {
         Some(condition) if pod.spec.node_name.is_none() => {

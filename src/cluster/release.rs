@@ -60,8 +60,8 @@ impl Cluster {
         loop {
             let text = match pods.page(PAGE, next.as_deref()).await {
                 Ok(text) => text,
-                // The server no longer has the version that the list shows. Pods that are done have no finalizer in the
-                // next list.
+                // The server no longer has the version that the list shows. Pods that are already released have no
+                // finalizer in the next list.
                 Err(Error::Refused { code: 410, message, .. }) if next.is_some() => {
                     tracing::warn!("listing the driver pods again from the start: {message}");
                     next = None;

@@ -57,7 +57,7 @@ fn needed() -> Vec<MissingRight> {
 }
 
 impl Cluster {
-    /// Lists the rights that the account lacks in a namespace of drivers; `None` asks about all namespaces.
+    /// Lists the rights that the account lacks in a namespace of drivers; `None` means all namespaces.
     ///
     /// # Errors
     /// The API server doesn't answer the access reviews.

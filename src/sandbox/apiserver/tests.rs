@@ -1,4 +1,4 @@
-//! Tests of what the script that also runs against a real server can't show: logs through a kubelet, WebSockets, shutdown, web
+//! Tests of what the script that also runs against a real server can't show: logs through a kubelet, a WebSocket, shutdown, web
 //! pages.
 
 use std::time::Duration;

@@ -50,7 +50,7 @@ pub struct KillAllSubmissionResponse {
     pub success: bool,
 }
 
-/// Ended submissions are cleared: Spark's API no longer knows them.
+/// Ended submissions are cleared: Spark's API no longer returns them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearResponse {

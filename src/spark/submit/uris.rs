@@ -81,7 +81,7 @@ fn is_legal(uri: &str) -> bool {
     let (rest, fragment) = uri.split_once('#').unwrap_or((uri, ""));
     let after_scheme = rest.split_once(':').map_or("", |(_, after)| after);
     let before_query = after_scheme.split('?').next().unwrap_or(after_scheme);
-    // Brackets may stand around an IPv6 address.
+    // Brackets may enclose an IPv6 address.
     let path = match before_query.strip_prefix("//") {
         Some(authority) => authority.find('/').map_or("", |at| &authority[at..]),
         None => before_query,
