@@ -1,4 +1,4 @@
-//! Kubernetes: the layer that says kube. Creates, looks up and deletes a driver's objects, and watches the pods of
+//! Kubernetes: the layer that uses kube. It creates, reads and deletes a driver's objects, and watches the pods of
 //! drivers and executors.
 
 mod connect;
@@ -39,22 +39,23 @@ use std::sync::{
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
-    /// For watches alone: however many there are, and however much they have to tell, other calls don't wait for them.
+    /// Clients for watches only: other calls don't wait for watches, however many there are and however much data they
+    /// deliver.
     watching: Arc<[kube::Client]>,
-    /// For logs alone, which last as long as somebody reads: taken in turn.
+    /// Clients for logs only, because a log stream lasts as long as its reader reads. They are used in turn.
     reading: Arc<[kube::Client]>,
     turn: Arc<AtomicUsize>,
-    /// The namespaces that are watched; empty means all.
+    /// The watched namespaces; empty means all.
     namespaces: Arc<[String]>,
-    /// The labels of the pods that are watched.
+    /// The label selector of the watched pods.
     selector: Arc<str>,
-    /// Whose pods they are; `None` for those of every installation.
+    /// The installation that owns the watched pods; `None` for those of every installation.
     installation: Option<Arc<Installation>>,
     pace: WatchPace,
 }
 
 impl Cluster {
-    /// The cluster behind a client. Drivers are watched in `namespaces`, everywhere if there are none.
+    /// Creates the cluster behind a client. Drivers are watched in `namespaces`, or everywhere if that is empty.
     pub fn new(client: kube::Client, namespaces: &[String]) -> Self {
         Self {
             watching: [client.clone()].into(),
@@ -68,32 +69,32 @@ impl Cluster {
         }
     }
 
-    /// The same cluster, of which only the pods of one installation are watched, and known again.
+    /// Returns the same cluster, restricted to one installation: only its pods are watched and recognized.
     #[must_use]
     pub fn of_installation(self, installation: Installation) -> Self {
         let selector = format!("{}={}", labels::INSTANCE, installation.id).into();
         Self { selector, installation: Some(installation.into()), ..self }
     }
 
-    /// The same cluster, watched at another pace.
+    /// Returns the same cluster, watched at another pace.
     #[must_use]
     pub fn with_pace(self, pace: WatchPace) -> Self {
         Self { pace, ..self }
     }
 
-    /// Whether the end of a driver in this namespace would be seen.
+    /// Returns whether this namespace is watched, so that the end of a driver in it is seen.
     pub fn watches(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|watched| watched == namespace)
     }
 
-    /// The client for the watch of a namespace.
+    /// Returns the client for the watch of a namespace.
     fn watching(&self, namespace: Option<&str>) -> &kube::Client {
         let place = namespace.and_then(|name| self.namespaces.iter().position(|watched| watched == name));
         let connection = place.unwrap_or_default() / connect::WATCHES_PER_CONNECTION;
         self.watching.get(connection).unwrap_or(&self.client)
     }
 
-    /// The client for the next log.
+    /// Returns the client for the next log.
     fn reading(&self) -> &kube::Client {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.reading.len().max(1);
         self.reading.get(turn).unwrap_or(&self.client)

@@ -1,9 +1,9 @@
 //! Spark's contract, pure: a request in, Kubernetes objects out. No I/O, no clock, no randomness.
 //!
-//! What `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM happens here in three moves: `submit`
+//! This module does in three parts what `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM: `submit`
 //! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
-//! driver, and `builder` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] says which steps and
-//! defaults apply. Recorded answers of the real spark-submit are the measure (`tests/parity`).
+//! driver, and `builder` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] determines which steps and
+//! defaults apply. Results are compared with recorded answers of the real spark-submit (`tests/parity`).
 //!
 //! ```
 //! use chrono::DateTime;
@@ -17,7 +17,7 @@
 //!     spark_properties: [("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())].into(),
 //!     ..Default::default()
 //! };
-//! // The caller brings time and randomness, and keeps the names: the same names give the same objects.
+//! // The caller supplies time and randomness, and stores the names: the same names give the same objects.
 //! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
 //! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
 //! let names = DriverNames::for_request(&request, SparkVersion::V4_3, submitted_at.timestamp_millis(), &entropy)?;

@@ -1,4 +1,4 @@
-//! Finding the cluster at start.
+//! Connects to the cluster at start.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,27 +16,29 @@ use super::{
     http,
 };
 
-/// An API server allows a hundred streams on a connection (`MaxConcurrentStreams` of its secure serving).
+/// Watches on one connection, half of the hundred streams that an API server allows (`MaxConcurrentStreams` of its secure
+/// serving).
 pub(super) const WATCHES_PER_CONNECTION: usize = 50;
-/// Connections for logs; each is made when it is needed.
+/// Connections for logs; each is opened when it is needed.
 const LOG_CONNECTIONS: usize = 4;
-/// The same for all else: there may be two hundred launches at once, and half of them may wait for a webhook.
+/// Connections for all other calls; each is opened when it is needed. There may be two hundred launches at once, and half of
+/// them may wait for a webhook.
 const CONNECTIONS: usize = 3;
 
-/// An API server that starts denies everything until its RBAC caches are filled, and the account's Role may be made a moment
-/// after the gateway. A denial is tried again for so long.
+/// How long a denial is retried: an API server that is starting denies everything until its RBAC caches are filled, and the
+/// account's Role may be created a moment after the gateway.
 const DENIED: Duration = Duration::from_secs(10);
 const LISTING: &str = "listing our pods";
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How to reach the cluster.
+/// The connection settings of the cluster.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSettings {
-    /// A kubeconfig file; without one the usual places are tried: `KUBECONFIG`, `~/.kube/config`, the service account
-    /// of the pod this runs in.
+    /// A kubeconfig file. Without one the usual places are tried: `KUBECONFIG`, `~/.kube/config`, and the service account
+    /// of the pod in which the gateway runs.
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
-    /// Where drivers may live; empty means everywhere.
+    /// The namespaces in which drivers may run; empty means all.
     pub namespaces: Vec<String>,
 }
 
@@ -44,21 +46,21 @@ pub struct ClusterSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error(
-        "no way to a Kubernetes cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
+        "no Kubernetes cluster is configured: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
     )]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error("can't make a client for the Kubernetes API at {url}")]
+    #[error("can't create a client for the Kubernetes API at {url}")]
     Client { url: String, source: kube::Error },
     #[error("can't use the Kubernetes API at {url}: is it reachable, and may this account list pods {place}?")]
     Unusable { url: String, place: String, source: Error },
 }
 
 impl Cluster {
-    /// Reads the configuration, makes a client and tries it with the very list that the watch will use. An API server that
-    /// doesn't answer may come back, and is no reason to refuse submissions.
+    /// Reads the configuration, creates a client, and checks it with the same list request that the watch will use. An API
+    /// server that doesn't answer is not an error: it may come back, and submissions can be accepted meanwhile.
     ///
     /// # Errors
-    /// [`ConnectError`], which says what to look at.
+    /// [`ConnectError`], whose message says what to check.
     pub async fn connect(settings: &ClusterSettings) -> Result<Self, ConnectError> {
         let config = config(settings).await?;
         let url = config.cluster_url.to_string();
@@ -74,7 +76,7 @@ impl Cluster {
         let deadline = Instant::now() + DENIED;
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let tried = match try_list(&pods, &cluster.selector, deadline).await {
-                // It will be tried again by whoever needs it.
+                // Each later call retries it.
                 Err(error) if error.is_outage() && !error.is_unauthorized() => {
                     tracing::warn!("the Kubernetes API at {url} doesn't answer yet: {}", causes(&error));
                     return Ok(cluster);
@@ -90,7 +92,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The pods of each watched namespace; `None` is all of them.
+    /// Returns the pods of each watched namespace; `None` means all namespaces.
     pub(super) fn watched_pods<K>(&self) -> Vec<(Option<String>, Api<K>)>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
@@ -103,7 +105,7 @@ impl Cluster {
     }
 }
 
-/// Lists one pod. A denial is tried again until `deadline`.
+/// Lists one pod. A denial is retried until `deadline`.
 async fn try_list(pods: &Api<Pod>, selector: &str, deadline: Instant) -> Result<(), Error> {
     let one = ListParams::default().labels(selector).limit(1);
     loop {
@@ -117,7 +119,7 @@ async fn try_list(pods: &Api<Pod>, selector: &str, deadline: Instant) -> Result<
     }
 }
 
-/// The causes of an error in one line.
+/// Returns an error and its causes in one line.
 fn causes(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,4 +1,4 @@
-//! Creating a driver's objects. Objects are created, never applied: an apply could revive a driver that has ended.
+//! Creates a driver's objects. Objects are created, never applied: an apply could recreate a driver that has ended.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{
     part::{Members, Part, unreadable},
 };
 
-/// Longer than the API server works on a request (60 s): a webhook may take 30 s, and several are asked one after the other.
-/// A dead connection is noticed long before, by its silence.
+/// Timeout for a write. It is longer than the API server works on a request (60 s): a webhook may take 30 s, and several
+/// webhooks are called one after the other. A dead connection is detected long before that, by its silence.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(65);
 
-/// What is read of the answer to the creation of a pod.
+/// The part of the response to the creation of a pod that is read.
 #[derive(Debug, Deserialize)]
 struct Created {
     metadata: Metadata,
@@ -27,10 +27,10 @@ struct Metadata {
 }
 
 impl Cluster {
-    /// Creates the driver pod; answers its uid.
+    /// Creates the driver pod and returns its uid.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] tells whose it is.
+    /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] returns which attempt it belongs to.
     pub async fn create_pod(&self, namespace: &str, pod: &RawValue) -> Result<String, Error> {
         let part = Part::new(namespace, pod)?;
         let action = format!("creating the driver pod {}", part.place());
@@ -40,8 +40,8 @@ impl Cluster {
         Ok(created.metadata.uid)
     }
 
-    /// Creates one object beside the pod, owned by it. An object of that name that this pod owns already counts as
-    /// created, so that a launch can be repeated.
+    /// Creates one object that the pod owns. An object of that name that this pod already owns counts as created, so that a
+    /// launch can be repeated.
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
@@ -52,7 +52,7 @@ impl Cluster {
         self.create(&part, &owned, |there| is_owned_by(there, uid)).await
     }
 
-    /// Creates an object. One of its name that is ours counts as created, so that a launch can be repeated.
+    /// Creates an object. An existing object of its name that is ours counts as created, so that a launch can be repeated.
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
@@ -66,7 +66,7 @@ impl Cluster {
         match part.post(self, action.clone(), object).await {
             Err(Error::AlreadyExists { message, .. }) => {
                 let Some(there) = part.there(self).await? else {
-                    return Err(Error::Conflict { action, message: format!("{message}, and then it went") });
+                    return Err(Error::Conflict { action, message: format!("{message}, and was deleted since then") });
                 };
                 if is_ours(&there) {
                     return Ok(());
@@ -79,9 +79,9 @@ impl Cluster {
     }
 }
 
-/// An object with its owner; the rest of it isn't looked at.
+/// Returns an object with its owner added; the rest of the object isn't parsed.
 fn owned(members: Members<'_>, metadata: Members<'_>, owner: &OwnerReference) -> serde_json::Result<Box<RawValue>> {
-    // From here on they live no longer than what is put into them.
+    // Shortens the lifetimes to that of the values which are inserted below.
     let (mut members, mut metadata): (Members<'_>, Members<'_>) = (members, metadata);
     let owners = to_raw_value(&[owner])?;
     metadata.insert("ownerReferences".into(), &owners);
@@ -90,7 +90,7 @@ fn owned(members: Members<'_>, metadata: Members<'_>, owner: &OwnerReference) ->
     to_raw_value(&members)
 }
 
-/// The driver pod as the one owner.
+/// Returns a reference to the driver pod as the only owner.
 pub(super) fn owner_reference(pod: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: "v1".to_owned(),

@@ -1,4 +1,4 @@
-//! What a call to the API server can come to.
+//! The ways in which a call to the API server can fail.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use kube::core::Status;
 /// A call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// 404: the object, or the namespace it should go to, isn't there.
+    /// 404: the object, or the namespace in which it should be created, doesn't exist.
     #[error("{action}: {message}")]
     NotFound { action: String, message: String },
     /// 409 `AlreadyExists`: the name is taken.
     #[error("{action}: {message}")]
     AlreadyExists { action: String, message: String },
-    /// Any other 409: a precondition that doesn't hold, or two writers at once.
+    /// Any other 409: a precondition doesn't hold, or two clients wrote at once.
     #[error("{action}: {message}")]
     Conflict { action: String, message: String },
-    /// 403 for a reason that passes: the account lacks a right that an operator can grant, or the API server isn't ready
-    /// to judge the request. An API server that is starting denies everything for a moment, because its RBAC caches are
+    /// 403 for a temporary reason: the account lacks a right that an operator can grant, or the API server isn't ready to
+    /// decide on the request. An API server that is starting denies everything for a moment, because its RBAC caches are
     /// empty.
     #[error("{action}: the API server denied it: {message}")]
     Denied { action: String, message: String },
-    /// The API server understood and said no (400, 403, 422, …): repeating the call won't help.
+    /// The API server rejected the request (400, 403, 422, …): repeating the call won't help.
     #[error("{action}: the API server refused it: {message}")]
     Refused { action: String, code: u16, reason: String, message: String },
-    /// No answer, or one that says «later» (401, 408, 429, 5xx). The call may or may not have taken effect.
+    /// No answer, or a status that may pass (401, 408, 429, 5xx). The call may or may not have taken effect.
     #[error("{action}: the Kubernetes API is not available")]
     Unavailable { action: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl Error {
-    /// Whether the server doesn't know who asks.
+    /// Returns whether the server doesn't accept the client's credentials.
     pub fn is_unauthorized(&self) -> bool {
         let Self::Unavailable { source, .. } = self else { return false };
         matches!(source.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 401)
     }
 
-    /// Whether nothing may get through just now, to this namespace at least: no connection, no answer, one that asks to wait,
-    /// or a webhook that can't be asked. An error of the server about one object is something else.
+    /// Returns whether the cluster is unavailable at the moment, at least for this namespace: no connection, no answer, an
+    /// answer that requests a delay, or a webhook that can't be called. An error of the server about one object doesn't count.
     pub fn is_outage(&self) -> bool {
         match self.status() {
             Some(status) => matches!(status.code, 401 | 429 | 503) || status.message.contains(WEBHOOK_FAILED),
@@ -45,12 +45,12 @@ impl Error {
         }
     }
 
-    /// Whether the server, or a webhook through it, said so.
+    /// Returns whether the error is an answer of the server, or of a webhook through the server.
     pub fn is_answer(&self) -> bool {
         !matches!(self, Self::Unavailable { .. }) || self.status().is_some()
     }
 
-    /// What the server said that may pass.
+    /// Returns the server's status, if the error is [`Error::Unavailable`] and has one.
     fn status(&self) -> Option<&Status> {
         let Self::Unavailable { source, .. } = self else { return None };
         match source.downcast_ref() {
@@ -60,14 +60,14 @@ impl Error {
     }
 }
 
-/// In the message of a 500: no answer of a webhook.
+/// Part of the message of a 500 when a webhook didn't answer.
 const WEBHOOK_FAILED: &str = "failed calling webhook";
 
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {0:?}")]
 struct TimedOut(Duration);
 
-/// Runs one call under its own time-out (kube's client has none) and sorts its failure.
+/// Runs one call with its own timeout (kube's client has none) and classifies its failure.
 pub(super) async fn call<T>(
     action: impl Into<String> + Send,
     limit: Duration,
@@ -77,7 +77,7 @@ pub(super) async fn call<T>(
     in_time(&action, limit, call).await?.map_err(|error| sort(action, error))
 }
 
-/// Waits for something under its own time-out.
+/// Waits for a future with its own timeout.
 pub(super) async fn in_time<T>(
     action: &str,
     limit: Duration,
@@ -94,13 +94,13 @@ pub(super) fn sort(action: String, error: kube::Error) -> Error {
             409 if status.reason == "AlreadyExists" => Error::AlreadyExists { action, message: status.message.clone() },
             409 => Error::Conflict { action, message: status.message.clone() },
             403 if passes(&status.message) => Error::Denied { action, message: status.message.clone() },
-            // A token may be renewed, a queue may drain, a server may come back.
+            // Temporary: a token may be renewed, a queue may drain, a server may come back.
             401 | 408 | 429 | 500..=599 | 0 => {
                 Error::Unavailable { action, source: Box::new(kube::Error::Api(status)) }
             }
             code => Error::Refused { action, code, reason: status.reason.clone(), message: status.message.clone() },
         },
-        // Nothing was sent, and nothing else would be next time.
+        // Nothing was sent, and a retry would fail in the same way.
         kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
             Error::Refused { action, code: 400, reason: "BadRequest".to_owned(), message: error.to_string() }
         }
@@ -108,7 +108,7 @@ pub(super) fn sort(action: String, error: kube::Error) -> Error {
     }
 }
 
-/// Whether a 403 has a cause outside the request: missing rights (`responsewriters.Forbidden` of kube-apiserver),
+/// Returns whether a 403 has a cause outside the request: missing rights (`responsewriters.Forbidden` of kube-apiserver),
 /// admission whose caches are empty (`admission.NewForbidden` with "not yet ready to handle request"), or a quota that no
 /// controller has counted yet. A policy, a webhook or an exceeded quota is final.
 fn passes(message: &str) -> bool {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_that_an_operator_or_time_removes_passes() {
+    fn a_denial_that_may_pass_is_not_a_refusal() {
         for message in [
             "pods is forbidden: User \"system:serviceaccount:sparkgate:sparkgate\" cannot create resource \"pods\" in API \
              group \"\" in the namespace \"spark\": RBAC: clusterrole.rbac.authorization.k8s.io \"x\" not found",

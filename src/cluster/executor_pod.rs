@@ -1,4 +1,4 @@
-//! From an executor pod to an observation.
+//! Turns an executor pod into an observation.
 
 use super::{
     labels,
@@ -9,15 +9,16 @@ use crate::submission::ExecutorObservation;
 
 /// Spark's label with the number of the executor (`SPARK_EXECUTOR_ID_LABEL`).
 pub(super) const EXECUTOR_ID: &str = "spark-exec-id";
-/// What Spark calls the container, unless a pod template names another (`DEFAULT_EXECUTOR_CONTAINER_NAME`).
+/// Spark's name for the container, unless a pod template names another (`DEFAULT_EXECUTOR_CONTAINER_NAME`).
 pub(super) const CONTAINER: &str = "spark-kubernetes-executor";
 
-/// Executors of one attempt that are kept at most. Spark counts their ids up from 1.
+/// The highest executor id that is recorded for an attempt. Spark counts the ids up from 1.
 const MOST: i64 = 100_000;
 
-/// What a pod shows. `None` if its labels aren't ours, or if it has no number: Spark puts `EXECID` where a controller of
-/// the cluster numbers the pods, and doesn't take those for executors either (`ExecutorPodsSnapshot`). A pod that no other pod
-/// owns was not created by a driver, which makes itself the owner (`BasicExecutorFeatureStep`).
+/// Returns the observation of an executor pod. `None` if its labels aren't ours, or if it has no number: Spark writes `EXECID`
+/// where a controller of the cluster numbers the pods, and doesn't count those pods as executors either
+/// (`ExecutorPodsSnapshot`). A pod that no other pod owns was not created by a driver, which makes itself the owner
+/// (`BasicExecutorFeatureStep`).
 pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<ExecutorObservation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn sparks_container_is_found_by_its_name_or_its_place() {
+    fn spark_container_of_an_executor_is_found_by_name_or_position() {
         let by_name = json!([{"name": "spark-kubernetes-executor"}, {"name": "injected"}]);
         let by_place = json!([{"name": "logger"}, {"name": "mine"}]);
         for (containers, ended) in [(by_name, "spark-kubernetes-executor"), (by_place, "mine")] {
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_a_number_is_no_executor() {
+    fn a_pod_without_an_executor_number_is_no_executor() {
         for id in ["EXECID", "", "1a", "100001"] {
             assert_eq!(observation(&executor(id, &json!([]), "x"), false), None, "{id}");
         }

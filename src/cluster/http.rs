@@ -1,5 +1,5 @@
-//! kube's client over connections of our own: HTTP/2 where the server offers it, so that many calls share one connection
-//! and a dead one is noticed by its silence. Who we are, whom we trust and where we go stays kube's business.
+//! kube's client over our own connections: HTTP/2 where the server offers it, so that many calls share one connection, and a
+//! dead connection is detected by its silence. kube still handles credentials, certificates and the server's address.
 
 use std::{
     sync::{
@@ -23,21 +23,21 @@ use kube::{
 };
 use tower::{BoxError, Service, ServiceBuilder};
 
-/// The TCP and TLS handshakes together.
+/// Timeout for the TCP and TLS handshakes together.
 const CONNECT: Duration = Duration::from_secs(5);
-/// An HTTP/2 connection is asked this often whether it lives, and has this long to answer.
+/// Interval of the keep-alive pings of an HTTP/2 connection, and the timeout for the answer.
 const PING: Duration = Duration::from_secs(10);
 const PING_ANSWER: Duration = Duration::from_secs(5);
-/// Over HTTP/1.1 there is no such question. A watch ends before this by itself, so whatever is silent for longer is dead.
+/// Read timeout. HTTP/1.1 has no pings; a watch ends by itself before this, so a connection that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(60);
-/// An API server works on a hundred calls of one connection at once. So many go to one before another is used.
+/// Calls on one connection before another one is used. An API server works on a hundred calls of one connection at once.
 const CALLS: usize = 80;
-/// What may be on its way to one reader, and to all of them: a reader that stops reading must not stop the others.
+/// Flow-control windows for one stream and for a whole connection: a reader that stops reading must not stop the others.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
 
-/// A client that never repeats a call by itself: kube's own retries would repeat creates and hide outages for minutes. It has up
-/// to so many connections, so that calls which take long don't keep others waiting.
+/// Creates a client that never retries a call by itself: kube's own retries would repeat creates and hide outages for minutes.
+/// The client has up to this many connections, so that slow calls don't keep others waiting.
 ///
 /// # Errors
 /// The credentials or certificates of the configuration can't be used.
@@ -58,7 +58,7 @@ pub(super) fn client(config: &Config, connections: usize) -> kube::Result<Client
 
 type Http = legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Body>;
 
-/// One connection, where the server speaks HTTP/2.
+/// Creates an HTTP client, which uses a single connection if the server supports HTTP/2.
 fn connection(config: &Config) -> kube::Result<Http> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -83,7 +83,7 @@ fn connection(config: &Config) -> kube::Result<Http> {
         .build(connector))
 }
 
-/// Several connections, of which the first one that has room is used.
+/// Several connections; a call uses the first one that has room.
 #[derive(Clone)]
 struct Spread<S>(Arc<[Connection<S>]>);
 
@@ -101,7 +101,7 @@ where
     type Error = S::Error;
     type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
 
-    /// Each call makes its connection ready by itself, as hyper's client does.
+    /// Is always ready: each call waits for its own connection, as hyper's client does.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         Poll::Ready(Ok(()))
     }
@@ -114,13 +114,13 @@ where
                 let counted = Counted::new(&connection.under_way);
                 connection.service.clone().call(request).inspect(move |_| drop(counted)).boxed()
             }
-            // There is one at least.
+            // Unreachable: there is at least one connection.
             None => std::future::pending().boxed(),
         }
     }
 }
 
-/// A call that is under way until this is dropped.
+/// A call that counts as in flight until this is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -136,7 +136,7 @@ impl Drop for Counted {
     }
 }
 
-/// kube's own stack, which knows proxies and speaks HTTP/1.1.
+/// Creates a client of kube's own stack, which supports proxies and uses HTTP/1.1.
 fn through_proxy(mut config: Config) -> kube::Result<Client> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn calls_that_take_long_leave_room_for_others() {
+    async fn slow_calls_leave_connections_to_others() {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let connection = |name: &'static str| {
             let taken = taken.clone();
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!((counted("one"), counted("two")), (CALLS, CALLS));
         calls.truncate(1);
         calls.push(spread.call(()));
-        assert_eq!((counted("one"), counted("two")), (CALLS + 1, CALLS), "a call that was dropped is none");
+        assert_eq!((counted("one"), counted("two")), (CALLS + 1, CALLS), "a dropped call doesn't count");
     }
 }

@@ -20,40 +20,40 @@ use super::{
 use crate::submission::{Container, Phase};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Until the kubelet answers, and until it tells more of what it has. One who follows a silent container hears nothing at
-/// all, not even the beginning of an answer.
+/// Timeout for the kubelet's answer, and for the next piece of a log that it has already. It doesn't apply to a follow: for a
+/// container that writes nothing, the kubelet doesn't send even the start of a response.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Whose log.
+/// The pod whose log is read.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOf<'a> {
     pub namespace: &'a str,
     pub pod: &'a str,
-    /// A later pod of the same name may be somebody else's.
+    /// A later pod of the same name may belong to another user.
     pub uid: &'a str,
 }
 
-/// Which part of it.
+/// The part of the log that is read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogPart {
-    /// Go on until the container ends.
+    /// Read on until the container ends.
     pub follow: bool,
-    /// The last lines.
+    /// Only this many last lines.
     pub tail: Option<u64>,
-    /// The lines since then: it is asked for whole seconds, so some earlier ones may come too.
+    /// Only lines since this time. The API takes whole seconds, so some earlier lines may be included.
     pub since: Option<DateTime<Utc>>,
-    /// Bytes, counted from the first one of the part.
+    /// Maximum number of bytes, counted from the first byte of the part.
     pub limit: Option<usize>,
 }
 
-/// A log in pieces of any size. Each line begins with the time at which the node took it in (RFC 3339 with nanoseconds),
-/// and a space. The rest is what the container wrote: any bytes.
+/// A log in pieces of any size. Each line begins with the time at which the node received it (RFC 3339 with nanoseconds)
+/// and a space. The rest of the line is what the container wrote: any bytes.
 pub type LogBytes = BoxStream<'static, Result<Bytes, Error>>;
 
-/// What there is of a log.
+/// The answer to a request for a log.
 pub enum LogAnswer {
     Log(LogBytes),
-    /// The container hasn't started; in words why not.
+    /// The container hasn't started, for this reason.
     NotStarted(String),
     /// There is no such pod.
     Gone,
@@ -63,7 +63,7 @@ impl Cluster {
     /// Opens a log. Dropping the stream closes it.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if the API server or the pod's node doesn't answer; the stream may end so too.
+    /// [`Error::Unavailable`] if the API server or the pod's node doesn't answer. The stream may end with it, too.
     pub async fn log(&self, of: &LogOf<'_>, part: &LogPart) -> Result<LogAnswer, Error> {
         let LogOf { namespace, pod, uid } = *of;
         let client = self.reading().clone();
@@ -94,7 +94,7 @@ impl Cluster {
     }
 }
 
-/// Ends with an error when the next piece of what is there already doesn't come.
+/// Returns a stream that ends with an error if the next piece of a log that is already there doesn't arrive in time.
 fn never_silent(bytes: LogBytes, action: String) -> LogBytes {
     let next = async move |(mut bytes, action): (LogBytes, String)| {
         let piece = in_time(&action, SILENCE, bytes.next()).await?.transpose()?;
@@ -108,7 +108,7 @@ fn params(part: &LogPart, container: Option<&str>) -> LogParams {
         container: container.map(str::to_owned),
         follow: part.follow,
         tail_lines: part.tail.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX)),
-        // The client would round it up.
+        // Only whole seconds: kube's client would round a fraction up.
         since_time: part.since.and_then(|since| Timestamp::from_second(since.timestamp()).ok()),
         limit_bytes: part.limit.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
         timestamps: true,
@@ -116,7 +116,7 @@ fn params(part: &LogPart, container: Option<&str>) -> LogParams {
     }
 }
 
-/// The driver's container as it was at the creation, or the executor's; the last one where neither has its usual name.
+/// Returns the driver's container as noted at creation, or the executor's; the last container where neither has its usual name.
 fn spark_container(pod: &SlimPod) -> Option<&str> {
     let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
     driver_container(pod).or_else(|| names().find(|name| *name == EXECUTOR)).or_else(|| names().next_back())
@@ -129,8 +129,12 @@ fn not_started(pod: &SlimPod, name: Option<&str>) -> Option<String> {
             Some(message.map_or_else(|| reason.clone(), |message| format!("{reason}: {message}")))
         }
         Container::Absent if phase(pod.status.phase.as_deref()) == Phase::Pending => Some(
-            if pod.spec.node_name.is_some() { "its node hasn't begun with it" } else { "it has no node yet" }
-                .to_owned(),
+            if pod.spec.node_name.is_some() {
+                "its node has not begun to prepare it"
+            } else {
+                "the pod has no node yet"
+            }
+            .to_owned(),
         ),
         Container::Absent | Container::Running { .. } | Container::Terminated { .. } => None,
     }

@@ -1,4 +1,5 @@
-//! The objects of one attempt as they are sent to the API server, with our marks on the pod.
+//! The objects of one attempt as they are sent to the API server, with the labels, annotations and finalizer that mark the pod
+//! as ours.
 
 mod attempt;
 
@@ -11,43 +12,44 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// All objects of an attempt, in the order of their creation. Written once and kept, so that whoever launches the attempt
-/// creates the same: each is sent as it was written, and is read by those alone who ask for a `Manifest<Value>`.
+/// All objects of an attempt, in the order of their creation. The manifest is written once and stored, so that every replica
+/// that launches the attempt creates the same objects. Each object is sent as it was written; only a `Manifest<Value>` parses
+/// it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest<Object = Box<RawValue>> {
-    /// What the pod can't be scheduled without.
+    /// Objects that the pod can't be scheduled without.
     pub before: Vec<Object>,
     pub pod: Object,
-    /// What the pod owns.
+    /// Objects that are created after the pod, which owns them.
     pub beside: Vec<Object>,
 }
 
-/// By what an attempt's objects are known again.
+/// What identifies an attempt's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks<'a> {
     pub submission: SubmissionId,
     pub attempt: i32,
     pub installation: &'a Installation,
-    /// Whether the pod is held until its outcome is recorded.
+    /// Whether a finalizer holds the pod until its outcome is recorded.
     pub finalizer: bool,
 }
 
 impl Marks<'_> {
-    /// The labels that driver and executor pods carry.
+    /// Returns the labels that driver and executor pods carry.
     pub fn labels(&self) -> [(&'static str, String); 3] {
         labels::of(&self.submission, self.attempt, self.installation)
     }
 
-    /// The properties that ask Spark to put them on executor pods.
+    /// Returns the properties that make Spark put these labels on executor pods.
     pub fn executor_properties(&self) -> [(String, String); 3] {
         self.labels().map(|(label, value)| (format!("spark.kubernetes.executor.label.{label}"), value))
     }
 
-    /// Marks the pod, and what is there before it.
+    /// Marks the pod, and the objects that are created before it.
     ///
-    /// Neither a pod template nor an excluded feature step changes what the promises rest on: the pod has the name that its row
-    /// holds, since a repeated create must meet the first one's pod; it is labelled as a driver; and its driver isn't started
-    /// again by a kubelet.
+    /// Neither a pod template nor an excluded feature step can change what the guarantees rest on: the pod has the name that
+    /// its row holds, since a repeated create must find the first one's pod; the pod is labelled as a driver; and the kubelet
+    /// never restarts its driver.
     pub fn put_on(&self, driver: &mut DriverObjects, name: &str) {
         for object in &mut driver.pre_resources {
             let labels = object.metadata_mut().labels.get_or_insert_default();
@@ -75,15 +77,15 @@ impl Marks<'_> {
 }
 
 impl Manifest {
-    /// Whether the pod is created with an identity: the release before rendered pods without one.
+    /// Returns whether the pod is created with an identity: the previous release rendered pods without one.
     pub fn is_signed(&self) -> bool {
         self.pod.get().contains(labels::IDENTITY)
     }
 
-    /// The text of the manifest that a marked driver's objects make, to be kept.
+    /// Serializes a marked driver's objects as a manifest, to be stored.
     ///
     /// # Errors
-    /// An object that isn't JSON; there is none.
+    /// An object can't be written as JSON, which doesn't happen.
     pub fn text_of(driver: &DriverObjects) -> serde_json::Result<String> {
         #[derive(Serialize)]
         struct Borrowed<'a> {

@@ -1,4 +1,4 @@
-//! The uids of namespaces: by them a cluster is known again.
+//! The uids of namespaces, which identify a cluster.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub const SYSTEM: &str = "kube-system";
 
 impl Cluster {
-    /// The uids of `kube-system` and of the watched namespaces, as far as they exist and this account may read them.
+    /// Returns the uids of `kube-system` and of the watched namespaces, as far as they exist and this account may read them.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the API server doesn't answer.

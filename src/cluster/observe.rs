@@ -1,4 +1,4 @@
-//! From a driver pod to an observation.
+//! Turns a driver pod into an observation.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::{
@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::{labels, slim_pod::SlimPod};
 use crate::submission::{Container, Installation, Observation, Phase, SubmissionId};
 
-/// What Spark calls the container, unless a pod template names another (`DEFAULT_DRIVER_CONTAINER_NAME`).
+/// Spark's name for the container, unless a pod template names another (`DEFAULT_DRIVER_CONTAINER_NAME`).
 const CONTAINER: &str = "spark-kubernetes-driver";
 
-/// What a driver pod shows that a watch found, or `None` if nothing on it names an attempt: what others wrote there must not
-/// stop a watch. Its identity names the attempt; its labels do where there is none.
+/// Returns the observation of a driver pod that a watch found, or `None` if nothing on the pod names an attempt: what other
+/// clients wrote there must not stop a watch. The identity names the attempt; if there is none, the labels do.
 pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Installation>) -> Option<Observation> {
     let signed = signed(pod, installation);
     let is_driver = signed.is_some() || pod.label(labels::ROLE) == Some(labels::DRIVER);
@@ -24,7 +24,7 @@ pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Insta
     Some(Observation { gone, ..shown(pod, of, genuine, installation)? })
 }
 
-/// The attempt that the pod's identity names, if this installation signed it for this very pod.
+/// Returns the attempt that the pod's identity names, if this installation signed it for exactly this pod.
 fn signed(pod: &SlimPod, installation: Option<&Installation>) -> Option<(SubmissionId, i32)> {
     let metadata = &pod.metadata;
     let (namespace, name) = (metadata.namespace.as_deref()?, metadata.name.as_deref()?);
@@ -35,7 +35,8 @@ fn labels_name(pod: &SlimPod) -> Option<(SubmissionId, i32)> {
     Some((pod.label(labels::SUBMISSION_ID)?.parse().ok()?, pod.label(labels::ATTEMPT)?.parse().ok()?))
 }
 
-/// What a pod shows that is looked at as the driver of this attempt. `None` if it has no uid; the API server gives each one.
+/// Returns the observation of a pod as the driver of this attempt. `None` if the pod has no uid; the API server gives every pod
+/// one.
 pub(super) fn observation_of(
     pod: &SlimPod,
     of: (SubmissionId, i32),
@@ -76,23 +77,24 @@ fn shown(
         pod_ip: status.pod_ip.clone(),
         reason,
         message,
-        // The container that was the driver's at the creation: webhooks may have put others before and behind it.
+        // The container that was the driver's at creation: webhooks may have added others before and after it.
         container: match container(pod, driver_container(pod)) {
             Container::Absent => without_node(pod),
-            told => told,
+            present => present,
         },
     })
 }
 
-/// The container that was the driver's when the pod was created, by the name that is noted on the pod; where others removed the
-/// note, by the name that Spark gives it.
+/// Returns the name of the container that was the driver's when the pod was created, as the pod's annotation notes it. If other
+/// clients removed the annotation, it is the container that has Spark's name.
 pub(super) fn driver_container(pod: &SlimPod) -> Option<&str> {
     let names = || pod.spec.containers.iter().map(|container| container.name.as_str());
     let noted = pod.annotation(labels::DRIVER_CONTAINER).filter(|noted| names().any(|name| name == *noted));
     noted.or_else(|| names().find(|name| *name == CONTAINER))
 }
 
-/// A container whose pod no node takes waits with it: the scheduler says for what.
+/// Returns the driver's state for a pod that has no status of its container. If the pod fits on no node, the container
+/// waits, with the scheduler's reason and message.
 fn without_node(pod: &SlimPod) -> Container {
     match pod.status.unscheduled() {
         Some(condition) if pod.spec.node_name.is_none() => {
@@ -102,8 +104,8 @@ fn without_node(pod: &SlimPod) -> Container {
     }
 }
 
-/// `deletionTimestamp` is when the grace period will be over; the API server keeps the two in step when a later request
-/// shortens it (`BeforeDelete`).
+/// Returns when the deletion was requested. `deletionTimestamp` is the end of the grace period; the API server keeps both
+/// consistent when a later request shortens the period (`BeforeDelete`).
 fn asked_to_go_at(metadata: &ObjectMeta) -> Option<DateTime<Utc>> {
     let until = metadata.deletion_timestamp.as_ref().and_then(time)?;
     until.checked_sub_signed(TimeDelta::try_seconds(metadata.deletion_grace_period_seconds?)?)
@@ -119,7 +121,7 @@ pub(super) fn phase(text: Option<&str>) -> Phase {
     }
 }
 
-/// The state of the container of that name; of the last one, where Spark puts its own, if there is no name.
+/// Returns the state of the container of that name. Without a name it is the last container, where Spark puts its own.
 pub(super) fn container(pod: &SlimPod, name: Option<&str>) -> Container {
     let Some(name) = name.or_else(|| pod.spec.containers.last().map(|container| container.name.as_str())) else {
         return Container::Absent;
@@ -144,7 +146,7 @@ pub(super) fn container(pod: &SlimPod, name: Option<&str>) -> Container {
     }
 }
 
-/// Kubernetes' types speak jiff, ours chrono.
+/// Converts a time: Kubernetes' types use jiff, ours chrono.
 pub(super) fn time(time: &Time) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.0.as_second(), u32::try_from(time.0.subsec_nanosecond()).ok()?)
 }
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_driver_is_found_beside_its_side_cars() {
+    fn the_driver_container_is_found_among_sidecars() {
         let pod: SlimPod = serde_json::from_value(json!({
             "metadata": {"uid": "u", "annotations": {labels::DRIVER_CONTAINER: "spark-kubernetes-driver"},
                 "labels": {labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"}},
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_a_node_waits_for_what_the_scheduler_says() {
+    fn an_unschedulable_pod_waits_with_the_schedulers_reason() {
         let seen = |status: &str, node: serde_json::Value| {
             let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
             let condition = json!({"type": "PodScheduled", "status": status, "reason": "Unschedulable",
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_others_are_no_observation() {
+    fn a_pod_with_foreign_labels_gives_no_observation() {
         for labels in [json!({}), json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "../x", labels::ATTEMPT: "1"})]
         {
             let pod = serde_json::from_value(json!({"metadata": {"uid": "u", "labels": labels}})).unwrap();
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_was_asked_to_go_before_its_grace_period() {
+    fn a_deletion_was_requested_one_grace_period_before_its_timestamp() {
         let asked = |grace: serde_json::Value| {
             let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
             let metadata = json!({"uid": "u", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:30Z",
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_who_ends_the_pod_are_found_in_its_condition() {
+    fn the_reason_of_a_disruption_is_read_from_its_condition() {
         let pod = |status: serde_json::Value| {
             let labels = json!({labels::ROLE: "driver", labels::SUBMISSION_ID: "driver-20260101000000-0001", labels::ATTEMPT: "1"});
             let pod = json!({"metadata": {"uid": "u", "labels": labels}, "status": status});
@@ -225,12 +227,12 @@ mod tests {
         };
         let condition = |is: &str| json!({"type": "DisruptionTarget", "status": is, "reason": "DeletionByPodGC"});
         assert_eq!(pod(json!({"conditions": [condition("True")]})).as_deref(), Some("DeletionByPodGC"));
-        assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "it was spared");
+        assert_eq!(pod(json!({"conditions": [condition("False")]})), None, "the disruption was called off");
         assert_eq!(pod(json!({"reason": "Evicted", "conditions": [condition("True")]})).as_deref(), Some("Evicted"));
     }
 
     #[test]
-    fn who_deletes_a_pod_that_is_over_has_not_ended_it() {
+    fn a_driver_that_ended_before_its_deletion_ended_by_itself() {
         let by_deletion = |code: i32, finished: &str, grace: i64| {
             let state = json!({"terminated": {"exitCode": code, "reason": "Error", "finishedAt": finished}});
             let pod: SlimPod = serde_json::from_value(json!({
@@ -243,8 +245,8 @@ mod tests {
             .unwrap();
             !observation(&pod, false, None).unwrap().ended_by_itself()
         };
-        assert!(!by_deletion(3, "2026-01-01T00:00:59Z", 0), "it was over");
-        assert!(by_deletion(3, "2026-01-01T00:01:00Z", 0), "nobody can tell");
+        assert!(!by_deletion(3, "2026-01-01T00:00:59Z", 0), "it had ended before");
+        assert!(by_deletion(3, "2026-01-01T00:01:00Z", 0), "which came first is unknown");
         assert!(by_deletion(3, "2026-01-01T00:00:31Z", 30), "it used its grace period");
         assert!(!by_deletion(3, "2026-01-01T00:00:29Z", 30));
         assert!(by_deletion(143, "2026-01-01T00:00:59Z", 0), "the node's clock is late");

@@ -1,4 +1,4 @@
-//! One kept object and where in the API it belongs.
+//! One stored object and its resource in the API.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -25,19 +25,19 @@ use super::{
 };
 use crate::spark::PodGroup;
 
-/// Only metadata is wanted of an answer, and whoever doesn't know that form may send all (Kubernetes API, "Retrieving only the
-/// metadata").
+/// The `Accept` header that asks for metadata only; a server that doesn't know that form may send the whole object (Kubernetes
+/// API, "Retrieving only the metadata").
 const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
 
-/// An object that is to be created, or was.
+/// An object that is to be created, or that has been.
 pub(super) struct Part<'a> {
     resource: ApiResource,
     namespace: &'a str,
     pub(super) name: String,
 }
 
-/// The members of an object by name, as they are written.
+/// The members of a JSON object by name, as raw JSON.
 pub(super) type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 impl<'a> Part<'a> {
@@ -45,7 +45,7 @@ impl<'a> Part<'a> {
         Ok(Self::with_members(namespace, object)?.0)
     }
 
-    /// Also the object's members, and those of its metadata: its text is long, and is gone through once.
+    /// Also returns the object's members and those of its metadata: the text is long, so it is parsed only once.
     pub(super) fn with_members(
         namespace: &'a str,
         object: &'a RawValue,
@@ -59,11 +59,11 @@ impl<'a> Part<'a> {
             Ok((kind, name.unwrap_or_default(), members, metadata))
         };
         let (kind, name, members, metadata) = apart().map_err(|error| unreadable("object", &error))?;
-        let resource = resource(&kind).ok_or_else(|| unreadable(&kind, &"it is of no kind that a driver has"))?;
+        let resource = resource(&kind).ok_or_else(|| unreadable(&kind, &"a driver has no objects of this kind"))?;
         Ok((Self { resource, namespace, name }, members, metadata))
     }
 
-    /// What messages call it.
+    /// Returns the name of the object in messages.
     pub(super) fn subject(&self) -> String {
         format!("{} {}", self.resource.kind, self.place())
     }
@@ -76,7 +76,7 @@ impl<'a> Part<'a> {
         Api::namespaced_with(cluster.client.clone(), self.namespace, &self.resource)
     }
 
-    /// Sends it as it was kept; answers the metadata of what the server made of it, at least.
+    /// Sends the object as it was stored, and returns at least the metadata of the object that the server created.
     pub(super) async fn post(&self, cluster: &Cluster, action: String, object: &RawValue) -> Result<String, Error> {
         let path = DynamicObject::url_path(&self.resource, Some(self.namespace));
         let request = Request::new(path).create(&PostParams::default(), object.get().into());
@@ -85,7 +85,7 @@ impl<'a> Part<'a> {
         call(action, TIMEOUT, cluster.client.request_text(request)).await
     }
 
-    /// The metadata of what has its name, if something has.
+    /// Returns the metadata of the existing object of this name, if there is one.
     pub(super) async fn there(&self, cluster: &Cluster) -> Result<Option<ObjectMeta>, Error> {
         let api = self.api(cluster);
         let there = call(format!("reading the {}", self.subject()), TIMEOUT, api.get_metadata_opt(&self.name)).await?;
@@ -93,7 +93,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What a member says.
+/// Parses a member, if there is one of that name.
 fn read<'a, T: Deserialize<'a>>(members: &Members<'a>, name: &str) -> serde_json::Result<Option<T>> {
     members.get(name).map(|member| serde_json::from_str(member.get())).transpose()
 }
@@ -113,7 +113,7 @@ fn resource(kind: &str) -> Option<ApiResource> {
 
 pub(super) fn unreadable(what: &str, why: &dyn std::fmt::Display) -> Error {
     Error::Refused {
-        action: format!("reading the kept {what}"),
+        action: format!("reading the stored {what}"),
         code: 400,
         reason: "BadRequest".to_owned(),
         message: why.to_string(),

@@ -1,4 +1,4 @@
-//! The events of one pod.
+//! Reads the events of one pod.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde::Deserialize;
 use super::{Cluster, Error, error::call};
 use crate::submission::{PodEvent, kept};
 
-/// An API server has no index for this question: where there are many events it reads them all.
+/// Timeout for the list. An API server has no index for this query: where there are many events it reads them all.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// More than one pod ever has.
+/// Maximum number of events in the list; more than one pod ever has.
 const LIMIT: u32 = 500;
 
 #[derive(Debug, Deserialize)]
@@ -21,7 +21,7 @@ struct EventList {
     items: Vec<SlimEvent>,
 }
 
-/// An event with only the fields that are told.
+/// An event with only the fields that are reported.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SlimEvent {
@@ -53,11 +53,11 @@ struct Metadata {
 }
 
 impl Cluster {
-    /// What the cluster says about exactly this pod, as long as it remembers (an hour, mostly): see
+    /// Returns the events of exactly this pod, as long as the cluster keeps them (usually an hour): see
     /// [`PodEvent::that_matter`].
     ///
     /// # Errors
-    /// [`Error::Refused`] where this account may not list events.
+    /// [`Error::Denied`] where this account may not list events.
     pub async fn pod_events(&self, namespace: &str, uid: &str) -> Result<Vec<PodEvent>, Error> {
         let about = ListParams::default().fields(&format!("involvedObject.uid={uid}")).limit(LIMIT);
         let list = async {
@@ -70,7 +70,7 @@ impl Cluster {
 }
 
 impl From<SlimEvent> for PodEvent {
-    /// Old and new reporters fill different fields (`events.k8s.io/v1` is served as `v1` too).
+    /// Converts an event. Old and new reporters fill different fields (`events.k8s.io/v1` is served as `v1` too).
     fn from(event: SlimEvent) -> Self {
         let (times, last) = event.series.map_or((None, None), |series| (series.count, series.last_observed_time));
         Self {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_and_new_reporters_are_understood() {
+    fn events_of_old_and_new_reporters_are_read() {
         let list: EventList = serde_json::from_value(json!({"items": [
             {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "type": "Warning", "reason": "BackOff",
              "message": "a\u{0}b", "count": 7, "eventTime": null, "lastTimestamp": "2026-01-01T00:01:00Z",

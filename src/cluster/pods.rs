@@ -1,4 +1,4 @@
-//! Looking up and deleting driver pods.
+//! Reads, deletes and patches driver pods.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,8 +19,8 @@ use crate::submission::{SubmissionId, engine::Found};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    /// Reads the pod under the name of an attempt's driver, from the API server itself and not from a cache. The pod's uid or its
-    /// identity tells whether it is that driver: by its name alone it may be anything.
+    /// Reads the pod that has the name of an attempt's driver, from the API server itself and not from a cache. The pod's uid
+    /// or its identity proves that it is that driver; the name alone proves nothing.
     pub async fn find_driver(
         &self,
         namespace: &str,
@@ -35,16 +35,16 @@ impl Cluster {
         Ok(seen.map_or(Found::Nothing, |seen| Found::There(Box::new(seen))))
     }
 
-    /// Whether exactly this pod is there, by the API server itself.
+    /// Returns whether exactly this pod exists, according to the API server itself.
     pub async fn pod_exists(&self, namespace: &str, pod: &str, uid: &str) -> Result<bool, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let found = call(format!("looking for the pod {namespace}/{pod}"), TIMEOUT, pods.get_metadata_opt(pod)).await?;
         Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
     }
 
-    /// Deletes exactly this pod, with a grace period in seconds or that of its spec; what it owns goes with it. A pod that
-    /// is already gone counts as deleted. The period is one second at least: with none, nobody would tell when the driver ended.
-    /// Returns whether our finalizer still holds it.
+    /// Deletes exactly this pod, with a grace period in seconds or that of its spec; the objects that it owns are deleted with
+    /// it. A pod that is already gone counts as deleted. The grace period is at least one second: with zero, Kubernetes would
+    /// not report when the driver ended. Returns whether our finalizer still holds the pod.
     pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str, grace: Option<i32>) -> Result<bool, Error> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
@@ -52,7 +52,7 @@ impl Cluster {
         let how = DeleteParams { preconditions: Some(only), grace_period_seconds, ..DeleteParams::background() };
         let action = format!("deleting the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.delete(pod, &how)).await {
-            // Conflict: the name belongs to another pod now, ours is gone.
+            // A conflict means that the name belongs to another pod now: ours is gone.
             Ok(deleted) => {
                 Ok(deleted.left().is_some_and(|pod| pod.finalizers().iter().any(|name| name == labels::FINALIZER)))
             }
@@ -61,8 +61,8 @@ impl Cluster {
         }
     }
 
-    /// Puts the labels by which an attempt's driver is watched, and its identity, back on exactly this pod. A pod that is gone
-    /// counts as done.
+    /// Restores on exactly this pod the labels by which an attempt's driver is watched, and its identity. A pod that is gone
+    /// counts as success.
     pub async fn restore_labels(
         &self,
         namespace: &str,
@@ -76,13 +76,13 @@ impl Cluster {
         wanted.insert(labels::ROLE, labels::DRIVER.to_owned());
         let identity = installation.identity(id, attempt, namespace, pod);
         let metadata = json!({"metadata": {"uid": uid, "labels": wanted, "annotations": {labels::IDENTITY: identity}}});
-        self.patch_metadata("putting the labels back on", namespace, pod, metadata).await
+        self.patch_metadata("restoring the labels of", namespace, pod, metadata).await
     }
 
-    /// Takes our finalizer from exactly this pod. A pod that is gone, or that never had it, counts as let go.
+    /// Removes our finalizer from exactly this pod. A pod that is gone, or that never had the finalizer, counts as success.
     pub async fn let_go(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
         let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
-        self.patch_metadata("taking the finalizer from", namespace, pod, without).await
+        self.patch_metadata("removing the finalizer from", namespace, pod, without).await
     }
 
     /// Patches the metadata of a pod whose uid the patch names.
@@ -91,7 +91,7 @@ impl Cluster {
         let action = format!("{doing} the driver pod {namespace}/{pod}");
         match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(patch))).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
-            // The name belongs to another pod now: its uid can't be changed to ours, says the API server.
+            // The name belongs to another pod now: the API server refuses to change its uid to ours.
             Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
             Err(other) => Err(other),
         }

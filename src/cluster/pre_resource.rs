@@ -1,5 +1,5 @@
-//! Objects that have to exist before the driver pod, and so can't be owned by it from the start. Our label says whose
-//! they are until then.
+//! Objects that have to exist before the driver pod, and so can't be owned by it from the start. Until the pod owns them, our
+//! label names the submission that they belong to.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -15,7 +15,7 @@ use super::{
 use crate::submission::SubmissionId;
 
 impl Cluster {
-    /// Creates an object that the pod will need. One that carries this submission's id counts as created.
+    /// Creates an object that the pod will need. An existing object that carries this submission's id counts as created.
     ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
@@ -23,16 +23,16 @@ impl Cluster {
         self.create(&Part::new(namespace, object)?, object, |there| is_of(there, id)).await
     }
 
-    /// Hands such an object to the pod that exists now: it goes when the pod goes.
+    /// Makes the pod, which exists now, the owner of such an object: the object is then deleted with the pod.
     pub async fn give_to_pod(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
         let part = Part::new(namespace, object)?;
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
-        let action = format!("handing the {} to the driver pod {pod}", part.subject());
+        let action = format!("making the driver pod {pod} the owner of the {}", part.subject());
         let api = part.api(self);
         call(action, TIMEOUT, api.patch(&part.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
     }
 
-    /// Deletes such an object when there will be no pod. Only one that carries this submission's id is touched.
+    /// Deletes such an object when there will be no pod. Only an object that carries this submission's id is touched.
     pub async fn delete_before_pod(&self, namespace: &str, object: &RawValue, id: &SubmissionId) -> Result<(), Error> {
         let part = Part::new(namespace, object)?;
         let Some(there) = part.there(self).await?.filter(|there| is_of(there, id)) else { return Ok(()) };
@@ -46,7 +46,7 @@ impl Cluster {
     }
 }
 
-/// Whether an object carries the submission's id.
+/// Returns whether an object carries the submission's id.
 fn is_of(there: &ObjectMeta, id: &SubmissionId) -> bool {
     there.labels.as_ref().and_then(|labels| labels.get(labels::SUBMISSION_ID)).map(String::as_str) == Some(id.as_str())
 }

@@ -1,4 +1,4 @@
-//! Letting all driver pods go: what an uninstall needs.
+//! Removes our finalizer from all driver pods, as an uninstall needs.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use super::{
 };
 
 const PAGE: u32 = 500;
-/// Pods that are let go at once.
+/// Pods whose finalizer is removed concurrently.
 const AT_ONCE: usize = 8;
 
-/// What became of the pods that our finalizer held.
+/// The result of removing our finalizer from the pods that had it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Released {
     pub released: usize,
-    /// Those that still have it, by namespace and name.
+    /// Pods that still have the finalizer, by namespace and name.
     pub failed: BTreeSet<String>,
 }
 
-/// What has to be read of a pod.
+/// The part of a pod that is read.
 #[derive(Deserialize)]
 struct Held {
     metadata: Metadata,
@@ -38,11 +38,11 @@ struct Metadata {
 }
 
 impl Cluster {
-    /// Takes our finalizer from all driver pods in the watched namespaces, those of every installation: page by page, so
-    /// that what is done is done whatever comes later.
+    /// Removes our finalizer from all driver pods in the watched namespaces, those of every installation. This goes page by
+    /// page, so that a later error doesn't undo or prevent what comes before it.
     ///
     /// # Errors
-    /// The pods can't be listed any further. What happens to one pod is logged, and told by the answer.
+    /// The pods can't be listed any further. A failure with one pod is logged and counted in the result.
     pub async fn release_finalizers(&self) -> Result<Released, Error> {
         let mut all = Released::default();
         if self.namespaces.is_empty() {
@@ -60,9 +60,10 @@ impl Cluster {
         loop {
             let text = match pods.page(PAGE, next.as_deref()).await {
                 Ok(text) => text,
-                // The server forgot the moment that the list shows. Whoever was let go isn't held in the next one.
+                // The server no longer has the version that the list shows. Pods that are already released have no
+                // finalizer in the next list.
                 Err(Error::Refused { code: 410, message, .. }) if next.is_some() => {
-                    tracing::warn!("the driver pods are listed anew: {message}");
+                    tracing::warn!("listing the driver pods again from the start: {message}");
                     next = None;
                     continue;
                 }
@@ -84,7 +85,10 @@ impl Cluster {
                         all.failed.remove(&name);
                     }
                     Err(error) => {
-                        tracing::error!(error = &error as &dyn std::error::Error, "a driver pod isn't let go");
+                        tracing::error!(
+                            error = &error as &dyn std::error::Error,
+                            "can't remove the finalizer of a driver pod"
+                        );
                         all.failed.insert(name);
                     }
                 }
@@ -101,7 +105,7 @@ impl Cluster {
     }
 }
 
-/// The pod, if our finalizer holds it. One that can't be read is passed over.
+/// Returns the pod's metadata if our finalizer holds it. A pod that can't be read is logged and skipped.
 fn held(text: &str) -> Option<Metadata> {
     match serde_json::from_str::<Held>(text) {
         Ok(Held { metadata }) => {
@@ -110,7 +114,7 @@ fn held(text: &str) -> Option<Metadata> {
         Err(error) => {
             let pod: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
             let field = |name: &str| pod["metadata"][name].as_str().unwrap_or_default();
-            tracing::error!(namespace = field("namespace"), pod = field("name"), %error, "a pod can't be read and is passed over");
+            tracing::error!(namespace = field("namespace"), pod = field("name"), %error, "a pod can't be read and is skipped");
             None
         }
     }

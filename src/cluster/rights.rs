@@ -1,4 +1,4 @@
-//! Asks the API server which rights the account lacks, before a launch finds out at its end.
+//! Asks the API server which rights the account lacks, so that this is known before a launch fails at its last step.
 
 use std::{fmt, time::Duration};
 
@@ -9,11 +9,11 @@ use kube::{Api, api::PostParams};
 use super::{Cluster, Error, error::call};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Questions that are under way at once.
+/// Access reviews that are in flight at once.
 const AT_ONCE: usize = 8;
 
-/// What a gateway asks of a namespace of drivers: group, resource, subresource and verbs, as in the Role of
-/// `deploy/kubernetes.yaml`. Volcano's groups are not here: without Volcano there are none.
+/// The rights that a gateway needs in a namespace of drivers: group, resource, subresource and verbs, as in the Role of
+/// `deploy/kubernetes.yaml`. Volcano's `PodGroup`s are not included: a cluster without Volcano has none.
 const NEEDED: &[(&str, &str, &str, &[&str])] = &[
     ("", "pods", "", &["create", "get", "list", "watch", "patch", "delete"]),
     ("", "pods", "log", &["get"]),
@@ -34,7 +34,8 @@ pub struct MissingRight {
     verb: &'static str,
 }
 
-/// As `kubectl auth can-i` takes it: `patch pods`, `get pods/log`, `create networkpolicies.networking.k8s.io`.
+/// Writes a right in the form of `kubectl auth can-i`: `patch pods`, `get pods/log`,
+/// `create networkpolicies.networking.k8s.io`.
 impl fmt::Display for MissingRight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.resource)?;
@@ -56,10 +57,10 @@ fn needed() -> Vec<MissingRight> {
 }
 
 impl Cluster {
-    /// Lists the rights that the account lacks in a namespace of drivers; `None` asks about all namespaces.
+    /// Lists the rights that the account lacks in a namespace of drivers; `None` means all namespaces.
     ///
     /// # Errors
-    /// The API server doesn't say.
+    /// The API server doesn't answer the access reviews.
     pub async fn missing_rights(&self, namespace: Option<&str>) -> Result<Vec<MissingRight>, Error> {
         let mut missing = Vec::new();
         for rights in needed().chunks(AT_ONCE) {
@@ -98,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// The rules of the Role for drivers' namespaces.
+    /// Returns the rules of the Role for drivers' namespaces.
     fn deployed() -> BTreeSet<String> {
         let manifests = include_str!("../../deploy/kubernetes.yaml").split("\n---\n");
         let mut objects = manifests.map(|text| serde_saphyr::from_str::<serde_json::Value>(text).unwrap());
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_about_is_what_the_deployment_grants() {
+    fn needed_rights_equal_those_that_the_deployment_grants() {
         let mut asked = BTreeSet::new();
         for (group, resource, subresource, verbs) in NEEDED {
             let slash = if subresource.is_empty() { "" } else { "/" };
@@ -130,16 +131,17 @@ mod tests {
         let lacking: Vec<_> = asked.difference(&granted).collect();
         assert!(lacking.is_empty(), "not in deploy/kubernetes.yaml: {lacking:?}");
         let beside: Vec<_> = granted.difference(&asked).filter(|right| !beside_the_check(right)).collect();
-        assert!(beside.is_empty(), "never asked about: {beside:?}");
+        assert!(beside.is_empty(), "granted but never checked: {beside:?}");
     }
 
-    /// Volcano's groups, and the namespaces that tell one cluster from another: without them a gateway still launches.
+    /// Returns whether a right is granted but not checked: those on Volcano's `PodGroup`s, and on the namespaces that
+    /// identify a cluster. A gateway launches without them, too.
     fn beside_the_check(right: &str) -> bool {
         right.ends_with("/podgroups") || right == "get /namespaces"
     }
 
     #[test]
-    fn a_right_is_named_as_kubectl_takes_it() {
+    fn a_right_is_named_as_in_kubectl_auth_can_i() {
         let named =
             |group, resource, subresource, verb| MissingRight { group, resource, subresource, verb }.to_string();
         assert_eq!(named("", "pods", "", "patch"), "patch pods");

@@ -1,4 +1,4 @@
-//! A pod with only the fields that decide: a full `Pod` costs 25 times the memory, and most of its text is never looked at.
+//! A pod with only the fields that are used: a full `Pod` costs 25 times the memory, and most of its text is never needed.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -55,13 +55,13 @@ pub(super) struct Condition {
 }
 
 impl Status {
-    /// What the scheduler says of a pod that no node takes.
+    /// Returns the scheduler's condition for a pod that fits on no node.
     pub(super) fn unscheduled(&self) -> Option<&Condition> {
         self.conditions.iter().flatten().find(|one| one.type_ == "PodScheduled" && one.status == "False")
     }
 
-    /// Why the cluster itself ends the pod: the kubelet's words, or those of who preempts it, drains its node or misses the
-    /// node (the condition `DisruptionTarget` of Kubernetes).
+    /// Returns why the cluster itself ends the pod, as reason and message: those of the kubelet, or those of the component that
+    /// preempts the pod, drains its node or finds the node missing (the condition `DisruptionTarget` of Kubernetes).
     pub(super) fn disruption(&self) -> (Option<String>, Option<String>) {
         let disrupted = |one: &&Condition| one.type_ == "DisruptionTarget" && one.status == "True";
         let condition = self.conditions.iter().flatten().find(disrupted);
@@ -79,7 +79,7 @@ pub(super) struct ContainerStatus {
     pub(super) state: Option<ContainerState>,
 }
 
-/// Reads what is used of the metadata and passes over the rest, above all the managed fields.
+/// Reads the metadata that is used and skips the rest, above all the managed fields.
 fn slim_meta<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

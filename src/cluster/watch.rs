@@ -20,62 +20,63 @@ use crate::submission::{ExecutorKey, ExecutorObservation, Observation, Submissio
 /// One driver pod: its submission, attempt and uid.
 pub type PodKey = (SubmissionId, i32, String);
 
-/// What the watch tells.
+/// What the watch reports.
 #[derive(Debug, PartialEq)]
 pub enum Seen {
-    /// A driver pod as it is now, or as it was last before it went.
+    /// A driver pod as it is now, or its last state before it was removed.
     Driver(Box<Observation>),
-    /// The same of an executor.
+    /// An executor pod as it is now, or its last state before it was removed.
     Executor(Box<ExecutorObservation>),
-    /// A full list is through (at start, after every gap and every ten minutes): these pods existed when it was made.
+    /// A full list is complete (at start, after every gap and every ten minutes): these pods existed when it was made.
     Listed { drivers: HashSet<PodKey>, executors: HashSet<ExecutorKey> },
-    /// The API server can't be listed or watched just now; it is tried again, after a growing pause. Whatever is told
-    /// next means that it can.
+    /// Listing or watching fails at the moment and is retried with a growing back-off. The next item of any other kind means
+    /// that it works again.
     Broken { reason: String },
 }
 
-/// One thing that the watch tells, and how far one may go on from after it.
+/// One item of the watch, and the position from which a watch can resume after it.
 #[derive(Debug, PartialEq)]
 pub struct Shown {
     pub seen: Option<Seen>,
-    /// Whoever took in this and all before it may resume from there.
+    /// A caller that has processed this item and all items before it can resume from this version.
     pub resource_version: Option<String>,
 }
 
-/// What is read from the API server and not yet asked for here.
+/// Items that are read ahead from the API server before the caller asks for them.
 const AHEAD: usize = 64;
 
-/// A list of one pod comes at once, or something is wrong.
+/// Timeout for a list of one pod, which the API server answers at once unless something is wrong.
 const ONE_POD: Duration = Duration::from_secs(5);
 
 impl Cluster {
-    /// Tries the list that a watch of `namespace`, `None` meaning everywhere, begins with, for one pod.
+    /// Lists one pod of `namespace` (`None` means everywhere), with the request that a watch begins with.
     ///
     /// # Errors
-    /// A watch would have the same trouble.
+    /// The list fails; a watch would fail in the same way.
     pub async fn can_watch(&self, namespace: Option<&str>) -> Result<(), Error> {
         let pods = Pods::new(self, namespace);
         in_time("listing our pods", ONE_POD, pods.page(1, None)).await?.map(drop)
     }
 
-    /// Watches the pods of `namespace`, `None` meaning everywhere, until the stream is dropped.
+    /// Watches the pods of `namespace` (`None` means everywhere) until the stream is dropped.
     ///
-    /// It begins with a list: each pod, then [`Seen::Listed`]. With `resume`, everything that happened since that resource
-    /// version comes before [`Seen::Listed`], as long as the API server remembers it: so a pod that ended and went
-    /// while nobody watched is shown with its end before the list shows that it isn't there. The same goes for every
-    /// later list. Because of that a pod may be shown as it is, and then again as it was shortly before.
+    /// The stream begins with a list: each pod, then [`Seen::Listed`]. With `resume`, everything that happened since that
+    /// resource version comes before [`Seen::Listed`], as long as the API server remembers it. So a pod that ended and was
+    /// removed while no replica watched is reported with its end before the list shows that the pod no longer exists. The same
+    /// holds for every later list. As a consequence, a pod may be reported in its current state, and then again in a slightly
+    /// earlier one.
     pub fn watch(
         &self,
         namespace: Option<String>,
         resume: Option<String>,
     ) -> impl Stream<Item = Shown> + Send + Unpin + 'static {
-        let (tell, told) = mpsc::channel(AHEAD);
+        let (sender, receiver) = mpsc::channel(AHEAD);
         let pods = Pods::new(self, namespace.as_deref());
-        // A task of its own reads on while what was told is taken in; it ends with the stream.
-        let task = AbortOnDropHandle::new(tokio::spawn(Scope::new(pods, self.pace.clone(), tell).run(resume)));
-        Box::pin(stream::unfold((told, task), |(mut told, task)| async move {
-            let shown = told.recv().await?;
-            Some((shown, (told, task)))
+        // A separate task reads on while the caller processes earlier items. It ends with the stream.
+        let task = AbortOnDropHandle::new(tokio::spawn(Scope::new(pods, self.pace.clone(), sender).run(resume)));
+        Box::pin(stream::unfold((receiver, task), |(mut receiver, task)| async move {
+            let shown = receiver.recv().await?;
+            Some((shown, (receiver, task)))
         }))
     }
 }

@@ -1,7 +1,7 @@
 //! The part of the Kubernetes API that Sparkgate and a Spark driver use, in memory, over plain HTTP.
 //!
-//! Its answers are those of kube-apiserver: the same script runs against both. It has no authentication and belongs on
-//! loopback. Not here: server-side field ownership, admission webhooks, quotas, protobuf, tables.
+//! Its answers are those of kube-apiserver: the same test script runs against both. It has no authentication and must listen
+//! only on loopback. Not supported: server-side field ownership, admission webhooks, quotas, protobuf, tables.
 
 mod admit;
 mod call;
@@ -29,11 +29,11 @@ use tokio_util::sync::CancellationToken;
 use failure::Answer;
 use store::Store;
 
-/// A Kubernetes API server with nothing in it but the namespaces `default` and `kube-system`. Clones are the same server.
+/// A Kubernetes API server that at first has only the namespaces `default` and `kube-system`. Clones are the same server.
 #[derive(Debug, Clone)]
 pub struct Apiserver {
     store: Arc<Store>,
-    /// Ends the streams of watches and logs, which would otherwise hold up a shutdown.
+    /// Ends the streams of watches and logs, which would otherwise delay a shutdown.
     shutdown: CancellationToken,
 }
 
@@ -44,7 +44,7 @@ impl Default for Apiserver {
 }
 
 impl Apiserver {
-    /// An empty server, whose streams end when `shutdown` is cancelled.
+    /// Creates an empty server, whose streams end when `shutdown` is cancelled.
     #[must_use]
     pub fn new(shutdown: CancellationToken) -> Self {
         let store = Store::new();
@@ -60,13 +60,13 @@ impl Apiserver {
         Self { store: Arc::new(store), shutdown }
     }
 
-    /// The routes, for a server of one's own.
+    /// Returns the routes, for use in another HTTP server.
     pub fn router(&self) -> Router {
         Router::new().fallback(route::serve).layer(middleware::from_fn(guard::refuse_browsers)).with_state(self.clone())
     }
 
-    /// Forgets all changes so far, as etcd does when it is compacted: watches and list pages of an earlier version are
-    /// answered with 410, so their clients list again.
+    /// Drops the history, as etcd does when it is compacted: watches and list pages of an earlier version are answered with
+    /// 410, so that their clients list again.
     pub fn compact(&self) {
         self.store.write(store::State::compact);
     }
@@ -75,7 +75,7 @@ impl Apiserver {
 /// Serves an empty API on `listener` until `shutdown` is cancelled.
 ///
 /// # Errors
-/// Those of the listener.
+/// Returns the errors of the listener.
 pub async fn serve(listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
     let router = Apiserver::new(shutdown.clone()).router();
     axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await

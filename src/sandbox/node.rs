@@ -1,10 +1,10 @@
 //! A small kubelet whose pods are processes of this machine.
 //!
-//! It speaks to an API server only, plays the scheduler as well, and runs pods that follow the Spark image's contract:
-//! `driver …` and `executor`. Linux only: it gives pods addresses of 127.0.0.0/8 and finds their processes in `/proc`.
+//! It only talks to an API server, acts as the scheduler as well, and runs pods that follow the Spark image's contract:
+//! `driver …` and `executor`. Linux only: it gives pods addresses in 127.0.0.0/8 and finds their processes in `/proc`.
 //!
-//! `pods` watches and starts one `worker` a pod; a worker `prepare`s a launch from volumes, environment and `command`,
-//! runs the `process` and `report`s its `status`.
+//! `pods` watches and starts one `worker` for each pod; a worker `prepare`s a launch from volumes, environment and
+//! `command`, runs the `process` and `report`s its `status`.
 
 mod addresses;
 mod command;
@@ -44,27 +44,27 @@ use command::ApiAccess;
 use logs::Logs;
 pub use spark_home::Spark;
 
-/// What a node needs to run.
+/// The configuration of a node.
 #[derive(Clone)]
 pub struct NodeConfig {
-    /// For the node's own calls.
+    /// The client for the node's own calls.
     pub client: Client,
-    /// The API server's address as drivers are to use it, such as `http://127.0.0.1:8001`.
+    /// The API server's address for drivers, such as `http://127.0.0.1:8001`.
     pub api_url: String,
-    /// A bearer token for drivers. `None`: the API server asks for none.
+    /// A bearer token for drivers. `None` if the API server requires none.
     pub token: Option<String>,
     /// The certificate authority that drivers trust, for an `https` address.
     pub ca_file: Option<PathBuf>,
     /// Name of the Node object.
     pub name: String,
-    /// The Spark that stands in for every image, see [`Spark::find`]. `None`: jobs are played.
+    /// The Spark that is used for every image, see [`Spark::find`]. `None`: jobs are simulated.
     pub spark: Option<Spark>,
-    /// State: pods' directories with their logs, and volumes of claims. Made if missing, readable by the user alone.
-    /// Two nodes must not share one.
+    /// The state directory: pods' directories with their logs, and volumes of claims. It is created if missing, and readable
+    /// only by the user. Two nodes must not share one.
     pub dir: PathBuf,
 }
 
-/// What all workers of a node share.
+/// The state that all workers of a node share.
 struct Node {
     client: Client,
     name: String,
@@ -83,7 +83,7 @@ impl Node {
     }
 }
 
-/// Runs the node until `shutdown`; then it ends its pods' processes, reports them failed and returns.
+/// Runs the node until `shutdown`, then ends its pods' processes, reports the pods as failed and returns.
 ///
 /// # Errors
 /// The state directory can't be used, the log server can't listen, or the Node object can't be created.
@@ -91,7 +91,7 @@ pub async fn run(config: NodeConfig, shutdown: CancellationToken) -> anyhow::Res
     let NodeConfig { client, api_url, token, ca_file, name, spark, dir } = config;
     match &spark {
         Some(spark) => tracing::info!(home = %spark.home.display(), "the sandbox runs jobs with this Spark"),
-        None => tracing::warn!("no Spark found: the sandbox plays its jobs. Install pyspark or set SPARK_HOME"),
+        None => tracing::warn!("no Spark found: the sandbox only simulates jobs. Install pyspark or set SPARK_HOME"),
     }
     let dir = std::path::absolute(&dir).with_context(|| format!("cannot resolve {}", dir.display()))?;
     std::fs::DirBuilder::new()
@@ -108,7 +108,7 @@ pub async fn run(config: NodeConfig, shutdown: CancellationToken) -> anyhow::Res
     write_private(&kubeconfig, "apiVersion: v1\nkind: Config\n")?;
     let token_file = token.map(|token| {
         let file = dir.join("token");
-        // Spark takes the file as it is: a newline would become part of the token.
+        // Spark uses the whole file: a newline would become part of the token.
         write_private(&file, token.trim()).map(|()| file)
     });
     let api = ApiAccess { url: api_url, token_file: token_file.transpose()?, ca_file };
@@ -128,7 +128,7 @@ pub async fn run(config: NodeConfig, shutdown: CancellationToken) -> anyhow::Res
     }
 }
 
-/// Removes a pod's directory; one that is gone already is fine.
+/// Removes a pod's directory, if it still exists.
 fn remove_dir(dir: &Path) {
     match std::fs::remove_dir_all(dir) {
         Ok(()) => {}

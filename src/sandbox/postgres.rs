@@ -1,6 +1,6 @@
-//! A private Postgres of the system's own binaries, for `sparkgate dev`.
+//! A private Postgres server, run with the system's own binaries, for `sparkgate dev`.
 //!
-//! The server outlives a gateway that is killed: the next start finds it by its directory and uses it again.
+//! The server outlives a gateway that is killed: the next start finds it by its directory and reuses it.
 
 mod account;
 mod binaries;
@@ -23,7 +23,7 @@ pub struct PrivatePostgres {
     binaries: PathBuf,
     data: PathBuf,
     account: Account,
-    /// With the password: not for logs.
+    /// The connection URL. It contains the password, so it must not be logged.
     pub url: String,
     /// The server's first process, the postmaster.
     pub pid: Pid,
@@ -31,10 +31,10 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts the server that keeps its data below `dir`, making it first if it is new.
+    /// Starts the server whose data is below `dir`, and initializes it first if it is new.
     ///
     /// # Errors
-    /// No Postgres on this machine, or the server's own words.
+    /// There is no Postgres on this machine, or it fails; the error then has the server's own message.
     pub async fn start(dir: &Path) -> anyhow::Result<Self> {
         let binaries = binaries::find()?;
         // Postgres refuses to run as root.
@@ -56,7 +56,7 @@ impl PrivatePostgres {
         Ok(Self { binaries, data, account, url, pid, log })
     }
 
-    /// Stops the server; its data stay.
+    /// Stops the server; its data is kept.
     pub async fn stop(&self) -> anyhow::Result<()> {
         stop(&self.binaries, &self.data, &self.account).await
     }
@@ -67,7 +67,7 @@ async fn initialise(binaries: &Path, data: &Path, password_file: &Path, account:
     let mut initdb = account.command(&binaries.join("initdb"));
     initdb.args(["--username=sparkgate", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--pwfile"]);
     initdb.arg(password_file).arg("-D").arg(data);
-    run(initdb, "making a database directory").await
+    run(initdb, "creating a database directory").await
 }
 
 async fn start(binaries: &Path, data: &Path, log: &Path, account: &Account) -> anyhow::Result<(Pid, u16)> {
@@ -76,7 +76,7 @@ async fn start(binaries: &Path, data: &Path, log: &Path, account: &Account) -> a
     let mut start = account.command(&binaries.join("pg_ctl"));
     start.arg("start").arg("-w").arg("-s").arg("-D").arg(data).arg("-l").arg(log).arg("-o").arg(options);
     if let Err(error) = run(start, "starting Postgres").await {
-        // It may only have taken too long. One that didn't start can't be stopped, and that is no news.
+        // The server may only have taken too long. If it didn't start, it can't be stopped, and that error is of no interest.
         let _ = stop(binaries, data, account).await;
         return Err(error).with_context(|| format!("its log is {}", log.display()));
     }
@@ -91,10 +91,10 @@ async fn stop(binaries: &Path, data: &Path, account: &Account) -> anyhow::Result
     run(stop, "stopping Postgres").await
 }
 
-/// Process and port of the server that runs on this directory, if one does.
+/// Returns the process and the port of the server that runs on this directory, if there is one.
 async fn running(binaries: &Path, data: &Path, account: &Account) -> anyhow::Result<Option<(Pid, u16)>> {
     let mut status = account.command(&binaries.join("pg_ctl"));
-    let status = status.arg("status").arg("-D").arg(data).output().await.context("asking for the state of Postgres")?;
+    let status = status.arg("status").arg("-D").arg(data).output().await.context("reading the state of Postgres")?;
     if !status.status.success() {
         return Ok(None);
     }

@@ -1,4 +1,5 @@
-//! From a request to the driver's objects: the fold over feature steps (Spark's `KubernetesDriverBuilder` and `Client`).
+//! Builds the driver's objects from a request by folding over the feature steps (Spark's `KubernetesDriverBuilder` and
+//! `Client`).
 
 mod config_map;
 
@@ -16,7 +17,7 @@ use config_map::MainConfigMap;
 /// reference, since the pod's uid is not known before it exists.
 ///
 /// # Errors
-/// A [`Refusal`] where Spark would refuse, or where the request asks for a feature step that isn't there.
+/// A [`Refusal`] where Spark would refuse, or where the request asks for a feature step that isn't available.
 pub fn build_driver(request: &CreateSubmissionRequest, context: &SubmitContext) -> Result<DriverObjects, Refusal> {
     let application = submit::prepare(request, context.version, context.submitted_at)?;
     build(&DriverConf::new(application, context))

@@ -10,7 +10,7 @@ use fault::Fault;
 pub(crate) use value::{bytes, double_text};
 use value::{double, mib};
 
-/// All properties of one application. Keys begin with `spark.`; values are Spark's texts, read as that release reads them.
+/// All properties of one application. Keys begin with `spark.`; values are strings, read as that release of Spark reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SparkConf {
     properties: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ impl SparkConf {
         self.properties.get(key).map(String::as_str)
     }
 
-    /// The value of the first key that is set: how Spark reads an entry with fallbacks.
+    /// Returns the value of the first key that is set, as Spark reads an entry with fallbacks.
     pub(crate) fn first(&self, keys: &[&str]) -> Option<&str> {
         keys.iter().find_map(|key| self.get(key))
     }
@@ -51,20 +51,20 @@ impl SparkConf {
         self.properties.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// The family `<prefix>*`, by what follows the prefix.
+    /// Returns the family `<prefix>*`; the prefix is removed from the keys.
     pub(crate) fn with_prefix(&self, prefix: &str) -> BTreeMap<String, String> {
-        // They stand together.
+        // The keys are sorted, so those of a family are contiguous.
         let from = self.properties.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         from.map_while(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()))).collect()
     }
 
-    /// A comma list, as `ConfigBuilder.toSequence` splits it: entries trimmed, empty ones dropped.
+    /// Reads a comma-separated list as `ConfigBuilder.toSequence` splits it: entries are trimmed, empty ones dropped.
     pub(crate) fn list(&self, key: &str) -> Vec<String> {
         let entries = self.get(key).unwrap_or_default().split(',').map(str::trim);
         entries.filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
     }
 
-    /// A boolean, in any case.
+    /// Reads a boolean, in upper or lower case.
     pub(crate) fn boolean(&self, key: &str) -> Result<Option<bool>, Refusal> {
         self.typed(key, "boolean", |text| match text.to_ascii_lowercase().as_str() {
             "true" => Some(true),
@@ -73,12 +73,12 @@ impl SparkConf {
         })
     }
 
-    /// A 32-bit integer of a typed entry.
+    /// Reads a 32-bit integer of a typed entry.
     pub(crate) fn int(&self, key: &str) -> Result<Option<i32>, Refusal> {
         self.typed(key, "int", |text| text.parse().ok())
     }
 
-    /// A 64-bit integer that passes the entry's own rule.
+    /// Reads a 64-bit integer and checks the entry's own rule.
     pub(crate) fn long(&self, key: &str, passes: fn(i64) -> bool, rule: &str) -> Result<Option<i64>, Refusal> {
         let number: Option<i64> = self.typed(key, "long", |text| text.parse().ok())?;
         match number {
@@ -87,14 +87,14 @@ impl SparkConf {
         }
     }
 
-    /// A port, which Spark reads without its typed entry (`SparkConf.getInt`), hence the other words.
+    /// Reads a port. Spark reads ports without their typed entries (`SparkConf.getInt`), hence the different message.
     pub(crate) fn port(&self, key: &str) -> Result<Option<i32>, Refusal> {
         let illegal = |text: &str| format!("Illegal value for config key {key}: For input string: \"{text}\"");
         let parse = |text: &str| text.parse().map_err(|_| Refusal::property(key, illegal(text)));
         self.get(key).map(parse).transpose()
     }
 
-    /// A factor of memory that passes the entry's own rule.
+    /// Reads a memory factor and checks the entry's own rule.
     pub(crate) fn factor(&self, key: &str, passes: fn(f64) -> bool, rule: &str) -> Result<Option<f64>, Refusal> {
         let factor: Option<f64> = self.typed(key, "double", double)?;
         match factor {
@@ -103,13 +103,13 @@ impl SparkConf {
         }
     }
 
-    /// A size in MiB; a number without a unit is MiB already.
+    /// Reads a size in MiB; a number without a unit is in MiB.
     pub(crate) fn mib(&self, key: &str) -> Result<Option<i64>, Refusal> {
         let parse = |text| mib(text, self.version).ok_or_else(|| self.fault(key, text).not_a_size());
         self.get(key).map(parse).transpose()
     }
 
-    /// One of a fixed set of words, exactly as written.
+    /// Reads one of a fixed set of words, spelled exactly.
     pub(crate) fn one_of(&self, key: &str, words: &[&str]) -> Result<Option<&str>, Refusal> {
         match self.get(key) {
             Some(word) if !words.contains(&word) => Err(self.fault(key, word).not_an_option(words)),
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_value_is_told_in_the_words_of_the_release() {
+    fn an_invalid_value_is_reported_with_the_message_of_the_release() {
         let conf = |version| {
             let properties = [("spark.b", "maybe"), ("spark.m", "1.5g"), ("spark.w", "x")];
             SparkConf::new(properties.map(|(key, value)| (key.to_owned(), value.to_owned())).into(), version)

@@ -1,8 +1,8 @@
-//! `spark-defaults.conf`, as the operator of a gateway writes it.
+//! Parses the `spark-defaults.conf` of a gateway's operator.
 
 use std::collections::BTreeMap;
 
-/// Reads a `spark-defaults.conf`: the text format of `java.util.Properties`, of which Spark keeps the keys that begin
+/// Parses a `spark-defaults.conf`, a text in the format of `java.util.Properties`. As Spark does, it keeps the keys that begin
 /// with `spark.` and trims the values (`org.apache.spark.util.Utils.getPropertiesFromFile`).
 pub fn parse_properties(text: &str) -> BTreeMap<String, String> {
     logical_lines(text)
@@ -15,7 +15,7 @@ pub fn parse_properties(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Lines without comments and blanks; a backslash at the end (an odd number of them) continues a line.
+/// Returns the logical lines without comments and blank lines; an odd number of backslashes at the end continues a line.
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut continued = false;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_java_reads() {
+    fn properties_are_parsed_as_java_parses_them() {
         let text = "# a comment\n! another\n\nspark.a  1 \nspark.b=x=y\nspark.c : two\\\n   words\nother.key 1\n\
                     spark.d\\ e = \\u00e9\\t!\nspark.empty\nspark.path C:\\\\tmp\n";
         let read = parse_properties(text);

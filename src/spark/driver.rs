@@ -1,4 +1,4 @@
-//! What a driver is made of: what feature steps read, and what they make.
+//! The input and the output of feature steps: the configuration of a driver and its objects.
 
 mod conf;
 mod pod_group;
@@ -19,34 +19,34 @@ pub(crate) use conf::DriverConf;
 pub use pod_group::PodGroup;
 pub(crate) use spark_pod::SparkPod;
 
-/// What a submission depends on besides the request itself.
+/// The inputs of a submission besides the request itself.
 #[derive(Debug, Clone)]
 pub struct SubmitContext {
     pub version: SparkVersion,
     pub names: DriverNames,
-    /// When the submission was accepted: `spark.app.submitTime` and the date in the properties' header.
+    /// The time at which the submission was accepted: `spark.app.submitTime` and the date in the properties' header.
     pub submitted_at: DateTime<Utc>,
     /// `SPARK_USER` of the pod where neither the request nor a proxy user names one.
     pub user: String,
-    /// Files that lie at the submitter, as far as this submission can name them.
+    /// The submitter's files, as far as this submission can name them.
     pub submitter: SubmitterFiles,
 }
 
-/// The driver of one attempt. What the pod can't be scheduled without is created before it, all else after it; the pod
-/// then owns them all.
+/// The driver of one attempt. Objects that the pod can't be scheduled without are created before the pod, all others after it;
+/// the pod then owns them all.
 #[derive(Debug, Clone)]
 pub struct DriverObjects {
     pub namespace: String,
     pub pre_resources: Vec<Object>,
     pub pod: Pod,
-    /// What the feature steps made, in their order; the main `ConfigMap` comes last.
+    /// The objects of the feature steps, in the order of the steps; the main `ConfigMap` comes last.
     pub resources: Vec<Object>,
 }
 
-/// One object beside the pod.
+/// One object of a driver other than its pod.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "a driver has four of them, and they don't live long")]
+#[expect(clippy::large_enum_variant, reason = "a driver has four of them, and they are short-lived")]
 pub enum Object {
     Service(Service),
     NetworkPolicy(NetworkPolicy),

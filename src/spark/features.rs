@@ -1,5 +1,5 @@
-//! Feature steps: each adds one thing to the driver. One file per step, named as Spark names it; the table below is
-//! their order. A new step is a new file and a new line in the table.
+//! Feature steps: each adds one thing to the driver. Each step has its own file, named as in Spark; the table below defines
+//! their order. A new step is a new file and a new entry in the table.
 
 mod basic_driver;
 mod driver_command;
@@ -28,22 +28,22 @@ use super::{
     driver::{DriverConf, Object, SparkPod},
 };
 
-/// Spark's `KubernetesFeatureConfigStep`. A step has read and checked the configuration before; what it then does can't
-/// fail.
+/// Spark's `KubernetesFeatureConfigStep`. A step has read and checked the configuration when it is created, so these methods
+/// can't fail.
 pub(crate) trait FeatureStep {
     fn configure_pod(&self, pod: &mut SparkPod);
 
-    /// Properties for the driver's file, over those of the configuration and of earlier steps.
+    /// Returns properties for the driver's file. They override those of the configuration and of earlier steps.
     fn additional_properties(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Objects that have to exist before the pod.
+    /// Returns objects that have to exist before the pod.
     fn additional_pre_resources(&self) -> Vec<Object> {
         Vec::new()
     }
 
-    /// Objects beside the pod, to be owned by it.
+    /// Returns objects that are created after the pod and owned by it.
     fn additional_resources(&self) -> Vec<Object> {
         Vec::new()
     }
@@ -51,26 +51,27 @@ pub(crate) trait FeatureStep {
 
 type Step<'a> = Box<dyn FeatureStep + 'a>;
 
-/// A step that was made. Spark's steps read some properties when they are made and others only at work, when all steps
-/// are made and excluded ones left out; called, this reads the latter. So of several faults the same one is told.
+/// A step that has been constructed. Spark's steps read some properties in their constructors and others only when they
+/// run, after all steps are constructed and excluded ones are dropped. Calling this function reads the latter, so that of
+/// several errors the same one is reported as by Spark.
 type Made<'a> = Box<dyn FnOnce() -> Result<Step<'a>, Refusal> + 'a>;
 
-/// A step that reads nothing more at work.
+/// Wraps a step that reads no more properties when it runs.
 fn ready<'a>(step: impl FeatureStep + 'a) -> Made<'a> {
     Box::new(move || Ok(Box::new(step)))
 }
 
-/// One line of the table: a step by its class in Spark, and the release that brought it.
+/// One entry of the table: a step by its class in Spark, and the release that introduced it.
 struct Entry {
     class: &'static str,
     since: SparkVersion,
     new: for<'a> fn(&'a DriverConf<'a>) -> Result<Made<'a>, Refusal>,
 }
 
-/// Where Spark keeps its steps: how properties name them.
+/// The Java package of Spark's steps, by which properties name them.
 const PACKAGE: &str = "org.apache.spark.deploy.k8s.features.";
 
-/// Spark's order of the driver's steps (`KubernetesDriverBuilder`).
+/// The driver's steps in Spark's order (`KubernetesDriverBuilder`).
 const DRIVER_STEPS: [Entry; 12] = [
     Entry {
         class: "BasicDriverFeatureStep",
@@ -134,9 +135,9 @@ const DRIVER_STEPS: [Entry; 12] = [
     },
 ];
 
-/// The steps of one driver, in the order of their work.
+/// Returns the steps of one driver, in the order in which they run.
 pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>, Refusal> {
-    // Classes that are named are loaded before Spark's own steps are made.
+    // As in Spark, classes that the request names are loaded before Spark's own steps are constructed.
     let added = user_steps::user_steps(conf)?;
     let mut made = Vec::new();
     for entry in DRIVER_STEPS.iter().filter(|entry| entry.since <= conf.version) {
@@ -148,7 +149,7 @@ pub(crate) fn driver_steps<'a>(conf: &'a DriverConf<'a>) -> Result<Vec<Step<'a>>
     at_work.map(|(_, made)| made()).collect()
 }
 
-/// What `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names.
+/// Returns the steps that `spark.kubernetes.driver.pod.excludedFeatureSteps` (4.1+) names.
 fn excluded_steps(conf: &DriverConf<'_>) -> Vec<String> {
     match conf.version >= SparkVersion::V4_1 {
         true => conf.list("spark.kubernetes.driver.pod.excludedFeatureSteps"),
@@ -156,18 +157,18 @@ fn excluded_steps(conf: &DriverConf<'_>) -> Vec<String> {
     }
 }
 
-/// Metadata of an object of this driver.
+/// Returns metadata for an object of this driver.
 pub(crate) fn object_meta(conf: &DriverConf<'_>, name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), namespace: Some(conf.namespace().to_owned()), ..Default::default() }
 }
 
-/// A plain variable.
+/// Returns an environment variable with a plain value.
 pub(crate) fn env(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value.to_owned()), value_from: None }
 }
 
-/// A quantity, as far as Spark's client looks at it (fabric8's `Quantity.parse`): there is one, and what follows the number,
-/// an exponent or a unit, isn't both. The API server checks the rest.
+/// Parses a quantity as far as Spark's client checks it (fabric8's `Quantity.parse`): it isn't empty, and the number is
+/// followed by an exponent or a unit, not both. The API server checks the rest.
 pub(crate) fn quantity(key: &str, text: &str) -> Result<Quantity, Refusal> {
     let unit = text.find(|c| "eEinumkKMGTP".contains(c)).map_or("", |at| &text[at..]);
     let muddled = unit.contains(|c: char| c.is_ascii_digit()) && unit.ends_with(char::is_alphabetic);

@@ -1,8 +1,8 @@
-//! What each of Spark's keys for Kubernetes does here. `docs/properties.md` is made of this table, and a test compares
+//! The effect of each of Spark's keys for Kubernetes. `docs/properties.md` is generated from this table, and a test compares
 //! them.
 //!
-//! The rows are the entries that Spark registers in `org.apache.spark.deploy.k8s.Config`, the families and plain keys
-//! that its code reads besides, and the keys of Spark's core that shape a driver pod.
+//! The rows are the entries that Spark registers in `org.apache.spark.deploy.k8s.Config`, the other families and plain keys
+//! that its code reads, and the keys of Spark's core that shape a driver pod.
 
 mod core;
 mod driver;
@@ -10,27 +10,27 @@ mod executor;
 mod families;
 mod submission;
 
-/// One key, or with a dot at its end a family of keys.
+/// One key, or, with a dot at its end, a family of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     pub key: &'static str,
-    /// The Spark release that brought it, as Spark's own registry has it.
+    /// The Spark release that introduced it, according to Spark's own registry.
     pub since: &'static str,
     pub effect: Effect,
-    /// What it says, or why it is refused.
+    /// The meaning of the key, or why it is refused.
     pub meaning: &'static str,
 }
 
-/// What a key does here. All but the refused ones also stand in the driver's properties.
+/// The effect of a key. All but the refused ones are also in the driver's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// It decides what the driver's objects look like.
+    /// It determines the driver's objects.
     ShapesDriver,
-    /// It is the driver process that reads it, mostly for its executors.
+    /// The driver process reads it, mostly for its executors.
     ReadByDriver,
-    /// It tells spark-submit how to submit. Here that is the gateway's business.
+    /// It configures how spark-submit submits, which the gateway does in its own way.
     SubmitClient,
-    /// No driver is made of a request that has it.
+    /// A request that has it is refused.
     Refused,
 }
 
@@ -50,8 +50,8 @@ pub const KEYS: [Section; 5] = [
     Section { title: "Submitting", keys: &submission::KEYS },
 ];
 
-/// Whether a key below `spark.kubernetes.` is one that some release of Spark knows. (To Spark others are plain
-/// properties: it never complains about a misspelt one.)
+/// Returns whether some release of Spark knows a key below `spark.kubernetes.`. (To Spark, others are plain properties: it
+/// never reports a misspelt one.) Any other key counts as known.
 pub fn is_known(key: &str) -> bool {
     let matches = |row: &Key| match row.key.ends_with('.') {
         true => key.starts_with(row.key),
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_key_is_not_known() {
+    fn a_misspelt_key_is_unknown() {
         assert!(
             is_known("spark.kubernetes.driver.label.team")
                 && is_known("spark.anything")

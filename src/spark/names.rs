@@ -1,4 +1,4 @@
-//! The names of one attempt, drawn once and kept, so that a repeated launch meets its own objects.
+//! The names of one attempt. They are generated once and stored, so that a repeated launch finds its own objects.
 
 mod sanitize;
 
@@ -19,7 +19,7 @@ const CONFIG_MAP_NAME_MAX: usize = 253;
 pub struct DriverNames {
     /// `spark.app.id`: `spark-` and 32 hex digits.
     pub app_id: String,
-    /// What most objects' names begin with: the sanitised application name and a unique id.
+    /// The prefix of most objects' names: the sanitised application name and a unique id.
     pub resource_prefix: String,
     pub driver_pod: String,
     pub driver_service: String,
@@ -29,20 +29,20 @@ pub struct DriverNames {
     pub local_dir: Uuid,
 }
 
-/// The randomness that the names of one attempt are made of. This layer draws none itself: give it fresh values for
-/// each attempt, and the same values to get the same names.
+/// The randomness from which the names of one attempt are made. This layer generates none itself: the caller passes new values
+/// for each attempt, and the same values to get the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameEntropy {
     pub app_id: Uuid,
     pub local_dir: Uuid,
-    /// Spark draws a unique id of its own for each of these three.
+    /// Spark generates a separate unique id for each of these three.
     pub resource_prefix: [u8; 3],
     pub config_map: [u8; 3],
     pub driver_service: [u8; 3],
 }
 
 impl NameEntropy {
-    /// Spreads four random (version 4) ids over the parts.
+    /// Splits four random (version 4) UUIDs into the parts.
     pub fn from_uuids(app_id: Uuid, local_dir: Uuid, prefix: Uuid, others: Uuid) -> Self {
         // Bytes 0–2 and 10–12 of a version 4 UUID are free of its version and variant bits.
         let three = |id: Uuid, at: usize| [id.as_bytes()[at], id.as_bytes()[at + 1], id.as_bytes()[at + 2]];
@@ -57,18 +57,18 @@ impl NameEntropy {
 }
 
 impl DriverNames {
-    /// Draws the names for an application, as Spark's submission client does.
+    /// Generates the names for an application, as Spark's submission client does.
     ///
-    /// `pod_name` is `spark.kubernetes.driver.pod.name`; `now_ms` is the time in milliseconds since the epoch, a part
-    /// of every unique id. Kubernetes' limits are kept for the Service (a short name instead) and the `ConfigMap`; as
-    /// with Spark, a pod name may become too long, and then the API server says so.
+    /// `pod_name` is `spark.kubernetes.driver.pod.name`; `now_ms` is the time in milliseconds since the epoch, a part of every
+    /// unique id. Kubernetes' limits are respected for the Service (which then has a short name) and the `ConfigMap`. As with
+    /// Spark, a pod name may become too long, and then the API server refuses it.
     pub fn generate(app_name: &str, pod_name: Option<&str>, now_ms: i64, entropy: &NameEntropy) -> Self {
         let resource_prefix = sanitize::resource_prefix(app_name, &unique_id(entropy.resource_prefix, now_ms));
         Self::of_prefix(resource_prefix, pod_name, now_ms, entropy)
     }
 
-    /// The names of another attempt of the same application: the same but for what was drawn. A pod name that the request
-    /// fixed stays.
+    /// Returns the names of another attempt of the same application. Only the random parts change; a pod name that the request
+    /// sets stays.
     #[must_use]
     pub fn drawn_anew(&self, now_ms: i64, entropy: &NameEntropy) -> Self {
         // The unique id is what follows the last hyphen, or all of it.
@@ -96,11 +96,11 @@ impl DriverNames {
         }
     }
 
-    /// Draws the names for a request: its application name (or Spark's default for it) and its pod name.
+    /// Generates the names for a request, from its application name (or Spark's default for it) and its pod name.
     ///
     /// # Errors
-    /// A [`Refusal`] where the request names neither an application nor a resource to name it after, or is a command line
-    /// that this release doesn't understand.
+    /// A [`Refusal`] if the request names neither an application nor a resource after which to name it, or is a command line
+    /// that this release can't parse.
     pub fn for_request(
         request: &CreateSubmissionRequest,
         version: SparkVersion,
@@ -118,7 +118,7 @@ fn pod_of(resource_prefix: &str) -> String {
     format!("{resource_prefix}-driver")
 }
 
-/// `KubernetesUtils.uniqueID`: three random bytes and the low forty bits of the time, in hex.
+/// Returns the id of `KubernetesUtils.uniqueID`: three random bytes and the low forty bits of the time, in hex.
 fn unique_id(random: [u8; 3], now_ms: i64) -> String {
     let [a, b, c] = random;
     format!("{a:02x}{b:02x}{c:02x}{:x}", now_ms & ((1 << 40) - 1))

@@ -1,4 +1,4 @@
-//! The driver's pod template: what the driver pod is before the feature steps (`KubernetesUtils.loadPodFromTemplate`).
+//! The driver's pod template, from which the feature steps start (`KubernetesUtils.loadPodFromTemplate`).
 
 mod fault;
 mod reader;
@@ -14,17 +14,17 @@ use super::{
 };
 use reader::Reader;
 
-/// The request's own field, for a template that travels inline.
+/// The field of the request for an inline template.
 const FIELD: &str = "driverPodTemplate";
 const KEY: &str = "spark.kubernetes.driver.podTemplateFile";
 const INSTEAD: &str = "send the template itself as driverPodTemplate";
-/// Spark's sentence for every fault of a template.
+/// Spark's message for every error in a template.
 const SENTENCE: &str = "Could not load pod from template file.";
 
-/// The pod to begin with: empty where there is no template.
+/// Returns the pod of the template, or an empty one if there is no template.
 ///
 /// # Errors
-/// A [`Refusal`] for a template that Spark couldn't load, and, unlike Spark, for one with unknown fields (the API server
+/// A [`Refusal`] for a template that Spark couldn't load, and, unlike in Spark, for one with unknown fields (the API server
 /// would drop them) or without any container.
 pub(super) fn load(conf: &DriverConf<'_>) -> Result<SparkPod, Refusal> {
     let Some((field, template)) = template(conf)? else { return Ok(SparkPod::default()) };
@@ -32,7 +32,7 @@ pub(super) fn load(conf: &DriverConf<'_>) -> Result<SparkPod, Refusal> {
     Ok(select_container(pod, conf.get("spark.kubernetes.driver.podTemplateContainerName")))
 }
 
-/// The template's values, with the field of the request that gave them.
+/// Returns the template's values, with the field of the request that they come from.
 fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
     let (field, read) = match &conf.app.driver_pod_template {
         Some(Value::String(text)) => (FIELD.to_owned(), yaml::parse(text)),
@@ -49,7 +49,7 @@ fn template(conf: &DriverConf<'_>) -> Result<Option<(String, Value)>, Refusal> {
     }
 }
 
-/// A template's values as a pod. What it says of its version doesn't matter to Spark either; its kind may be left out.
+/// Converts a template's values to a pod. As in Spark, its `apiVersion` is ignored; its kind may be left out.
 pub(super) fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, String> {
     let Some(fields) = template.as_object_mut() else { return Err(no_map(&template)) };
     fields.remove("apiVersion");
@@ -65,13 +65,13 @@ pub(super) fn pod(mut template: Value, version: SparkVersion) -> Result<Pod, Str
     match &pod.spec {
         None => Err("It has no `spec`.".to_owned()),
         Some(spec) if spec.containers.is_empty() => {
-            Err("It has no container. Give one at least, if only with a name: it becomes Spark's.".to_owned())
+            Err("It has no container. It needs at least one, if only with a name, which becomes Spark's.".to_owned())
         }
         Some(_) => Ok(pod),
     }
 }
 
-/// What is wrong with a template that is no map: mostly, a text that should be the name of a file.
+/// Returns the error for a template that is not a map: usually a string that was meant as the name of a file.
 pub(super) fn no_map(template: &Value) -> String {
     let template_is = "A template is a map with a `spec`, as for `kubectl create -f`, or the name of a file that the \
                        operator gave";
@@ -81,15 +81,15 @@ pub(super) fn no_map(template: &Value) -> String {
     }
 }
 
-/// Reads a value as one of Kubernetes' types, with the conversions that Spark's reader makes.
+/// Converts a value to one of Kubernetes' types, with the conversions of Spark's parser.
 ///
 /// # Errors
-/// The path of a field that doesn't fit, and why.
+/// The path of a field that doesn't fit, and the reason.
 pub(super) fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
     T::deserialize(Reader::new(value)).map_err(|fault| fault.to_string())
 }
 
-/// Takes the driver's container out of the pod: the one so named, if there is exactly one, or else the first.
+/// Takes the driver's container out of the pod: the one with this name, if there is exactly one, or else the first.
 fn select_container(mut pod: Pod, name: Option<&str>) -> SparkPod {
     let containers = &mut pod.spec.get_or_insert_default().containers;
     let named = |container: &Container| name == Some(container.name.as_str());

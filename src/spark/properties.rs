@@ -1,10 +1,10 @@
-//! Java Properties text: how Spark hands its configuration to the driver.
+//! Text in the format of Java properties, in which Spark passes its configuration to the driver.
 
 use std::fmt::Write;
 
 use chrono::{DateTime, Utc};
 
-/// The file `spark.properties`: two comment lines, then one `key=value` line each.
+/// Writes the file `spark.properties`: two comment lines, then one line `key=value` for each property.
 ///
 /// Escapes are those of `java.util.Properties.store(Writer, …)`, which Spark uses: non-ASCII text stays as it is.
 pub(crate) fn file<'a>(
@@ -23,7 +23,7 @@ pub(crate) fn file<'a>(
     text
 }
 
-/// Which spaces need a backslash: all of a key's, but only the first of a value's.
+/// The spaces that need a backslash: all spaces of a key, but only a leading space of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Spaces {
     Every,

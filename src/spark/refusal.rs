@@ -1,13 +1,13 @@
-//! Why a request can't become a driver.
+//! The reason why no driver can be built from a request.
 
-/// A request that spark-submit would refuse, or that asks for something Sparkgate doesn't offer. It is the client's
-/// to mend: HTTP 400, and exit code 1 of `sparkgate render`.
+/// A request that spark-submit would refuse, or that asks for something that Sparkgate doesn't support. It is a client error:
+/// HTTP 400, and exit code 1 of `sparkgate render`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct Refusal {
-    /// The field at fault, such as `appResource` or `sparkProperties["spark.driver.memory"]`.
+    /// The invalid field, such as `appResource` or `sparkProperties["spark.driver.memory"]`.
     pub field: String,
-    /// A sentence in Spark's words where Spark has them.
+    /// A sentence, which is Spark's message where Spark has one.
     pub reason: String,
 }
 
@@ -16,12 +16,12 @@ impl Refusal {
         Self { field: field.into(), reason: reason.into() }
     }
 
-    /// A Spark property at fault.
+    /// Creates a refusal of a Spark property.
     pub fn property(key: &str, reason: impl Into<String>) -> Self {
         Self::field(Self::property_field(key), reason)
     }
 
-    /// The name of a Spark property as a field of the request.
+    /// Returns the name of a Spark property as a field of the request.
     pub(crate) fn property_field(key: &str) -> String {
         format!("sparkProperties[\"{key}\"]")
     }

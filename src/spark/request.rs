@@ -1,11 +1,11 @@
-//! The request of both HTTP faces and of `sparkgate render`.
+//! The request of both HTTP APIs and of `sparkgate render`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 /// Spark's `CreateSubmissionRequest` (`org.apache.spark.deploy.rest.CreateSubmissionRequest`) after Jackson's coercions,
-/// with the fields that the resource API adds. This is also how the request is kept in the database.
+/// with the fields that the resource API adds. The request is also stored in the database in this form.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSubmissionRequest {

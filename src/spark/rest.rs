@@ -1,7 +1,7 @@
 //! Spark's REST submission protocol (`org.apache.spark.deploy.rest`), pure: paths, requests, replies and their JSON.
 //!
-//! Where a request can't be run, Spark often names no field or fails with a page for browsers. Here every refusal of
-//! a request is an `ErrorResponse` that begins with Spark's words and goes on with the cause.
+//! When a request can't be run, Spark often names no field or fails with an HTML page. Here every refusal of a request is an
+//! `ErrorResponse` that begins with Spark's message and continues with the cause.
 
 mod action;
 mod coerce;

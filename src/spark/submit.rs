@@ -1,5 +1,5 @@
-//! What `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): from a request to
-//! an application with a complete configuration.
+//! Does what `spark-submit` does before its Kubernetes client runs (`SparkSubmitArguments`, `SparkSubmit`): turns a request
+//! into an application with a complete configuration.
 
 mod command_line;
 mod environment;
@@ -27,7 +27,7 @@ pub(crate) struct Application {
     pub(crate) resource: MainAppResource,
     pub(crate) args: Vec<String>,
     pub(crate) proxy_user: Option<String>,
-    /// Variables that steps read as the submitter's own environment.
+    /// Variables that steps read as the submitter's environment.
     pub(crate) submitter_env: SubmitterEnv,
     /// Variables of the driver container, by name.
     pub(crate) driver_env: BTreeMap<String, String>,
@@ -39,7 +39,7 @@ pub(crate) struct Application {
 /// Resolves a request as `spark-submit --deploy-mode cluster` would resolve its command line.
 ///
 /// # Errors
-/// A [`Refusal`] in Spark's words where its arguments don't pass, or where a file would have to be uploaded.
+/// A [`Refusal`] with Spark's message where an argument is invalid, or where a file would have to be uploaded.
 pub(crate) fn prepare(
     request: &CreateSubmissionRequest,
     version: SparkVersion,
@@ -65,7 +65,7 @@ pub(crate) fn prepare(
     resource.complete_jars(&mut conf)?;
     conf.set("spark.app.name", name.as_str());
     if request.driver_pod_template.is_some() {
-        // The request's own template wins, and the driver is not told of another.
+        // The request's own template wins, and the driver's properties don't mention another one.
         conf.remove("spark.kubernetes.driver.podTemplateFile");
     }
     conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
@@ -84,7 +84,7 @@ pub(crate) fn prepare(
     })
 }
 
-/// The application's name: `spark.app.name`, else the main class, else the file name of the resource.
+/// Returns the application's name: `spark.app.name`, else the main class, else the file name of the resource.
 pub fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
     if let Some(name) = request.spark_properties.get("spark.app.name") {
         return Ok(name.clone());
@@ -96,7 +96,7 @@ pub fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
     Ok(resource.rsplit('/').next().unwrap_or(resource).to_owned())
 }
 
-/// The `spark.` properties with the keys that cluster mode decides.
+/// Returns the `spark.` properties with the keys that cluster mode determines.
 fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SparkConf, Refusal> {
     // Spark warns about other keys and drops them.
     let mut conf = SparkConf::new(
@@ -112,7 +112,7 @@ fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) 
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");
-    // `--keytab` and `--principal` fall back to what they were called on YARN.
+    // `--keytab` and `--principal` fall back to their old keys, from YARN.
     for (key, old) in
         [("spark.kerberos.keytab", "spark.yarn.keytab"), ("spark.kerberos.principal", "spark.yarn.principal")]
     {

@@ -1,5 +1,5 @@
-//! What lies on the submitter's disk. A gateway has no disk of its clients to look at: the operator says which files it
-//! has, and they are kept with the submission, so that every try to launch it sees the same ones.
+//! Files that spark-submit would read from the submitter's disk. A gateway can't read the disks of its clients: the operator
+//! provides the files, and they are stored with the submission, so that every attempt to launch it sees the same ones.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubmitterFiles {
-    /// `SPARK_CONF_DIR`: what the driver is to find beside its `spark.properties`.
+    /// `SPARK_CONF_DIR`: files that the driver finds next to its `spark.properties`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub spark_conf_dir: BTreeMap<String, ByteString>,
     /// `HADOOP_CONF_DIR`, if the submitter has one.
@@ -27,7 +27,7 @@ impl SubmitterFiles {
     }
 }
 
-/// Names alone: a keytab must not get into a log.
+/// Writes names only: a keytab must not get into a log.
 impl fmt::Debug for SubmitterFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SubmitterFiles")

@@ -1,8 +1,8 @@
-//! Which Spark release the gateway speaks as.
+//! The Spark release whose behaviour the gateway reproduces.
 
 use std::{fmt, str::FromStr};
 
-/// A Spark release such as `4.3.0`. Its line (`4.3`) decides steps and defaults; the whole text is the
+/// A Spark release such as `4.3.0`. Its minor release (`4.3`) determines steps and defaults; the whole text is the
 /// `spark-version` label and `serverSparkVersion`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SparkVersion {
@@ -25,7 +25,7 @@ impl fmt::Display for SparkVersion {
     }
 }
 
-/// The text is not a Spark release that the gateway knows.
+/// The text is not a Spark release that the gateway supports.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a Spark version that Sparkgate knows: give 3.5.x, 4.0.x, 4.1.x, 4.2.x or 4.3.x")]
 pub struct UnknownSparkVersion(pub String);

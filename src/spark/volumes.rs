@@ -1,4 +1,4 @@
-//! `spark.kubernetes.{driver,executor}.volumes.<type>.<name>.*`: what a driver or an executor mounts
+//! `spark.kubernetes.{driver,executor}.volumes.<type>.<name>.*`: the volumes that a driver or an executor mounts
 //! (`KubernetesVolumeUtils`).
 
 mod options;
@@ -18,13 +18,13 @@ pub(crate) struct VolumeSpec {
     pub(crate) mount_path: String,
     /// Empty for the whole volume.
     pub(crate) sub_path: String,
-    /// `None` before 4.0, which didn't know it.
+    /// `None` before 4.0, which introduced it.
     pub(crate) sub_path_expr: Option<String>,
     pub(crate) read_only: bool,
     pub(crate) source: VolumeSource,
 }
 
-/// What a volume is, by the `<type>` of its keys.
+/// The source of a volume, by the `<type>` of its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum VolumeSource {
     HostPath { path: String, kind: String },
@@ -33,10 +33,10 @@ pub(crate) enum VolumeSource {
     PersistentVolumeClaim(Claim),
 }
 
-/// A claim to mount, and how to make it.
+/// A claim to mount, and how to create it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// Its name, in which `OnDemand` stands for one that Spark makes up.
+    /// Its name, in which `OnDemand` stands for a name that Spark generates.
     pub(crate) name: String,
     pub(crate) storage_class: Option<String>,
     pub(crate) size_limit: Option<String>,
@@ -44,13 +44,13 @@ pub(crate) struct Claim {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// The volumes under a prefix, by type and name. Spark's order is that of a hash set, so nothing can depend on it.
+/// Reads the volumes under a prefix, sorted by type and name. Spark's order is that of a hash set, so nothing can depend on it.
 ///
 /// # Errors
-/// A [`Refusal`] in Spark's words, at the key that is missing or wrong.
+/// A [`Refusal`] with Spark's message, for the key that is missing or invalid.
 pub(crate) fn parse(conf: &SparkConf, version: SparkVersion, prefix: &str) -> Result<Vec<VolumeSpec>, Refusal> {
     let entries = conf.with_prefix(prefix);
-    // A key names its volume by two parts. Java's `split`, here too, drops empty parts at the end.
+    // The first two parts of a key name its volume. As with Java's `split`, empty parts at the end are dropped.
     let volumes: BTreeSet<(&str, &str)> = entries
         .keys()
         .filter_map(|key| {
@@ -62,7 +62,7 @@ pub(crate) fn parse(conf: &SparkConf, version: SparkVersion, prefix: &str) -> Re
     volumes.into_iter().map(|volume| spec(&options(volume))).collect()
 }
 
-/// Spark reads the executors' volumes before it makes a driver, so that their faults show at once.
+/// Checks the executors' volumes. Spark reads them before it creates a driver, so that errors in them are reported at once.
 ///
 /// # Errors
 /// As for [`parse`].

@@ -1,5 +1,5 @@
-//! YAML that users send, read within bounds: an object of Kubernetes as fabric8's client reads it (Spark's only reader),
-//! where a text that begins with `{` is JSON. A text beyond the bounds, or with more than one document, is an error.
+//! Parses YAML from users within limits: a Kubernetes object as fabric8's client parses it (the only parser that Spark uses).
+//! Text that begins with `{` is parsed as JSON. Text that exceeds the limits, or has more than one document, is an error.
 
 mod error;
 mod scalar;
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 pub(crate) use error::{YamlError, shortened};
 pub(crate) use scalar::text;
 
-/// Bytes of a text: more would fit into no `ConfigMap`.
+/// Maximum number of bytes of a text: more would not fit into a `ConfigMap`.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
-/// Lists and maps within each other, in the text and after its aliases are filled in.
+/// Maximum nesting of lists and maps, in the text and after its aliases are expanded.
 const MAX_DEPTH: usize = 100;
-/// What all values may weigh, aliases filled in: texts by their bytes, and [`NODE`] for each value.
+/// Maximum weight of all values, with aliases expanded: the bytes of the strings, plus [`NODE`] for each value.
 const MAX_WEIGHT: usize = 4 << 20;
 const NODE: usize = 32;
 
-/// Reads one document. A text without any value gives null.
+/// Parses one document. A text without any value gives null.
 ///
 /// # Errors
-/// A [`YamlError`] that says where the text is wrong, or which bound it breaks.
+/// A [`YamlError`] that says where the text is invalid, or which limit it exceeds.
 pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
     if text.len() > MAX_BYTES {
         return Err(YamlError::TooLarge { bytes: text.len() });
@@ -41,7 +41,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
         let (event, span) = composer.expect_next()?;
         let line = span.start.line();
         composer.anchors.clear();
-        // As for fabric8, documents without a value don't count: a text may end in `---`.
+        // As with fabric8, documents without a value don't count: a text may end with `---`.
         match composer.node(event, span, 0)?.value {
             Value::Null => {}
             _ if !document.is_null() => return Err(YamlError::Several { line }),
@@ -51,15 +51,15 @@ pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
     Ok(document)
 }
 
-/// Reads one document of a file.
+/// Parses one document from a file.
 ///
 /// # Errors
-/// As [`parse`], and for what isn't UTF-8.
+/// As for [`parse`], and if the content isn't UTF-8.
 pub(crate) fn parse_bytes(content: &[u8]) -> Result<Value, YamlError> {
     parse(std::str::from_utf8(content).map_err(YamlError::NotText)?)
 }
 
-/// A value that was read elsewhere, if its text wouldn't be too large.
+/// Returns a copy of a value that was parsed elsewhere, unless its text would be too large.
 pub(crate) fn bounded(value: &Value) -> Result<Value, YamlError> {
     match value.to_string().len() {
         bytes if bytes > MAX_BYTES => Err(YamlError::TooLarge { bytes }),
@@ -75,7 +75,7 @@ fn options() -> Options {
     options
 }
 
-/// A value, and what it costs to repeat it.
+/// A value, and its depth and weight, which count again for each alias.
 #[derive(Clone)]
 struct Node {
     value: Value,
@@ -100,7 +100,7 @@ impl<'a> Composer<'a> {
         self.next()?.ok_or(YamlError::Unfinished)
     }
 
-    /// One value. It recurses as deep as [`MAX_DEPTH`] allows.
+    /// Builds one value. The recursion is limited by [`MAX_DEPTH`].
     fn node(&mut self, event: Event<'a>, span: Span, level: usize) -> Result<Node, YamlError> {
         let line = span.start.line();
         let (node, anchor) = match event {
@@ -133,7 +133,8 @@ impl<'a> Composer<'a> {
         Ok(node)
     }
 
-    /// For a value that isn't there the parser says `~`. Where the text itself says so, it is a text to Spark's reader.
+    /// Returns whether a value is absent. The parser reports an absent value as `~`. A `~` in the text itself is a string to
+    /// Spark's parser.
     fn is_absent(&self, text: &str, span: Span) -> bool {
         let source = span.start.byte_offset().and_then(|at| self.text.get(at..));
         text == "~" && !source.is_some_and(|source| source.starts_with('~'))
@@ -194,7 +195,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// A list or map may say its own type, and no other.
+/// Checks the tag of a list or map, which may name its own type and no other.
 fn collection_tag(tag: Option<&Tag>, own: &str, line: usize) -> Result<(), YamlError> {
     match tag {
         Some(tag) if tag.core_suffix() != Some(own) => Err(YamlError::Tag { tag: shortened(&tag.original()), line }),

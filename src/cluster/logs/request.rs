@@ -1,4 +1,4 @@
-//! One request for a log: kube's client would hand on neither the status nor the body of a refusal.
+//! Sends one request for a log. kube's own client would pass on neither the status nor the body of a refusal.
 
 use futures::{StreamExt, TryStreamExt};
 use http::{Request, StatusCode};
@@ -8,15 +8,15 @@ use kube::{Client, client::Body, core::Status};
 use super::LogAnswer;
 use crate::cluster::{Error, error::sort};
 
-/// How much of a refusal is read.
+/// Bytes of a refusal's body that are read.
 const REFUSAL_BYTES: usize = 64 << 10;
-/// A kubelet's words for a container that it hasn't started, or never did (`validateContainerLogStatus`).
+/// The kubelet's messages for a container that has not started yet, or never did (`validateContainerLogStatus`).
 const NOT_STARTED: [&str; 3] = ["is waiting to start", "is not available", "is terminated"];
 
-/// Sends it, and sorts what comes back.
+/// Sends the request and sorts the response.
 ///
 /// # Errors
-/// What the API server says, or that it says nothing.
+/// The API server refused the request, or did not answer.
 pub(super) async fn send(
     client: Client,
     request: kube::Result<Request<Vec<u8>>>,
@@ -26,7 +26,7 @@ pub(super) async fn send(
     let response = client.send(request.map(Body::from)).await.map_err(|error| sort(action.clone(), error))?;
     let status = response.status();
     if status == StatusCode::NO_CONTENT {
-        return Ok(LogAnswer::NotStarted("it has no node yet".to_owned()));
+        return Ok(LogAnswer::NotStarted("the pod has no node yet".to_owned()));
     }
     let body = response.into_body();
     if status.is_success() {
@@ -43,7 +43,7 @@ pub(super) async fn send(
         Error::Refused { code: 400, message, .. } if NOT_STARTED.iter().any(|words| message.contains(words)) => {
             Ok(LogAnswer::NotStarted(message))
         }
-        // The pod was there a moment ago; its node has nothing of it any more, or it just went.
+        // The pod existed a moment ago. Its node has nothing of it any more, or the pod has just been removed.
         Error::NotFound { .. } => Ok(LogAnswer::Gone),
         error => Err(error),
     }

@@ -1,20 +1,22 @@
-//! From the objects of an attempt to those of the next: the same but for their names and the number of the attempt.
+//! Derives the objects of the next attempt from those of the last: only their names and the number of the attempt differ.
 
 use serde_json::Value;
 
 use super::Manifest;
 use crate::{cluster::labels, spark::DriverNames};
 
-/// Where the driver reads which labels its executors get: `spark.properties` in the main `ConfigMap`.
+/// The key in the main `ConfigMap` under which the driver finds the labels of its executors.
 const PROPERTIES: &str = "spark.properties";
 
 impl Manifest<Value> {
-    /// The same objects for the attempt of this number, under its own names and with the pod's identity. Each name has random digits in it, so that it
-    /// is found wherever it stands: in metadata, arguments, variables, addresses, and in the driver's properties. It takes
-    /// neither the files that the first attempt was built of nor the release that built it.
+    /// Returns the same objects for the attempt of this number, under its own names and with the identity of its pod.
+    ///
+    /// Each name contains random digits, so that every occurrence of it is found: in metadata, arguments, variables, addresses,
+    /// and in the driver's properties. This needs neither the files that the first attempt was built from nor the release that
+    /// built it.
     ///
     /// # Errors
-    /// What has to carry the number of the attempt isn't there.
+    /// An object or label that has to carry the number of the attempt is missing.
     pub fn for_attempt(
         mut self,
         attempt: i32,
@@ -40,7 +42,7 @@ impl Manifest<Value> {
     }
 }
 
-/// Longer names first: some are the beginning of others.
+/// Returns the pairs of old and new names, longer names first: some names are a prefix of others.
 fn renames<'a>(old: &'a DriverNames, new: &'a DriverNames) -> Vec<(String, String)> {
     let pairs = |names: &DriverNames| {
         let DriverNames { app_id, resource_prefix, driver_pod, driver_service, config_map, local_dir } = names.clone();
@@ -66,7 +68,7 @@ fn rename(value: &mut Value, renames: &[(String, String)]) {
     }
 }
 
-/// The properties with the number of the attempt in the label of the executors.
+/// Returns the properties with the number of the attempt in the label of the executors; `None` if there is no such label.
 fn numbered(properties: &str, attempt: i32) -> Option<String> {
     let key = format!("spark.kubernetes.executor.label.{}=", labels::ATTEMPT);
     let mut found = false;

@@ -19,12 +19,12 @@ fn failure(code: u16) -> (u16, Value) {
     (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Odd", "message": "no"}))
 }
 
-/// A cluster that answers lists by a script and lets all pods go but those named `stubborn…`; and the names of those that
-/// it was asked for.
+/// Returns a cluster that answers lists from a script and accepts the removal of the finalizer for all pods but those named
+/// `stubborn…`, and the names of the pods that it was asked for.
 fn cluster(mut lists: Vec<(u16, Value)>) -> (Cluster, Arc<Mutex<Vec<String>>>) {
     lists.reverse();
     let (lists, asked) = (Mutex::new(lists), Arc::new(Mutex::new(Vec::new())));
-    let told = asked.clone();
+    let names = asked.clone();
     let (lists, answers) = (Arc::new(lists), asked);
     let service = tower::service_fn(move |request: Request<Body>| {
         let (code, answer) = if request.method() == Method::PATCH {
@@ -38,11 +38,11 @@ fn cluster(mut lists: Vec<(u16, Value)>) -> (Cluster, Arc<Mutex<Vec<String>>>) {
         let answer = Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
         std::future::ready(answer)
     });
-    (Cluster::new(kube::Client::new(service, "default"), &[]), told)
+    (Cluster::new(kube::Client::new(service, "default"), &[]), names)
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_and_a_list_that_ran_out_stop_nobody() {
+async fn an_unreadable_pod_or_an_expired_list_does_not_stop_the_release() {
     let ours = json!([labels::FINALIZER]);
     let first = page(&[pod("a", &ours), pod("odd", &json!({"no": "list"})), pod("free", &json!(["x"]))], "1");
     let (cluster, asked) = cluster(vec![
@@ -57,7 +57,7 @@ async fn what_cannot_be_read_and_a_list_that_ran_out_stop_nobody() {
 }
 
 #[tokio::test]
-async fn what_was_let_go_before_the_list_broke_off_is_done() {
+async fn finalizers_removed_before_a_list_fails_stay_removed() {
     let (cluster, asked) = cluster(vec![page(&[pod("a", &json!([labels::FINALIZER]))], "1"), failure(403)]);
     cluster.release_finalizers().await.unwrap_err();
     assert_eq!(*asked.lock().unwrap(), ["a"]);

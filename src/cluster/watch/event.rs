@@ -1,4 +1,4 @@
-//! What one line of a watch tells, and why a watch ends before its time.
+//! Parses one line of a watch, and classifies why a watch ends early.
 
 use kube::core::Status;
 use serde_json::value::RawValue;
@@ -9,19 +9,19 @@ use super::{
 };
 use crate::{cluster::Error, submission::Installation};
 
-/// Why a watch ended before its time.
+/// Why a watch ended early.
 pub(super) enum Trouble {
-    /// It can be tried again from where it was.
+    /// The watch can be retried from its position.
     Broken(String),
-    /// There is no way on from where it was: too old a version, or one that the server doesn't know at all.
+    /// The watch can't resume from its position: the version is too old, or the server doesn't know it at all.
     Lost(String),
-    /// The server ended it at once, without a word.
+    /// The server ended the watch at once, without an error.
     Hasty,
 }
 
-/// What a line tells; nothing if it is none that we know.
+/// Parses a line. The result is empty if the line is of a kind that we don't know.
 pub(super) fn event(line: &[u8], installation: Option<&Installation>) -> Result<Sorted, Trouble> {
-    // Nearly all are of pods that can be read: they are gone through once.
+    // Nearly all lines carry a pod that can be read: these are parsed in one pass.
     if let Ok(Event { kind, object }) = serde_json::from_slice(line)
         && let "ADDED" | "MODIFIED" | "DELETED" = kind
     {
@@ -30,7 +30,7 @@ pub(super) fn event(line: &[u8], installation: Option<&Installation>) -> Result<
     let event: Event<'_, &RawValue> = match serde_json::from_slice(line) {
         Ok(event) => event,
         Err(error) => {
-            tracing::error!(%error, "an event of the watch of pods can't be read and is passed over");
+            tracing::error!(%error, "an event of the pod watch can't be read and is skipped");
             return Ok(Sorted::default());
         }
     };
@@ -47,7 +47,7 @@ pub(super) fn event(line: &[u8], installation: Option<&Installation>) -> Result<
 }
 
 impl Trouble {
-    /// Of a request that failed.
+    /// Classifies a request that failed.
     pub(super) fn of(error: &Error) -> Self {
         let code = match error {
             Error::Refused { code, .. } => *code,
@@ -60,22 +60,23 @@ impl Trouble {
         Self::of_code(code, reason(error))
     }
 
-    /// A version is too old (410), none at all (400) or of the future (504), or the server can't go on just now.
+    /// Classifies a status code: the version is too old (410), not a version (400) or in the future (504), or the server can't
+    /// continue at the moment.
     fn of_code(code: u16, reason: String) -> Self {
         if matches!(code, 400 | 410 | 504) { Self::Lost(reason) } else { Self::Broken(reason) }
     }
 
-    /// Of a stream that was not read to its end.
+    /// Classifies a stream that was not read to its end.
     pub(super) fn broke_off(why: impl std::fmt::Display) -> Self {
         Self::Broken(broke_off(why))
     }
 }
 
 fn broke_off(why: impl std::fmt::Display) -> String {
-    format!("the watch of pods broke off: {why}")
+    format!("the watch of pods was interrupted: {why}")
 }
 
-/// An error with its causes.
+/// Returns an error with its causes as text.
 pub(super) fn reason(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

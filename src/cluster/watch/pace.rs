@@ -1,4 +1,4 @@
-//! How often, how long, how many.
+//! Timeouts, intervals and page sizes of a watch, and its back-off.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -7,21 +7,21 @@ use std::{
 
 use tokio::time::sleep;
 
-/// The numbers of a watch; the defaults suit a large cluster.
+/// Timeouts, intervals and page sizes of a watch. The defaults suit a large cluster.
 #[derive(Debug, Clone)]
 pub struct WatchPace {
     /// Pods in one page of a list.
     pub page: u32,
-    /// A watch is renewed after this many seconds …
+    /// Seconds after which a watch is renewed.
     pub renewal: u32,
-    /// … and one that hasn't ended so much later is dead, and was perhaps all the time. Both together are the longest
-    /// that a dead connection can stay unnoticed.
+    /// A watch that hasn't ended this long after its renewal time counts as dead, and may have been dead all the time. Both
+    /// together are the longest time for which a dead connection can stay unnoticed.
     pub grace: Duration,
-    /// All pods are listed anew this often, which repairs what a watch may have missed.
+    /// Interval at which all pods are listed again, which repairs what a watch may have missed.
     pub relist: Duration,
-    /// When a watch from before a list has been quiet for this long, it has told all that happened before the list.
+    /// A watch from before a list that has been quiet for this long has reported everything that happened before the list.
     pub settling: Duration,
-    /// What failed is tried again after this, doubling up to the longest, less a random part of up to a half.
+    /// The first pause before a retry. It doubles up to `longest_pause`; each pause is shortened at random by up to a half.
     pub pause: Duration,
     pub longest_pause: Duration,
 }
@@ -40,7 +40,7 @@ impl Default for WatchPace {
     }
 }
 
-/// The pause before the next try.
+/// The back-off between retries.
 #[derive(Debug)]
 pub(super) struct Pause {
     first: Duration,
@@ -53,13 +53,13 @@ impl Pause {
         Self { first: pace.pause, longest: pace.longest_pause, next: pace.pause }
     }
 
-    /// It works again: the next failure is a first one.
+    /// Restarts the back-off after a success: the next failure counts as the first.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }
 
     pub(super) async fn wait(&mut self) {
-        // Each RandomState has keys of its own; no other randomness is needed here.
+        // Each RandomState has its own random keys, which is random enough here.
         let random = f64::from(RandomState::new().hash_one(()) as u32) / f64::from(u32::MAX);
         sleep(self.next.mul_f64(1.0 - random / 2.0)).await;
         self.next = (self.next * 2).min(self.longest);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_grow_and_begin_anew() {
+    async fn back_off_grows_and_restarts_after_a_reset() {
         let mut pause = Pause::new(&WatchPace::default());
         let mut waited = Vec::new();
         for round in 0..9 {

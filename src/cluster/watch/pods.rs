@@ -1,4 +1,4 @@
-//! The two requests of a list+watch, and their answers taken apart without decoding the pods.
+//! The two requests of a list+watch. Their answers are split without decoding the pods.
 
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
@@ -16,9 +16,10 @@ use crate::{
     submission::Installation,
 };
 
-/// A page may be a few megabytes, and an API server that was just started reads it from etcd.
+/// Timeout for a page: it may have a few megabytes, and an API server that has just started reads it from etcd.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// A watch is answered at once, with nothing in it; an API server may wait three seconds for its cache to be fresh.
+/// Timeout for the response headers of a watch: they come at once, but an API server may wait three seconds for its cache to be
+/// fresh.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pods of one scope.
@@ -27,7 +28,7 @@ pub(in crate::cluster) struct Pods {
     path: String,
     selector: Arc<str>,
     installation: Option<Arc<Installation>>,
-    /// What messages call them.
+    /// The name of these pods in messages.
     name: String,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Event<'a, Object> {
     pub(super) object: Object,
 }
 
-/// The version that a bookmark tells; the rest of its object is empty.
+/// Returns the resource version of a bookmark; the rest of its object is empty.
 pub(super) fn bookmark(object: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Bookmark {
@@ -80,12 +81,12 @@ impl Pods {
         }
     }
 
-    /// The same, of every installation on this cluster.
+    /// Creates the same scope for the pods of every installation on this cluster.
     pub(in crate::cluster) fn of_all_installations(cluster: &Cluster, namespace: Option<&str>) -> Self {
         Self { selector: labels::SUBMISSION_ID.into(), ..Self::new(cluster, namespace) }
     }
 
-    /// The text of a [`Page`]: the first one, as of now, or the one that follows.
+    /// Returns the text of a [`Page`]: the first page, as of now, or the page that `next` continues with.
     pub(in crate::cluster) async fn page(&self, limit: u32, next: Option<&str>) -> Result<String, Error> {
         let mut how = ListParams::default().labels(&self.selector).limit(limit);
         how.continue_token = next.map(str::to_owned);
@@ -96,7 +97,7 @@ impl Pods {
         .await
     }
 
-    /// The version of the whole cluster, from etcd itself.
+    /// Returns the resource version of the whole cluster, from etcd itself.
     pub(super) async fn newest(&self) -> Result<String, Error> {
         let text = self.page(1, None).await?;
         let page: Page<'_> = serde_json::from_str(&text).map_err(|error| Error::Unavailable {
@@ -110,7 +111,7 @@ impl Pods {
         self.installation.as_deref()
     }
 
-    /// What happened since that version and happens in the next `seconds`.
+    /// Watches what happened since that version and what happens in the next `seconds`.
     pub(super) async fn watch(&self, version: &str, seconds: u32) -> Result<Lines, Error> {
         let how = WatchParams::default().labels(&self.selector).timeout(seconds);
         let body = call(format!("watching {}", self.name), OPEN_TIMEOUT, async {
@@ -128,13 +129,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The next whole line, `None` at the end. May be dropped half-way and asked again.
+    /// Returns the next whole line, `None` at the end. Safe to cancel: the future may be dropped half-way and called again.
     pub(super) async fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if self.line.ends_with(b"\n") {
             self.line.clear();
         }
         self.body.read_until(b'\n', &mut self.line).await?;
-        // Half a line is the end of a connection, not an event.
+        // An incomplete line means that the connection ended; it is not an event.
         Ok(self.line.ends_with(b"\n").then_some(&self.line))
     }
 }

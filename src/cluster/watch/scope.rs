@@ -21,11 +21,11 @@ pub(super) struct Scope {
     pace: WatchPace,
     pause: Pause,
     tell: mpsc::Sender<Shown>,
-    /// The last thing that was told is [`Seen::Broken`].
+    /// The last item that was sent is [`Seen::Broken`].
     broken: bool,
 }
 
-/// A full list, the pods of which have been told.
+/// A full list, whose pods have been reported.
 #[derive(Default)]
 struct List {
     version: String,
@@ -46,12 +46,12 @@ impl Scope {
         }
     }
 
-    /// Lists until a list is through.
+    /// Retries until a full list is complete.
     async fn list(&mut self) -> List {
         loop {
             match self.pages().await {
                 Ok(list) => return list,
-                // The list took so long that the server forgot the moment it shows.
+                // The list took so long that the server no longer has the version that the list shows.
                 Err(Error::Refused { code: 410, .. }) => self.pause.wait().await,
                 Err(error) => self.fail(reason(&error)).await,
             }
@@ -86,14 +86,14 @@ impl Scope {
         }
     }
 
-    /// Watches until it is time for another list, or only a list can help. Answers the version up to which everything was
-    /// told.
+    /// Watches until it is time for another list, or until only a list can help. Returns the version up to which everything
+    /// was reported.
     async fn follow(&mut self, past: Option<String>, list: List) -> String {
         let relist = Instant::now() + self.pace.relist;
         let mut position = list.version.clone();
         let mut unsettled = None;
         match past.filter(|past| is_before(past, &list.version)) {
-            // What went between the two is not in the list: its end must be told before the list is.
+            // A pod that was removed between the two versions is not in the list: its end must be reported before the list.
             Some(past) => {
                 position = past;
                 unsettled = Some(list);
@@ -106,9 +106,10 @@ impl Scope {
                 Err(Trouble::Hasty) => self.pause.wait().await,
                 Err(Trouble::Broken(reason)) => self.fail(reason).await,
                 Err(Trouble::Lost(reason)) => {
-                    tracing::debug!(%position, %reason, "the watch of pods can't go on from where it was");
+                    tracing::debug!(%position, %reason, "the watch of pods can't resume from its position");
                     self.pause.wait().await;
-                    // Twice, once before a list and once after it: what it knew no more is what is lost.
+                    // The first time, the list is still unsettled, and the watch continues from its version. The second time,
+                    // that version is lost too, and a new list is needed. Only what the server has forgotten is missed.
                     let Some(list) = unsettled.take() else { return position };
                     self.settle(list, &mut position).await;
                 }
@@ -117,7 +118,7 @@ impl Scope {
         position
     }
 
-    /// One watch, from `position` on and to its end.
+    /// Runs one watch, from `position` to its end.
     async fn watch(&mut self, position: &mut String, unsettled: &mut Option<List>) -> Result<(), Trouble> {
         let begin = Instant::now();
         let renewal = Duration::from_secs(self.pace.renewal.into());
@@ -131,7 +132,7 @@ impl Scope {
         }
         let mut silent = true;
         loop {
-            // Telling may have taken longer than the watch itself: that is no silence.
+            // Sending an item may have taken longer than the watch itself, which doesn't count as silence.
             let end = end.max(Instant::now() + self.pace.grace);
             let quiet = unsettled.as_ref().map_or(end, |_| end.min(Instant::now() + self.pace.settling));
             let line = match timeout_at(quiet, lines.next()).await {
@@ -140,7 +141,7 @@ impl Scope {
                 Ok(Err(error)) => return Err(Trouble::broke_off(reason(&error))),
                 Err(_) => {
                     let Some(list) = unsettled.take_if(|_| quiet < end) else {
-                        return Err(Trouble::broke_off("it has been silent for too long"));
+                        return Err(Trouble::broke_off("the connection was silent for too long"));
                     };
                     self.settle(list, position).await;
                     continue;
@@ -169,8 +170,8 @@ impl Scope {
         Ok(())
     }
 
-    /// Checks after trouble that the cluster's history still contains this position. An API server watches from a version of the
-    /// future without a word, and shows nothing: etcd may have been restored from a backup meanwhile.
+    /// Checks after an interruption that the cluster's history still contains this position: etcd may have been restored from a
+    /// backup meanwhile. An API server accepts a watch from a version in the future without an error, and reports nothing.
     async fn is_continued(&self, position: &str) -> Result<(), Trouble> {
         let newest = self.pods.newest().await.map_err(|error| Trouble::of(&error))?;
         if is_before(&newest, position) {
@@ -181,7 +182,7 @@ impl Scope {
         Ok(())
     }
 
-    /// All that happened before this list has been told: now the list is.
+    /// Reports the list, now that everything that happened before it has been reported.
     async fn settle(&mut self, list: List, position: &mut String) {
         let List { version, drivers, executors } = list;
         if is_before(position, &version) {
@@ -198,12 +199,13 @@ impl Scope {
 
     async fn tell(&mut self, seen: Option<Seen>, resource_version: Option<String>) {
         self.broken = false;
-        // Without a reader this task is about to be ended.
+        // If the receiver is gone, this task is about to be aborted.
         let _ = self.tell.send(Shown { seen, resource_version }).await;
     }
 }
 
-/// Versions of one kind of object can be compared as numbers (KEP-5504); what is none comes before nothing.
+/// Returns whether one version is before another. Versions of one kind of object can be compared as numbers (KEP-5504); text
+/// that is no number is before nothing.
 fn is_before(one: &str, other: &str) -> bool {
     matches!((one.parse::<u64>(), other.parse::<u64>()), (Ok(one), Ok(other)) if one < other)
 }

@@ -1,4 +1,5 @@
-//! From the text of one pod to what it shows. A pod that can't be read is passed over, by name: it must not stop the rest.
+//! Turns the text of one pod into an observation. A pod that can't be read is logged by name and skipped: it must not stop the
+//! watch of the others.
 
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) seen: Option<Seen>,
-    /// Which one it is, if it is one of ours: known of some pods that can't be read, too.
+    /// The pod's key, if it is one of ours. It is also known for some pods that can't be read.
     pub(super) key: Option<Key>,
     pub(super) resource_version: Option<String>,
 }
@@ -31,7 +32,7 @@ pub(super) fn sort(text: &str, gone: bool, installation: Option<&Installation>) 
     serde_json::from_str(text).map_or_else(|error| unreadable(text, &error), |pod| sort_pod(pod, gone, installation))
 }
 
-/// The same of a pod that is read.
+/// Does the same for a pod that has been parsed.
 pub(super) fn sort_pod(pod: SlimPod, gone: bool, installation: Option<&Installation>) -> Sorted {
     let driver = observe::observation(&pod, gone, installation).map(|seen| {
         let key = Key::Driver((seen.submission.clone(), seen.attempt, seen.pod_uid.clone()));
@@ -50,7 +51,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> Sorted {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let metadata = &value["metadata"];
     let field = |name: &str| metadata[name].as_str().unwrap_or_default();
-    tracing::error!(namespace = field("namespace"), pod = field("name"), %error, "a pod can't be read and is passed over");
+    tracing::error!(namespace = field("namespace"), pod = field("name"), %error, "a pod can't be read and is skipped");
     Sorted { seen: None, key: key(metadata), resource_version: metadata["resourceVersion"].as_str().map(str::to_owned) }
 }
 
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_that_cannot_be_read_still_exists() {
+    fn a_pod_that_cannot_be_read_keeps_its_key_and_version() {
         let pod = |role: &str, phase: Value| {
             json!({"metadata": {"uid": "u", "resourceVersion": "7", "ownerReferences": [{"kind": "Pod", "uid": "d"}],
                 "labels": {labels::ROLE: role, EXECUTOR_ID: "3",

@@ -1,4 +1,4 @@
-//! What happens to an object between a request and the store: types, defaults, rules.
+//! Checks and completes an object between a request and the store: types, defaults, rules.
 
 mod change;
 mod data;
@@ -19,11 +19,11 @@ use super::failure::{Answer, Failure};
 use super::object::{list, map, metadata as metadata_of, text};
 use super::resource::Resource;
 
-/// Reads an object of the resource: kind and version may be left out, the types of all fields must fit, unknown fields
-/// are dropped.
+/// Decodes an object of the resource: kind and version may be left out, the types of all fields must match, unknown fields are
+/// dropped.
 ///
 /// # Errors
-/// 400, with the field's fault.
+/// 400, with the error in the field.
 pub(super) fn decode(resource: &Resource, mut body: Value) -> Answer<Value> {
     let cannot = |kind: &str, why: String| {
         Failure::bad_request(format!("{kind} in version \"v1\" cannot be handled as a {}: {why}", resource.kind))
@@ -61,7 +61,7 @@ pub(super) fn decode(resource: &Resource, mut body: Value) -> Answer<Value> {
 /// Checks a whole object by the rules of its kind.
 ///
 /// # Errors
-/// 422, with every fault found.
+/// 422, with every error that was found.
 pub(super) fn validate(resource: &Resource, object: &Value) -> Answer<()> {
     let mut causes = metadata::check(resource, object);
     match resource.plural {
@@ -77,7 +77,7 @@ pub(super) fn validate(resource: &Resource, object: &Value) -> Answer<()> {
     Err(Failure::invalid(resource, text(object, "/metadata/name"), causes))
 }
 
-/// The containers of a pod, with the path of their list.
+/// Returns the containers of a pod, with the path of their list.
 fn containers(pod: &Value) -> impl Iterator<Item = (&'static str, &[Value])> {
     [("initContainers", "/spec/initContainers"), ("containers", "/spec/containers")]
         .into_iter()

@@ -1,4 +1,4 @@
-//! One request, read: what every verb works on, and how they answer.
+//! One parsed request, which every verb takes, and the form of the answers.
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -27,6 +27,8 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// Reads a request.
+    ///
     /// # Errors
     /// The query or the body cannot be read.
     pub(super) async fn read(server: Apiserver, target: Target, request: Request) -> Answer<Self> {
@@ -38,22 +40,22 @@ impl Call {
         Ok(Self { server, target, options, body, headers: parts.headers })
     }
 
-    /// The key of the one object that the path names.
+    /// Returns the key of the object that the path names.
     pub(super) fn key(&self) -> Answer<Key> {
         let name = self.target.name.as_deref().ok_or_else(Failure::method_not_allowed)?;
         Ok(Key::new(self.target.resource, self.target.namespace.as_deref().unwrap_or_default(), name))
     }
 
-    /// The media type of the body; JSON when the client says nothing.
+    /// Returns the media type of the body, which is JSON by default.
     pub(super) fn media_type(&self) -> &str {
         let header = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         header.map_or("application/json", |value| value.split(';').next().unwrap_or_default().trim())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// It is of another type, or not JSON.
+    /// The body has another media type, or is not JSON.
     pub(super) fn json(&self) -> Answer<Value> {
         let media_type = self.media_type();
         if !media_type.ends_with("json") && media_type != "application/apply-patch+yaml" {
@@ -69,10 +71,10 @@ impl Call {
         })
     }
 
-    /// Runs a write, and what follows from it.
+    /// Runs a write, and then the garbage collector.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// Returns the errors of `write`.
     pub(super) fn write<T>(&self, write: impl FnOnce(&mut State) -> Answer<T>) -> Answer<T> {
         self.server.store.write(|state| {
             let result = write(state);
@@ -82,12 +84,12 @@ impl Call {
     }
 }
 
-/// The answer that carries one object.
+/// Returns the answer with one object.
 pub(super) fn answer(status: StatusCode, object: &Object) -> Response {
     json_answer(status, Body::from(object.json.clone()))
 }
 
-/// The answer that carries a list, put together from the objects' own bytes.
+/// Returns the answer with a list, built from the objects' own bytes.
 pub(super) fn list_answer<'a>(
     resource: &Resource,
     metadata: &Value,

@@ -1,4 +1,5 @@
-//! The garbage collector and the end of namespaces: what kube-controller-manager does in a real cluster, here at once.
+//! The garbage collector and the deletion of namespaces, which kube-controller-manager does in a real cluster. Here they run at
+//! once.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use super::resource::{self, NAMESPACES};
 use super::store::State;
 use super::verb::delete::{DeleteOptions, remove};
 
-/// Deletes what the latest writes left without an owner, and namespaces that became empty.
+/// Deletes the objects that have lost their owners with the latest writes, and namespaces that have become empty.
 pub(super) fn collect(state: &mut State) {
     loop {
         let mut orphans: BTreeSet<Key> = std::mem::take(&mut state.owned).into_iter().collect();
@@ -32,7 +33,7 @@ pub(super) fn collect(state: &mut State) {
     }
 }
 
-/// Deletes everything in a namespace that is being deleted, and then itself.
+/// Deletes all objects in a namespace that is being deleted, and then the namespace itself.
 pub(super) fn end_namespace(state: &mut State, namespace: &str) {
     let own = Key::new(&NAMESPACES, "", namespace);
     let ending = |object: &&std::sync::Arc<Object>| object.value.pointer("/metadata/deletionTimestamp").is_some();
@@ -53,7 +54,7 @@ fn delete(state: &mut State, resource: &'static resource::Resource, key: &Key) {
     }
 }
 
-/// Whether all owners are gone. An owner of a kind that is not served may exist elsewhere: it holds its dependants.
+/// Returns whether all owners are gone. An owner of a kind that is not served may exist elsewhere, so its dependants are kept.
 fn is_orphan(state: &State, object: &Object) -> bool {
     let owners = object.owners();
     !owners.is_empty()

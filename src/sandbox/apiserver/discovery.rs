@@ -1,4 +1,4 @@
-//! What clients ask before they know what is served: version, groups, resources.
+//! Discovery: version, groups and resources, for clients that don't know yet what is served.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::resource::{RESOURCES, Resource};
 
-/// The version of the types that objects are read with.
+/// The minor version of the Kubernetes types with which objects are decoded.
 const MINOR: &str = "33";
 
-/// The answer at a discovery path, if it is one.
+/// Returns the answer at a discovery path; `None` for any other path.
 pub(super) fn discover(path: &str) -> Option<Response> {
     let document = match path.trim_matches('/') {
         "readyz" | "livez" | "healthz" => return Some("ok".into_response()),

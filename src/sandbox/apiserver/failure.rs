@@ -1,4 +1,4 @@
-//! What a refused request is answered with: a `Status` object of the Kubernetes API, in the words of kube-apiserver.
+//! The answer to a refused request: a `Status` object of the Kubernetes API, with the messages of kube-apiserver.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -19,7 +19,7 @@ pub(super) struct Failure {
     details: Value,
 }
 
-/// One fault of an object's field.
+/// One error in a field of an object.
 #[derive(Debug, Clone)]
 pub(super) struct Cause {
     reason: &'static str,
@@ -49,7 +49,7 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
     }
 
-    /// The path names no resource that is served.
+    /// The path names a resource that is not served.
     pub(super) fn no_such_resource() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
     }
@@ -77,7 +77,7 @@ impl Failure {
         failure
     }
 
-    /// The object breaks the rules that `causes` tell.
+    /// The object is invalid, for the reasons in `causes`.
     pub(super) fn invalid(resource: &Resource, name: &str, causes: Vec<Cause>) -> Self {
         let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let text = if let [only] = texts.as_slice() { only.clone() } else { format!("[{}]", texts.join(", ")) };
@@ -88,7 +88,7 @@ impl Failure {
         failure
     }
 
-    /// Server-side apply without the name of who applies.
+    /// A server-side apply without the name of its field manager.
     pub(super) fn missing_field_manager(cause: Cause) -> Self {
         let message = format!("PatchOptions.meta.k8s.io \"\" is invalid: {}: {}", cause.field, cause.message);
         let mut failure = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
@@ -96,7 +96,7 @@ impl Failure {
         failure
     }
 
-    /// A patch that cannot be carried out on the object as it is.
+    /// A patch that cannot be applied to the current object.
     pub(super) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
     }
@@ -117,12 +117,12 @@ impl Failure {
         failure
     }
 
-    /// 410: the history that was asked for is forgotten; the client has to list again.
+    /// 410: the requested history has been dropped; the client has to list again.
     pub(super) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// 504: a version from the future, which the real server waits for a little and then answers so.
+    /// 504: a version in the future. The real server waits for it for a short time before it answers.
     pub(super) fn version_too_large(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         let mut failure = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
@@ -143,7 +143,7 @@ impl Failure {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// The kubelet's own refusal, handed on.
+    /// The kubelet's own refusal, passed on.
     pub(super) fn from_kubelet(code: StatusCode, message: String) -> Self {
         let reason = if code == StatusCode::NOT_FOUND { "NotFound" } else { "InternalError" };
         Self::new(code, reason, message)

@@ -1,5 +1,5 @@
-//! Keeps web pages out. The server listens on loopback without authentication, and whoever creates a pod in the sandbox
-//! starts a process: a page in the user's browser must not be able to.
+//! Refuses requests of web pages. The server listens on loopback without authentication, and a client that creates a pod in the
+//! sandbox starts a process: a page in the user's browser must not be able to do that.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -8,11 +8,12 @@ use axum::response::{IntoResponse, Response};
 
 use super::failure::Failure;
 
-/// Refuses what a browser sends across origins (it carries `Origin`), and hosts that public DNS could point here.
+/// Refuses cross-origin requests of a browser (they have `Origin`), and host names that public DNS could resolve to this
+/// machine.
 pub(super) async fn refuse_browsers(request: Request, next: Next) -> Response {
     let headers = request.headers();
     if headers.contains_key(header::ORIGIN) && !same_origin(headers) {
-        return Failure::forbidden("requests of web pages are not served").into_response();
+        return Failure::forbidden("requests from web pages are not served").into_response();
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     if host.is_some_and(|host| !is_local(host)) {
@@ -21,7 +22,7 @@ pub(super) async fn refuse_browsers(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Some clients send their own base address as `Origin` of a WebSocket.
+/// Returns whether the origin is this server: some clients send its base address as `Origin` of a WebSocket.
 fn same_origin(headers: &HeaderMap) -> bool {
     let value = |name| headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok());
     match (value(header::ORIGIN), value(header::HOST)) {
@@ -30,7 +31,7 @@ fn same_origin(headers: &HeaderMap) -> bool {
     }
 }
 
-/// An address, a name without dots, or a name inside a cluster.
+/// Returns whether a host is an address, a name without dots, or a name inside a cluster.
 fn is_local(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -46,7 +47,7 @@ mod tests {
     use super::is_local;
 
     #[test]
-    fn only_local_hosts() {
+    fn only_local_hosts_are_accepted() {
         for host in ["127.0.0.1:8001", "localhost", "[::1]:80", "kubernetes.default.svc", "kubernetes", "10.0.0.1"] {
             assert!(is_local(host), "{host}");
         }

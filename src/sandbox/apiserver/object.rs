@@ -1,4 +1,4 @@
-//! A stored object: its JSON as a tree and as bytes, and where it is kept.
+//! A stored object: its JSON as a tree and as bytes, and its key.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use super::resource::Resource;
 
-/// Where an object is kept. Ordered as etcd's keys are: by resource, namespace, name.
+/// The key of an object. Keys are ordered as in etcd: by resource, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) plural: &'static str,
-    /// Empty for what belongs to the whole cluster.
+    /// Empty for cluster-scoped resources.
     pub(super) namespace: String,
     pub(super) name: String,
 }
@@ -23,7 +23,7 @@ impl Key {
     }
 }
 
-/// One version of an object; never changed once it is stored.
+/// One version of an object; immutable once it is stored.
 #[derive(Debug)]
 pub(super) struct Object {
     pub(super) resource: &'static Resource,
@@ -50,23 +50,23 @@ impl Object {
     }
 }
 
-/// The text at a JSON pointer, or the empty string.
+/// Returns the string at a JSON pointer, or the empty string.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The list at a JSON pointer, or the empty one.
+/// Returns the list at a JSON pointer, or the empty one.
 pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The object under a key, made when there is none. `value` that is not an object becomes one.
+/// Returns the object under a key, and creates it if there is none. A `value` that is not an object becomes one.
 pub(super) fn child<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     let parent = map(value);
     map(parent.entry(key).or_insert_with(|| Value::Object(Map::new())))
 }
 
-/// `value` as an object; anything else is replaced by the empty one.
+/// Returns `value` as an object; anything else is replaced by the empty one.
 pub(super) fn map(value: &mut Value) -> &mut Map<String, Value> {
     match value {
         Value::Object(map) => map,
@@ -81,7 +81,7 @@ pub(super) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     child(value, "metadata")
 }
 
-/// Sets a field of an object, or removes it when the value is null.
+/// Sets a field of an object, or removes it if the value is null.
 pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
     if value.is_null() {
         map.remove(key);
@@ -90,7 +90,7 @@ pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// A time as Kubernetes writes it: RFC 3339 in UTC, whole seconds.
+/// Returns a time as Kubernetes writes it: RFC 3339 in UTC, whole seconds.
 pub(super) fn timestamp(ahead_seconds: i64) -> Value {
     (Utc::now() + chrono::TimeDelta::seconds(ahead_seconds)).to_rfc3339_opts(SecondsFormat::Secs, true).into()
 }

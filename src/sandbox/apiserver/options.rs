@@ -11,8 +11,10 @@ use super::failure::{Answer, Failure};
 pub(super) struct Options(HashMap<String, String>);
 
 impl Options {
+    /// Parses the query.
+    ///
     /// # Errors
-    /// The query is malformed, or asks for a dry run: the sandbox would store the object all the same.
+    /// The query is malformed, or requests a dry run, which the sandbox refuses because it would store the object nevertheless.
     pub(super) fn parse(uri: &Uri) -> Answer<Self> {
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|error| Failure::bad_request(format!("the query cannot be read: {error}")))?;
@@ -23,18 +25,20 @@ impl Options {
         Ok(options)
     }
 
-    /// The option's value, or the empty string.
+    /// Returns the option's value, or the empty string.
     pub(super) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 
-    /// Present without a value counts as true, as it does in Kubernetes.
+    /// Returns whether a flag is set. As in Kubernetes, a flag without a value counts as true.
     pub(super) fn flag(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| !matches!(value.as_str(), "0" | "false" | "False" | "FALSE" | "f" | "F"))
     }
 
+    /// Parses an integer.
+    ///
     /// # Errors
-    /// The value is no integer.
+    /// The value is not an integer.
     pub(super) fn integer(&self, name: &str) -> Answer<Option<i64>> {
         match self.text(name) {
             "" => Ok(None),
@@ -45,10 +49,10 @@ impl Options {
         }
     }
 
-    /// The version asked for; `None` when there is none or it is empty.
+    /// Returns the requested resource version; `None` if it is absent or empty.
     ///
     /// # Errors
-    /// The value is no version.
+    /// The value is not a version.
     pub(super) fn version(&self) -> Answer<Option<u64>> {
         match self.text("resourceVersion") {
             "" => Ok(None),
@@ -60,7 +64,7 @@ impl Options {
         }
     }
 
-    /// All options except those named.
+    /// Returns all options except those with the given names.
     pub(super) fn without<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).filter(|(name, _)| !names.contains(name))
     }

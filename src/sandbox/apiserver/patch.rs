@@ -9,20 +9,22 @@ use super::call::Call;
 use super::failure::{Answer, Cause, Failure};
 use super::object::text;
 
-/// A patch that is read but not yet carried out.
+/// A patch that has been parsed but not yet applied.
 #[derive(Debug)]
 pub(super) enum Patch {
     Json(json_patch::Patch),
     Merge(Value),
     Strategic(Value),
-    /// Server-side apply, as create-or-merge: the sandbox does not track who owns which field, so it neither finds
-    /// conflicts nor removes what an earlier apply had set.
+    /// Server-side apply, as create-or-merge: the sandbox does not track the owners of fields, so it neither detects conflicts
+    /// nor removes fields that an earlier apply has set.
     Apply(Value),
 }
 
 impl Patch {
+    /// Parses a patch.
+    ///
     /// # Errors
-    /// The media type is none of a patch, or the body does not fit it.
+    /// The media type is not that of a patch, or the body does not match it.
     pub(super) fn parse(call: &Call) -> Answer<Self> {
         match call.media_type() {
             "application/json-patch+json" => json::parse(call.json()?).map(Self::Json),
@@ -37,13 +39,15 @@ impl Patch {
         }
     }
 
-    /// Whether a missing object is created.
+    /// Returns whether a missing object is created.
     pub(super) fn is_apply(&self) -> bool {
         matches!(self, Self::Apply(_))
     }
 
+    /// Applies the patch to a copy of the object.
+    ///
     /// # Errors
-    /// A JSON patch that does not fit the object.
+    /// A JSON patch can't be applied to the object.
     pub(super) fn apply_to(&self, current: &Value) -> Answer<Value> {
         let mut patched = current.clone();
         match self {

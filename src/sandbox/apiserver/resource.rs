@@ -1,4 +1,4 @@
-//! The table of resources that are served. What distinguishes one kind from another in a generic verb stands here.
+//! The table of resources that are served, with all differences between kinds that a generic verb needs.
 
 use k8s_openapi::api::{core::v1 as core, networking::v1 as networking};
 use serde::Serialize;
@@ -17,10 +17,10 @@ pub(super) struct Resource {
     pub(super) kind: &'static str,
     pub(super) short: &'static [&'static str],
     pub(super) namespaced: bool,
-    /// Whether there is a `status` subresource, so that the main resource leaves the status alone.
+    /// Whether there is a `status` subresource, so that the main resource can't change the status.
     pub(super) status: bool,
     pub(super) name_rule: NameRule,
-    /// Whether a successful delete answers the object (otherwise a `Status`).
+    /// Whether a successful delete returns the object (otherwise a `Status`).
     pub(super) returns_deleted: bool,
     /// Field selectors beyond `metadata.name` and `metadata.namespace`.
     pub(super) fields: &'static [&'static str],
@@ -31,23 +31,23 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    /// `v1` or `networking.k8s.io/v1`: every group is served in version `v1` only.
+    /// Returns `v1` or `networking.k8s.io/v1`: every group is served only in version `v1`.
     pub(super) fn api_version(&self) -> String {
         if self.group.is_empty() { "v1".into() } else { format!("{}/v1", self.group) }
     }
 
-    /// `pods`, `networkpolicies.networking.k8s.io`.
+    /// Returns the name with the group: `pods`, `networkpolicies.networking.k8s.io`.
     pub(super) fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.into() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
-/// The resource at a group and plural name.
+/// Returns the resource with a group and a plural name.
 pub(super) fn find(group: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES.iter().copied().find(|resource| resource.group == group && resource.plural == plural)
 }
 
-/// The resource of a kind in an owner reference.
+/// Returns the resource of a kind in an owner reference.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Resource> {
     RESOURCES.iter().copied().find(|resource| resource.kind == kind && resource.api_version() == api_version)
 }
@@ -119,7 +119,7 @@ pub(super) static PODS: Resource = Resource {
     ..CORE
 };
 
-/// Everything served, in the order of discovery.
+/// All resources that are served, in the order of discovery.
 pub(super) static RESOURCES: [&Resource; 10] = [
     &Resource {
         plural: "configmaps",

@@ -1,4 +1,4 @@
-//! The table of what is served: method and shape of the path → verb.
+//! The routing table: method and form of the path → verb.
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};

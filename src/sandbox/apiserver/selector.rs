@@ -1,4 +1,4 @@
-//! Which objects a list, a watch or a deletecollection is about.
+//! The objects that a list, a watch or a deletecollection selects.
 
 pub(super) mod fields;
 pub(super) mod labels;
@@ -21,8 +21,10 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Parses the selection of a request.
+    ///
     /// # Errors
-    /// A selector cannot be parsed or names a field that the resource does not select by.
+    /// A selector cannot be parsed, or names a field by which the resource cannot be selected.
     pub(super) fn new(target: &Target, options: &Options) -> Answer<Self> {
         let resource = target.resource;
         let mut fields = FieldSelector::parse(options.text("fieldSelector"), resource).map_err(Failure::bad_request)?;
@@ -44,7 +46,7 @@ impl Selection {
             && self.fields.matches(&object.value)
     }
 
-    /// Whether every object of the resource and namespace is meant.
+    /// Returns whether every object of the resource and namespace is selected.
     pub(super) fn takes_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

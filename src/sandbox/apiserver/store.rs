@@ -1,4 +1,4 @@
-//! All objects, under one lock, with a version that counts the writes as etcd's revision does.
+//! All objects, under one lock, with a version that counts the writes, like etcd's revision.
 
 mod history;
 
@@ -14,12 +14,12 @@ use super::resource::Resource;
 pub(super) use history::Change;
 use history::History;
 
-/// The largest object: etcd's limit of one request.
+/// The maximum size of an object: etcd's limit for one request.
 const OBJECT_BYTES: usize = 1536 << 10;
-/// All objects together: what etcd calls its quota.
+/// The maximum size of all objects together: etcd's quota.
 const TOTAL_BYTES: usize = 512 << 20;
 
-/// The lock, and the news of each write for those who watch.
+/// The lock, and the notification of watches about each write.
 #[derive(Debug)]
 pub(super) struct Store {
     state: Mutex<State>,
@@ -27,8 +27,8 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// An empty store. Versions start at the clock's milliseconds, so that a version handed out by an earlier process is
-    /// older than all of this one and a watch that resumes from it is told to list again.
+    /// Creates an empty store. Versions start at the clock's milliseconds, so that a version from an earlier process is older
+    /// than all versions of this one, and a watch that resumes from it has to list again.
     pub(super) fn new() -> Self {
         let version = u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or(1);
         Self { state: Mutex::new(State::new(version)), news: watch::Sender::new(version) }
@@ -39,7 +39,7 @@ impl Store {
         read(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs `write`, which either stores nothing and fails or succeeds as a whole, and tells the watches.
+    /// Runs `write`, which either succeeds as a whole or fails and stores nothing, and notifies the watches.
     pub(super) fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = write(&mut state);
@@ -53,18 +53,18 @@ impl Store {
     }
 }
 
-/// What the lock protects.
+/// The state that the lock protects.
 #[derive(Debug)]
 pub(super) struct State {
     version: u64,
     bytes: usize,
     objects: BTreeMap<Key, Arc<Object>>,
-    /// uid → where its object is.
+    /// uid → the key of its object.
     uids: HashMap<String, Key>,
-    /// uid of an owner → what names it in its owner references.
+    /// uid of an owner → the objects that name it in their owner references.
     dependants: HashMap<String, BTreeSet<Key>>,
     history: History,
-    /// Work for the garbage collector: uids that vanished and owned objects that appeared.
+    /// Work for the garbage collector: uids of removed objects, and new objects with owners.
     pub(super) vanished: Vec<(Key, String)>,
     pub(super) owned: Vec<Key>,
 }
@@ -99,7 +99,7 @@ impl State {
         self.dependants.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    /// The objects of one resource, in one namespace or in all, in the order of their keys.
+    /// Returns the objects of one resource, in one namespace or in all, in the order of their keys.
     pub(super) fn all(&self, resource: &Resource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Object>> {
         let plural = resource.plural;
         let first = Key::new(resource, namespace.unwrap_or_default(), "");
@@ -109,7 +109,7 @@ impl State {
             .map(|(_, object)| object)
     }
 
-    /// The keys of everything in a namespace.
+    /// Returns the keys of all objects in a namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Key> {
         self.objects.keys().filter(|key| key.namespace == namespace).cloned().collect()
     }
@@ -117,7 +117,7 @@ impl State {
     /// Stores a new version of an object.
     ///
     /// # Errors
-    /// The object or all of them together would be too large.
+    /// The object, or all objects together, would be too large.
     pub(super) fn put(&mut self, resource: &'static Resource, mut value: Value) -> Answer<Arc<Object>> {
         metadata(&mut value).insert("resourceVersion".into(), (self.version + 1).to_string().into());
         let object = Object::new(resource, value);
@@ -138,7 +138,7 @@ impl State {
         Ok(object)
     }
 
-    /// Removes an object; `last` is how it looked at the end.
+    /// Removes an object; `last` is its last state.
     pub(super) fn remove(&mut self, resource: &'static Resource, mut last: Value) -> Arc<Object> {
         self.version += 1;
         metadata(&mut last).insert("resourceVersion".into(), self.version.to_string().into());
@@ -183,12 +183,12 @@ impl State {
         }
     }
 
-    /// The changes after a version, or `None` when they are forgotten.
+    /// Returns the changes after a version, or `None` if some of them have been dropped.
     pub(super) fn since(&self, version: u64) -> Option<impl DoubleEndedIterator<Item = &Change>> {
         self.history.since(version)
     }
 
-    /// The objects of one resource as they were at a version, or `None` when that is forgotten.
+    /// Returns the objects of one resource as they were at a version, or `None` if that history has been dropped.
     pub(super) fn at(&self, version: u64, resource: &Resource) -> Option<BTreeMap<Key, Arc<Object>>> {
         let later = self.since(version)?;
         let mut then: BTreeMap<_, _> =
@@ -202,7 +202,7 @@ impl State {
         Some(then)
     }
 
-    /// Forgets all changes so far, as etcd does when it is compacted.
+    /// Drops the history, as etcd does when it is compacted.
     pub(super) fn compact(&mut self) {
         self.history.forget_all();
     }

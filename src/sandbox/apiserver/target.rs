@@ -1,4 +1,4 @@
-//! What a path points at: `/api/v1/namespaces/{namespace}/{plural}/{name}/{subresource}` and its shorter forms.
+//! The target of a path: `/api/v1/namespaces/{namespace}/{plural}/{name}/{subresource}` and its shorter forms.
 
 use percent_encoding::percent_decode_str;
 
@@ -19,7 +19,7 @@ impl PartialEq for Resource {
 }
 
 impl Target {
-    /// `None` when the path names nothing that is served.
+    /// Parses a path. `None` if nothing is served there.
     pub(super) fn parse(path: &str) -> Option<Self> {
         let segments: Vec<String> = path
             .trim_matches('/')
@@ -53,7 +53,7 @@ impl Target {
             [name, subresource] => (Some(*name), Some(*subresource)),
             _ => return None,
         };
-        // Of a namespaced resource only the list is served without a namespace.
+        // Without a namespace, only the list of a namespaced resource is served.
         let fits = if resource.namespaced { namespace.is_some() || name.is_none() } else { namespace.is_none() };
         let owned = |text: Option<&str>| text.map(str::to_owned);
         fits.then(|| Self { resource, namespace: owned(namespace), name: owned(name), subresource: owned(subresource) })
@@ -64,7 +64,7 @@ impl Target {
 mod tests {
     use super::*;
 
-    /// The parts that are there, joined by spaces.
+    /// Returns the parts that are present, joined by spaces.
     fn parts(path: &str) -> Option<String> {
         let target = Target::parse(path)?;
         let plural = Some(target.resource.plural.to_owned());
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_path() {
+    fn every_form_of_path_is_parsed() {
         for (path, expected) in [
             ("/api/v1/pods", Some("pods")),
             ("/api/v1/namespaces/a/pods/b/log", Some("pods a b log")),

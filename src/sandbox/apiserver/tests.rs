@@ -1,4 +1,5 @@
-//! What the script shared with the real server cannot show: logs through a kubelet, web sockets, shutdown, web pages.
+//! Tests of what the script that also runs against a real server can't show: logs through a kubelet, a WebSocket, shutdown, web
+//! pages.
 
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ async fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// A pod on a node whose kubelet listens at `port`.
+/// Returns a server with a pod on a node whose kubelet listens at `port`.
 async fn pod_on_node(port: u16) -> Apiserver {
     let server = Apiserver::default();
     let node = json!({ "metadata": { "name": "n" }, "status": {
@@ -70,7 +71,7 @@ async fn logs_come_from_the_kubelet() {
 }
 
 #[tokio::test]
-async fn a_kubelet_that_is_away_is_told() {
+async fn an_unreachable_kubelet_is_reported() {
     let (listener, port) = listen().await;
     drop(listener);
     let server = pod_on_node(port).await;
@@ -80,7 +81,7 @@ async fn a_kubelet_that_is_away_is_told() {
 }
 
 #[tokio::test]
-async fn watches_over_a_websocket() {
+async fn a_watch_works_over_a_websocket() {
     let (listener, port) = listen().await;
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(serve(listener, shutdown.clone()));
@@ -99,7 +100,7 @@ async fn watches_over_a_websocket() {
 }
 
 #[tokio::test]
-async fn a_watch_does_not_hold_up_a_shutdown() {
+async fn a_watch_does_not_delay_a_shutdown() {
     let (listener, port) = listen().await;
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(serve(listener, shutdown.clone()));
@@ -115,7 +116,7 @@ async fn a_watch_does_not_hold_up_a_shutdown() {
 }
 
 #[tokio::test]
-async fn web_pages_are_kept_out() {
+async fn requests_of_web_pages_are_refused() {
     let server = Apiserver::default();
     for (header, value) in [("origin", "http://evil.example"), ("host", "evil.example:8001"), ("origin", "null")] {
         let request = Request::get(PODS).header(header, value).body(Body::empty()).unwrap();
@@ -136,7 +137,7 @@ async fn versions_of_an_earlier_process_are_expired() {
 }
 
 #[tokio::test]
-async fn hostile_requests_are_refused() {
+async fn malicious_requests_are_refused() {
     let server = Apiserver::default();
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for body in

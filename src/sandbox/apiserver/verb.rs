@@ -1,4 +1,4 @@
-//! The verbs of the API, one file each.
+//! The verbs of the API, each in its own file.
 
 pub(super) mod bind;
 pub(super) mod create;

@@ -1,4 +1,4 @@
-//! What is started for a container: the image's entrypoint, as a command line of this machine.
+//! The command line that is started for a container: the image's entrypoint, translated for this machine.
 
 mod driver;
 mod executor;
@@ -22,7 +22,7 @@ pub(super) struct Launch {
     pub(super) dir: PathBuf,
 }
 
-/// Where a program is started.
+/// The environment in which a program is started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) spark: &'a Spark,
@@ -32,7 +32,7 @@ pub(super) struct Site<'a> {
     pub(super) dir: &'a Path,
 }
 
-/// How a driver reaches the API server.
+/// The API server's address and credentials for a driver.
 #[derive(Debug, Clone)]
 pub(super) struct ApiAccess {
     pub(super) url: String,
@@ -40,10 +40,10 @@ pub(super) struct ApiAccess {
     pub(super) ca_file: Option<PathBuf>,
 }
 
-/// Variables of the node that a pod may see. All others, the gateway's secrets among them, stay here.
+/// Environment variables of the node that a pod inherits. All others, including the gateway's secrets, are not passed on.
 const INHERITED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "JAVA_HOME", "LANG", "LC_ALL", "TZ"];
 
-/// Completes a container's variables with those of this machine; the container's own win.
+/// Completes a container's environment with the variables of this machine; the container's own variables take precedence.
 pub(super) fn complete(mut env: Env, site: &Site<'_>, temp: &Path, kubeconfig: &Path) -> Env {
     let Site { spark, address, .. } = site;
     for name in INHERITED {
@@ -54,9 +54,9 @@ pub(super) fn complete(mut env: Env, site: &Site<'_>, temp: &Path, kubeconfig: &
     env.set_default("TMPDIR", temp.to_string_lossy());
     env.set_default("SPARK_HOME", spark.home.to_string_lossy());
     env.set_default("PYSPARK_PYTHON", spark.python.to_string_lossy());
-    // The web interface and everything else that would listen on all addresses.
+    // For the web interface and everything else that would listen on all addresses.
     env.set("SPARK_LOCAL_IP", address.to_string());
-    // Spark's Kubernetes client reads ~/.kube/config, which may speak of a cluster that is none of the pod's business.
+    // Spark's Kubernetes client reads ~/.kube/config, which may name a cluster that the pod must not use.
     env.set_default("KUBECONFIG", kubeconfig.to_string_lossy());
     env
 }

@@ -1,4 +1,4 @@
-//! Which container of a pod is Spark's, and in which role: the contract of the Spark image's entrypoint.
+//! Finds Spark's container in a pod, and its role, by the contract of the Spark image's entrypoint.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 
@@ -11,16 +11,16 @@ pub(super) enum Role {
     Executor,
 }
 
-/// Names that Spark gives its containers when no template names them.
+/// Spark's names for its containers, unless a template names them.
 const NAMES: [&str; 2] = ["spark-kubernetes-driver", "spark-kubernetes-executor"];
 
-/// Finds Spark's container: by its name, else the first whose arguments begin with `driver` or `executor`.
+/// Finds Spark's container by its name, or else the first container whose arguments begin with `driver` or `executor`.
 pub(super) fn spark_container(spec: &PodSpec) -> Result<(&Container, Role), Fault> {
     let named = spec.containers.iter().filter(|c| NAMES.contains(&c.name.as_str()));
     named.chain(&spec.containers).find_map(|c| Some((c, role(c)?))).ok_or_else(|| {
         Fault::refused(
             "CreateContainerError",
-            "the sandbox runs Spark drivers and executors only: no container has arguments that begin with `driver` or `executor`",
+            "the sandbox runs only Spark drivers and executors: no container has arguments that begin with `driver` or `executor`",
         )
     })
 }
@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn side_cars_are_passed_over() {
+    fn sidecars_are_skipped() {
         let spec = pod(vec![container("log", &[], &["ship"]), container("main", &[], &["driver", "x"])]);
         let (found, role) = spark_container(&spec).unwrap();
         assert_eq!((found.name.as_str(), role), ("main", Role::Driver));
     }
 
     #[test]
-    fn the_name_counts_before_the_place() {
+    fn the_name_takes_precedence_over_the_position() {
         let spec =
             pod(vec![container("a", &[], &["driver"]), container("spark-kubernetes-executor", &[], &["executor"])]);
         assert_eq!(spark_container(&spec).unwrap().1, Role::Executor);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entrypoint_may_be_spelled_out() {
+    fn the_entrypoint_may_be_given_as_the_command() {
         let spec = pod(vec![container("x", &["/opt/entrypoint.sh"], &["driver"])]);
         assert_eq!(spark_container(&spec).unwrap().1, Role::Driver);
     }

@@ -1,7 +1,7 @@
 //! The address behind the driver's Service.
 //!
-//! A JVM here can't be told about the cluster's names without cutting it off from all others (`jdk.net.hosts.file` replaces DNS),
-//! so the driver gets, for `spark.driver.host`, what the cluster's DNS would answer: the address of the pod that the Service selects.
+//! A JVM here can't resolve the cluster's names without losing all others (`jdk.net.hosts.file` replaces DNS). So the driver
+//! gets, as `spark.driver.host`, the answer of the cluster's DNS: the address of the pod that the Service selects.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -11,14 +11,15 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use super::fault::Fault;
 use super::objects::Objects;
 
-/// `<service>.<namespace>.svc`, as Spark writes `spark.driver.host`, in the given namespace.
+/// Returns the Service in `<service>.<namespace>.svc`, as Spark writes `spark.driver.host`, if the namespace is the given one.
 fn service_name<'a>(host: &'a str, namespace: &str) -> Option<&'a str> {
     let (service, rest) = host.split_once('.')?;
     let rest = rest.strip_suffix(".cluster.local").unwrap_or(rest);
     (rest.strip_suffix(".svc")? == namespace).then_some(service)
 }
 
-/// The pod's own address where `host` names a Service that selects it; the host itself stays where it names none.
+/// Returns the pod's own address if `host` names a Service that selects the pod; `None`, so that the host stays, if it
+/// names none.
 ///
 /// # Errors
 /// There is no such Service yet, or it selects other pods: executors would not find this driver in a cluster either.
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_services_of_the_namespace() {
+    fn only_services_of_the_namespace_are_resolved() {
         assert_eq!(service_name("pi-driver-svc.jobs.svc", "jobs"), Some("pi-driver-svc"));
         assert_eq!(service_name("pi-driver-svc.jobs.svc.cluster.local", "jobs"), Some("pi-driver-svc"));
         assert_eq!(service_name("pi-driver-svc.other.svc", "jobs"), None);
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn every_label_of_the_selector_counts() {
+    fn every_label_of_the_selector_must_match() {
         let pod: Pod = serde_json::from_value(json!({"metadata": {"labels": {"a": "1", "b": "2"}}})).unwrap();
         let service =
             |selector: serde_json::Value| serde_json::from_value(json!({"spec": {"selector": selector}})).unwrap();

@@ -1,11 +1,11 @@
-//! The variables of a container: literals, references, and `$(NAME)`.
+//! The environment variables of a container: literals, references, and `$(NAME)`.
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
 
 use super::fault::Fault;
 use super::objects::{Entries, Objects};
 
-/// Name and value, in the order of the pod; a later one of the same name replaces the former, as in Kubernetes.
+/// Names and values in the order of the pod; a later variable of the same name replaces an earlier one, as in Kubernetes.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Env(Vec<(String, String)>);
 
@@ -131,7 +131,7 @@ fn entry(
     }
 }
 
-/// The downward API's fields that make sense here.
+/// Returns the value of a field of the downward API, as far as it is supported here.
 fn field(pod: &Pod, path: &str) -> Option<String> {
     let status = pod.status.as_ref();
     let spec = pod.spec.as_ref();

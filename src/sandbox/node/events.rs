@@ -1,4 +1,4 @@
-//! Events about a pod, in the words of a scheduler and a kubelet: what a user is told of one that waits.
+//! Events about a pod, with the messages of a scheduler and a kubelet, which tell a user why the pod waits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use kube::{Api, Client};
 
 const CALL: Duration = Duration::from_secs(5);
 
-/// Writes events about one pod. They belong to it, so that they go with it: nothing here forgets them after an hour.
+/// Writes events about one pod. The pod owns them, so that they are deleted with it: nothing here deletes them after an hour.
 pub(super) struct Events {
     api: Api<Event>,
     pod: ObjectReference,
@@ -30,22 +30,22 @@ impl Events {
         Self { api: Api::namespaced(client, namespace), pod, node: node.to_owned() }
     }
 
-    /// Something went as it should.
+    /// Writes an event of the type `Normal`.
     pub(super) fn normal(&self, reason: &str, message: String) {
         self.write("Normal", reason, message);
     }
 
-    /// Something went wrong.
+    /// Writes an event of the type `Warning`.
     pub(super) fn warning(&self, reason: &str, message: String) {
         self.write("Warning", reason, message);
     }
 
-    /// The pod doesn't wait for it, and one that gets lost isn't missed.
+    /// Writes an event in the background: the pod doesn't wait for it, and an event may get lost.
     fn write(&self, kind: &str, reason: &str, message: String) {
         let (api, event) = (self.api.clone(), self.event(kind, reason, message));
         tokio::spawn(async move {
             if let Ok(Err(error)) = tokio::time::timeout(CALL, api.create(&PostParams::default(), &event)).await {
-                tracing::debug!(%error, "an event about a pod isn't written");
+                tracing::debug!(%error, "cannot write an event about a pod");
             }
         });
     }

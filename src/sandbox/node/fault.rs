@@ -1,14 +1,14 @@
-//! Why a container can't be started, in the words a kubelet reports.
+//! Reasons why a container can't be started, with the messages of a kubelet.
 
 use thiserror::Error;
 
-/// A reason not to start a container. Both kinds leave the pod Pending and are tried again, as a kubelet does.
+/// A reason why a container can't be started. Both kinds leave the pod Pending and are retried, as a kubelet does.
 #[derive(Debug, Error)]
 pub(super) enum Fault {
-    /// Something the pod needs isn't there yet; Spark creates its pod before the `ConfigMap` that the pod mounts.
+    /// Something that the pod needs doesn't exist yet; Spark creates its pod before the `ConfigMap` that the pod mounts.
     #[error("{0}")]
     NotYet(String),
-    /// The pod asks for what this node can't give. The reason is the one of the container's waiting state.
+    /// The pod asks for something that this node doesn't support. The reason is that of the container's waiting state.
     #[error("{message}")]
     Refused { reason: &'static str, message: String },
 }
@@ -18,7 +18,7 @@ impl Fault {
         Self::Refused { reason, message: message.into() }
     }
 
-    /// The waiting state's reason.
+    /// Returns the reason of the waiting state.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::NotYet(_) => "ContainerCreating",
@@ -26,7 +26,7 @@ impl Fault {
         }
     }
 
-    /// The reason of the event.
+    /// Returns the reason of the event.
     pub(super) fn event(&self) -> &'static str {
         match self {
             Self::NotYet(_) => "FailedMount",

@@ -1,4 +1,4 @@
-//! Container logs: files in the pod's directory, and the part of the kubelet's API that reads them.
+//! Container logs: files in the pod's directory, and the part of the kubelet's API that serves them.
 
 mod reader;
 mod server;
@@ -13,18 +13,18 @@ use tokio::sync::watch;
 pub(super) use server::router;
 pub(super) use writer::LogWriter;
 
-/// How far a log has come.
+/// The progress of a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Progress {
     /// The segment that is being written.
     segment: u64,
-    /// Bytes in it.
+    /// Bytes in this segment.
     bytes: u64,
-    /// Nothing more will come.
+    /// The log is complete.
     done: bool,
 }
 
-/// A log as its readers see it.
+/// The readers' view of a log.
 #[derive(Debug, Clone)]
 struct Log {
     file: LogFile,
@@ -47,7 +47,7 @@ impl LogFile {
         self.dir.join(format!("{}.{number}.log", self.container))
     }
 
-    /// The numbers of the segments that exist, oldest first.
+    /// Returns the numbers of the existing segments, oldest first.
     fn segments(&self) -> Vec<u64> {
         let number =
             |name: &str| name.strip_prefix(&self.container)?.strip_prefix('.')?.strip_suffix(".log")?.parse().ok();
@@ -58,7 +58,7 @@ impl LogFile {
     }
 }
 
-/// What is known of a pod's log.
+/// The state of a pod's log.
 #[derive(Debug, Clone)]
 enum Known {
     /// The container hasn't started.
@@ -66,7 +66,7 @@ enum Known {
     Log(Log),
 }
 
-/// One pod, by the uid that tells it from a later one of the same name.
+/// One pod, with the uid that distinguishes it from a later pod of the same name.
 #[derive(Debug)]
 struct Entry {
     uid: String,
@@ -79,7 +79,7 @@ struct Entry {
 pub(super) struct Logs(Arc<Mutex<HashMap<(String, String), Entry>>>);
 
 impl Logs {
-    /// Notes a pod whose container hasn't started.
+    /// Registers a pod whose container hasn't started.
     pub(super) fn expect(&self, namespace: &str, pod: &str, uid: &str, container: &str) {
         self.put(namespace, pod, uid, container, Known::Waiting);
     }
@@ -113,7 +113,7 @@ impl Logs {
         self.lock().insert((namespace.to_owned(), pod.to_owned()), entry);
     }
 
-    /// `None`: no such pod or container.
+    /// Returns a log, or `None` if there is no such pod or container.
     fn find(&self, namespace: &str, pod: &str, container: &str) -> Option<Known> {
         let entries = self.lock();
         let entry = entries.get(&(namespace.to_owned(), pod.to_owned()))?;

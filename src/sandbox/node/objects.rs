@@ -1,4 +1,4 @@
-//! The `ConfigMap`s, Secrets and Services that a pod refers to, as they are now.
+//! Reads the current `ConfigMap`s, Secrets and Services to which a pod refers.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Objects {
     }
 }
 
-/// Whatever the API server's trouble is, the pod waits and the node asks again.
+/// Returns the fault for an object that can't be read. Whatever the error is, the pod waits and the node retries.
 fn unreadable(kind: &str, name: &str, error: &kube::Error) -> Fault {
     Fault::NotYet(format!("cannot read {kind} {name:?}: {error}"))
 }

@@ -1,7 +1,7 @@
-//! From paths inside a container to paths on this machine.
+//! Translates paths inside a container to paths on this machine.
 //!
-//! Nothing is mounted here, so a path below a mount, or below the image's `/opt/spark`, is rewritten wherever a pod
-//! names it: in arguments, in the environment and in `spark.properties`.
+//! Nothing is mounted here. So a path below a mount, or below the image's `/opt/spark`, is rewritten wherever a pod names it:
+//! in arguments, in the environment and in `spark.properties`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 pub(super) struct PathMap(Vec<(String, String)>);
 
 impl PathMap {
-    /// Adds a pair. A mount at `/` is left out: rewriting every absolute path would break those of this machine.
+    /// Adds a pair. A mount at `/` is ignored: rewriting every absolute path would break those of this machine.
     pub(super) fn insert(&mut self, container: &str, here: &Path) {
         let container = container.trim_end_matches('/');
         if !container.starts_with('/') {
@@ -21,8 +21,8 @@ impl PathMap {
         self.0.sort_by_key(|(container, _)| std::cmp::Reverse(container.len()));
     }
 
-    /// Rewrites every known path in a text: a plain path, a `local:` or `file:` URI, a class path, a comma list or a Java option.
-    /// URIs of other schemes are left alone.
+    /// Rewrites every known path in a text: a plain path, a `local:` or `file:` URI, a class path, a comma list or a Java
+    /// option. URIs of other schemes are not changed.
     pub(super) fn translate(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
@@ -53,7 +53,7 @@ impl PathMap {
     }
 }
 
-/// A file name goes on with one of these, so that `/opt/spark` isn't found in `/opt/spark-3` or `/opt/spark.old`.
+/// Returns whether a character continues a file name, so that `/opt/spark` isn't found in `/opt/spark-3` or `/opt/spark.old`.
 fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || "-_.+~%".contains(c)
 }
@@ -62,7 +62,7 @@ fn ends_a_word(c: char) -> bool {
     c.is_whitespace() || ",;='\"()[]{}<>|&@".contains(c)
 }
 
-/// Whether an absolute path may begin right after `before`.
+/// Returns whether an absolute path may begin right after `before`.
 fn starts_a_path(before: &str) -> bool {
     let Some(last) = before.chars().next_back() else { return true };
     if ends_a_word(last) {
@@ -70,7 +70,7 @@ fn starts_a_path(before: &str) -> bool {
     }
     let Some(head) = before.strip_suffix("://").or_else(|| before.strip_suffix(':')) else { return false };
     let word = head.rsplit(|c| ends_a_word(c) || c == ':').next().unwrap_or_default();
-    // Without a scheme in front, the colon separates the entries of a class path.
+    // Without a scheme before it, the colon separates the entries of a class path.
     let scheme = word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric());
     !scheme || matches!(word, "local" | "file")
 }
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn longest_path_wins() {
+    fn the_longest_mount_path_wins() {
         assert_eq!(map().translate("/opt/spark/conf/spark.properties"), "/pods/1/conf/spark.properties");
         assert_eq!(map().translate("/opt/spark"), "/home/a/pyspark");
         assert_eq!(map().translate("/opt/spark/conf"), "/pods/1/conf");
     }
 
     #[test]
-    fn paths_inside_other_text() {
+    fn paths_inside_other_text_are_translated() {
         assert_eq!(map().translate("local:///opt/spark/pi.py"), "local:///home/a/pyspark/pi.py");
         assert_eq!(map().translate("file:/opt/spark/pi.py#x"), "file:/home/a/pyspark/pi.py#x");
         assert_eq!(map().translate("a/b.jar:/opt/spark/jars/*:/x"), "a/b.jar:/home/a/pyspark/jars/*:/x");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_one_stays() {
+    fn text_that_only_resembles_a_path_is_not_changed() {
         for text in [
             "/opt/spark-3.5/jars",
             "/opt/spark.old",

@@ -1,4 +1,4 @@
-//! One watch of all pods, one worker for each.
+//! Watches all pods and starts one worker for each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::Node;
 use super::worker::Worker;
 
-/// What workers may take at shutdown to end their processes and report.
+/// Timeout at shutdown for workers to end their processes and report.
 const DRAIN: Duration = Duration::from_secs(15);
 
-/// The way to a worker.
+/// The connection to a worker.
 struct Handle {
     pod: watch::Sender<Arc<Pod>>,
     /// Set when the object no longer exists.
@@ -32,7 +32,8 @@ pub(super) async fn run(node: Arc<Node>) {
     let mut handles = HashMap::new();
     let mut listed = HashSet::new();
     let events = watcher(Api::<Pod>::all(node.client.clone()), watcher::Config::default()).default_backoff();
-    let mut events = std::pin::pin!(events.map_err(|error| tracing::debug!(%error, "the pod watch broke off")));
+    let mut events =
+        std::pin::pin!(events.map_err(|error| tracing::debug!(%error, "the watch of pods was interrupted")));
     loop {
         let event = tokio::select! {
             event = events.next() => event,
@@ -62,7 +63,7 @@ pub(super) async fn run(node: Arc<Node>) {
     }
     let drained = async { while workers.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
-        tracing::warn!("pods of the sandbox didn't end in time and are killed");
+        tracing::warn!("pods of the sandbox did not end in time and are killed");
     }
 }
 
@@ -91,7 +92,7 @@ fn forget(handles: &mut HashMap<String, Handle>, is_gone: impl Fn(&str) -> bool)
     });
 }
 
-/// Removes the directories of pods that went while no node was watching.
+/// Removes the directories of pods that were deleted while no node was watching.
 fn sweep(node: &Node, handles: &HashMap<String, Handle>) {
     let Ok(entries) = std::fs::read_dir(node.pods_dir()) else { return };
     for entry in entries.flatten() {

@@ -1,4 +1,4 @@
-//! From a pod's spec to a program that can be started: volumes, variables, paths, command line.
+//! Turns a pod's spec into a program that can be started: volumes, environment variables, paths, command line.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ use super::volumes::{self, Places};
 const IMAGE_HOME: &str = "/opt/spark";
 const IMAGE_WORK: &str = "/opt/spark/work-dir";
 
-/// What a container will do.
+/// How a container is run.
 pub(super) enum Plan {
     Run(Launch),
-    /// There is no Spark on this machine.
+    /// Simulate it, because there is no Spark on this machine.
     Play(Role, Vec<String>),
 }
 
-/// Prepares Spark's container of a pod whose status carries its address. May be repeated: it writes the same files again.
+/// Prepares the Spark container of a pod whose status has its address. A repeated call writes the same files again.
 ///
 /// # Errors
-/// Something isn't there yet, or the pod asks for what this node can't give.
+/// Something doesn't exist yet, or the pod asks for something that this node doesn't support.
 pub(super) async fn prepare(node: &Node, pod: &Pod, address: Ipv4Addr, dir: &Path) -> Result<Plan, Fault> {
     let none = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&none);
@@ -93,7 +93,7 @@ async fn rewrite(file: &Path, paths: &PathMap) -> Result<String, Fault> {
     let trouble = |verb: &str, e: &std::io::Error| Fault::NotYet(format!("cannot {verb} {}: {e}", file.display()));
     let bytes = match fs::read(file).await {
         Ok(bytes) => bytes,
-        // spark-submit will say so, in the driver's log.
+        // spark-submit will report it in the driver's log.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
         Err(error) => return Err(trouble("read", &error)),
     };

@@ -1,4 +1,4 @@
-//! A container's process: started, waited for, signalled, and cleaned up after.
+//! Starts, awaits, signals and cleans up a container's process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use super::command::Launch;
 use super::logs::LogWriter;
 use super::marks;
 
-/// What the kernel may take to end killed processes, before the pod is reported anyway.
+/// Timeout for the kernel to end killed processes; after that the pod is reported anyway.
 const REAP: Duration = Duration::from_secs(5);
 
 /// A running container. Dropping it kills every process of its pod.
@@ -30,7 +30,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the program in a process group of its own, its output going to the log.
+    /// Starts the program in its own process group and writes its output to the log.
     pub(super) fn start(launch: &Launch, pod_dir: &Path, log: LogWriter) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
@@ -61,7 +61,7 @@ impl Process {
         }
     }
 
-    /// Asks the main process to end. The image's init passes SIGTERM to that process alone, which then ends its own children.
+    /// Sends SIGTERM to the main process only, as the image's init does; that process then ends its own children.
     pub(super) fn terminate(&self) {
         if let Some(pid) = self.pid
             && let Err(error) = kill_process(pid, Signal::TERM)
@@ -73,13 +73,14 @@ impl Process {
     /// Kills every process of the pod.
     pub(super) fn kill(&self) {
         if let Some(pid) = self.pid {
-            // Fails only when the group is empty already.
+            // Fails only if the group is already empty.
             let _ = kill_process_group(pid, Signal::KILL);
         }
         marks::kill_below(&self.pod_dir);
     }
 
-    /// After the main process: ends what it left behind, as the end of a container does, and takes the rest of its output.
+    /// Cleans up after the main process has ended: kills its remaining processes, as the end of a container does, and reads the
+    /// rest of their output.
     pub(super) async fn clean_up(mut self) {
         let dir = self.pod_dir.clone();
         if let Some(pid) = self.pid {

@@ -1,10 +1,10 @@
-//! `spark.properties` as a driver will read it: paths of its values rewritten, everything else untouched.
+//! Rewrites the paths in the values of a driver's `spark.properties`; everything else is kept.
 //!
-//! Spark writes the file with `java.util.Properties`: one property a line, `=`, `:`, `#`, `!` and backslash escaped.
+//! Spark writes the file with `java.util.Properties`: one property per line; `=`, `:`, `#`, `!` and backslash are escaped.
 
 use super::paths::PathMap;
 
-/// Keys about other pods: their paths are rewritten when such a pod starts, with its own mounts.
+/// Keys for other pods, whose paths are rewritten when such a pod starts, with its own mounts.
 const ABOUT_OTHER_PODS: [&str; 6] = [
     "spark.executor.",
     "spark.executorEnv.",
@@ -29,7 +29,7 @@ pub(super) fn translate(text: &str, paths: &PathMap) -> String {
     out
 }
 
-/// The value of a key, unescaped and trimmed as Spark's reader does.
+/// Returns the value of a key, unescaped and trimmed as Spark's parser does.
 pub(super) fn get(text: &str, key: &str) -> Option<String> {
     text.lines().filter_map(split).find(|(k, _)| unescape(k) == key).map(|(_, value)| unescape(value).trim().to_owned())
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_translated_under_their_escapes() {
+    fn escaped_values_are_translated_and_escaped_again() {
         let mut paths = PathMap::default();
         paths.insert("/opt/spark", Path::new("/home/a=b"));
         let text = "#Java properties\nspark.jars=local\\:///opt/spark/a.jar,x\nspark.app.name=p\\=1 \n\
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn get_unescapes_and_trims() {
+    fn a_value_is_unescaped_and_trimmed() {
         let text = "# c\na\\=b=local\\:///x \nspark.driver.host=svc.ns.svc\n";
         assert_eq!(get(text, "a=b").as_deref(), Some("local:///x"));
         assert_eq!(get(text, "spark.driver.host").as_deref(), Some("svc.ns.svc"));

@@ -1,4 +1,4 @@
-//! The Node object: created or taken over at the start, and kept Ready.
+//! Creates or takes over the Node object at the start, and keeps it Ready.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::Node;
 use super::status::HOST;
 
-/// A kubelet's interval; a node controller calls a node unknown after 40 seconds without a word.
+/// A kubelet's interval; a node controller marks a node as unknown after 40 seconds without a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Creates the Node, or brings the status of an existing one up to date.
+/// Creates the Node, or updates the status of an existing one.
 pub(super) async fn register(client: &Client, name: &str, port: u16) -> anyhow::Result<()> {
     let api = Api::<NodeObject>::all(client.clone());
     let object = json!({
@@ -33,7 +33,7 @@ pub(super) async fn register(client: &Client, name: &str, port: u16) -> anyhow::
     }
 }
 
-/// Repeats the Ready condition for ever. A node that was deleted comes back.
+/// Renews the Ready condition forever. A Node that was deleted is created again.
 pub(super) async fn keep_ready(node: &Node, port: u16) {
     let api = Api::<NodeObject>::all(node.client.clone());
     loop {
@@ -42,7 +42,7 @@ pub(super) async fn keep_ready(node: &Node, port: u16) {
             Ok(()) => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => {
                 if let Err(error) = register(&node.client, &node.name, port).await {
-                    tracing::warn!(%error, "the sandbox's node is gone and can't be made again");
+                    tracing::warn!(%error, "the sandbox's Node was deleted and can't be created again");
                 }
             }
             Err(error) => tracing::debug!(%error, "cannot report the node ready"),

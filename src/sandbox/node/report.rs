@@ -1,4 +1,4 @@
-//! A worker's calls to the API server about its own pod. Each is repeated until it is answered for good.
+//! A worker's calls to the API server about its own pod. Each is retried until it has a final answer.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use serde_json::json;
 
-/// Waits between tries double from the first to the last.
+/// The back-off between retries doubles from the first to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LAST_WAIT: Duration = Duration::from_secs(5);
 const CALL: Duration = Duration::from_secs(30);
 
-/// Speaks for one pod, known by its uid: a later pod of the same name isn't touched.
+/// Reports on one pod, identified by its uid: a later pod of the same name isn't touched.
 pub(super) struct Reporter {
     api: Api<Pod>,
     name: String,
@@ -44,7 +44,7 @@ impl Reporter {
         .await;
     }
 
-    /// Writes the status, unless it is what was written last.
+    /// Writes the status, unless it equals the last one that was written.
     pub(super) async fn status(&mut self, status: PodStatus) {
         if self.last.as_ref() == Some(&status) {
             return;
@@ -57,14 +57,14 @@ impl Reporter {
         self.last = Some(status);
     }
 
-    /// Removes the object after its containers have ended; one with finalizers stays until these are gone.
+    /// Removes the object after its containers have ended; an object with finalizers stays until these are removed.
     pub(super) async fn delete(&self) {
         let preconditions = Preconditions { uid: Some(self.uid.clone()), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() }.grace_period(0);
         self.insist("delete", || async { self.api.delete(&self.name, &params).await.map(drop) }).await;
     }
 
-    /// Repeats a call until it works, or until the pod is gone, replaced or bound by somebody else.
+    /// Retries a call until it succeeds, or until the pod is gone, replaced, or bound to another node.
     async fn insist<F, R>(&self, what: &str, call: F)
     where
         F: Fn() -> R,
@@ -80,8 +80,8 @@ impl Reporter {
                     }
                     return;
                 }
-                Ok(Err(error)) => tracing::debug!(pod = self.name, %error, "cannot {what} a pod, trying again"),
-                Err(_) => tracing::debug!(pod = self.name, "no answer in time to: {what} a pod, trying again"),
+                Ok(Err(error)) => tracing::debug!(pod = self.name, %error, "cannot {what} a pod, retrying"),
+                Err(_) => tracing::debug!(pod = self.name, "no answer in time to: {what} a pod, retrying"),
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LAST_WAIT);

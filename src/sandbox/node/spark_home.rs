@@ -1,4 +1,4 @@
-//! The Spark of this machine, which stands in for every image.
+//! The Spark of this machine, which is used for every image.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tokio::process::Command;
 pub struct Spark {
     /// The directory with `bin/spark-submit` and `jars`.
     pub home: PathBuf,
-    /// The interpreter for `PySpark`, where a pod names none.
+    /// The interpreter for `PySpark`, unless a pod names one.
     pub python: PathBuf,
 }
 
@@ -19,10 +19,10 @@ spec = importlib.util.find_spec('pyspark')
 print(sys.executable, os.path.dirname(spec.origin) if spec and spec.origin else '', sep='\\n')";
 
 impl Spark {
-    /// Finds Spark: the given directory, else `SPARK_HOME`, else a pyspark that `python3` can import. `None`: there is none.
+    /// Finds Spark: the given directory, else `SPARK_HOME`, else a pyspark that `python3` can import. `None` if there is none.
     ///
     /// # Errors
-    /// A directory that is named, here or in `SPARK_HOME`, has no `bin/spark-submit`.
+    /// The given directory, or that in `SPARK_HOME`, has no `bin/spark-submit`.
     pub async fn find(given: Option<&Path>) -> anyhow::Result<Option<Self>> {
         let named = given.map(Path::to_owned).or_else(|| std::env::var_os("SPARK_HOME").map(PathBuf::from));
         if let Some(home) = named.filter(|home| !home.as_os_str().is_empty()) {
@@ -41,7 +41,7 @@ impl Spark {
         let home = std::path::absolute(home).with_context(|| format!("cannot resolve {}", home.display()))?;
         if !home.join("bin/spark-submit").is_file() {
             bail!(
-                "{} is no Spark: it has no bin/spark-submit. Set SPARK_HOME to a Spark distribution, or unset it",
+                "{} is not a Spark distribution: it has no bin/spark-submit. Set SPARK_HOME to one, or unset it",
                 home.display()
             );
         }
@@ -50,7 +50,7 @@ impl Spark {
     }
 }
 
-/// For a pyspark inside `<environment>/lib/python3.x/site-packages`, that environment's interpreter.
+/// Returns the interpreter of the environment, for a pyspark in `<environment>/lib/python3.x/site-packages`.
 fn python_beside(home: &Path) -> Option<PathBuf> {
     let python = home.ancestors().nth(4)?.join("bin/python3");
     (home.parent()?.ends_with("site-packages") && python.is_file()).then_some(python)
@@ -61,14 +61,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_named_directory_must_be_a_spark() {
+    async fn a_named_directory_must_be_a_spark_distribution() {
         let dir = tempfile::tempdir().unwrap();
         let error = Spark::find(Some(dir.path())).await.unwrap_err();
         assert!(error.to_string().contains("bin/spark-submit"), "{error}");
     }
 
     #[tokio::test]
-    async fn pyspark_brings_the_python_of_its_environment() {
+    async fn pyspark_uses_the_python_of_its_environment() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().join("lib/python3.11/site-packages/pyspark");
         std::fs::create_dir_all(home.join("bin")).unwrap();

@@ -1,4 +1,4 @@
-//! The status that a kubelet would report for a pod, from the state of its Spark container. Pure.
+//! Derives the status that a kubelet would report for a pod from the state of its Spark container. Pure.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 /// The address of every pod's node.
 pub(super) const HOST: &str = "127.0.0.1";
 
-/// What the container is doing.
+/// The state of the container.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
     Waiting {
@@ -31,24 +31,24 @@ pub(super) enum State {
     },
 }
 
-/// A pod as the node sees it.
+/// The node's view of a pod.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    /// Spark's container; the others aren't run.
+    /// The name of Spark's container; the others aren't run.
     pub(super) container: Option<String>,
     pub(super) address: Option<Ipv4Addr>,
     pub(super) accepted: Timestamp,
     pub(super) state: State,
-    /// Why the pod as a whole failed, if not by its container's doing.
+    /// Why the pod as a whole failed, if its container is not the cause.
     pub(super) verdict: Option<(&'static str, String)>,
 }
 
-/// The reason a container runtime gives for an exit code.
+/// Returns the reason that a container runtime reports for an exit code.
 pub(super) fn exit_reason(exit_code: i32) -> &'static str {
     if exit_code == 0 { "Completed" } else { "Error" }
 }
 
-/// The whole status. Times of conditions that don't change, and conditions of others, are taken from `pod`.
+/// Returns the whole status. The times of conditions that don't change, and conditions of other clients, are taken from `pod`.
 pub(super) fn status(pod: &Pod, seen: &Seen, now: Timestamp) -> PodStatus {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     PodStatus {
@@ -118,7 +118,7 @@ fn container_state(state: &State) -> ContainerState {
 }
 
 fn side_car() -> ContainerState {
-    let message = "the sandbox runs the Spark container of a pod only".to_owned();
+    let message = "the sandbox runs only the Spark container of a pod".to_owned();
     let waiting = ContainerStateWaiting { reason: Some("NotInSandbox".to_owned()), message: Some(message) };
     ContainerState { waiting: Some(waiting), ..Default::default() }
 }

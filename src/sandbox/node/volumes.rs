@@ -9,15 +9,15 @@ use super::fault::Fault;
 use super::objects::{Entries, Objects};
 use super::paths::PathMap;
 
-/// Where volumes live.
+/// The directories for volumes.
 pub(super) struct Places<'a> {
-    /// The pod's own directory: it goes with the pod.
+    /// The pod's own directory, which is removed with the pod.
     pub(super) pod: &'a Path,
-    /// One directory for each `PersistentVolumeClaim` of the namespace: it outlives pods.
+    /// A directory with one subdirectory for each `PersistentVolumeClaim` of the namespace; these outlive pods.
     pub(super) claims: &'a Path,
 }
 
-/// Materialises the volumes that the container mounts, and adds each mount to `paths`.
+/// Creates the volumes that the container mounts as directories, and adds each mount to `paths`.
 ///
 /// `expand` resolves `$(NAME)` in `subPathExpr`.
 pub(super) async fn materialise(
@@ -39,7 +39,7 @@ pub(super) async fn materialise(
             Some(below) => root.join(relative(&below)?),
             None => root,
         };
-        // A kubelet makes a missing subPath too, as a directory.
+        // Like a kubelet, creates a missing subPath as a directory.
         if fs::metadata(&here).await.is_err() {
             fs::create_dir_all(&here).await.map_err(|e| unwritable(&here, &e))?;
         }
@@ -69,13 +69,14 @@ async fn directory(volume: &Volume, places: &Places<'_>, objects: &Objects) -> R
             project(&dir, source, objects).await?;
         }
     } else if volume.empty_dir.is_none() && volume.persistent_volume_claim.is_none() && volume.ephemeral.is_none() {
-        let text = format!("the sandbox has no volumes of the kind that {:?} asks for", volume.name);
+        let text = format!("the sandbox does not support the type of the volume {:?}", volume.name);
         return Err(Fault::refused("CreateContainerConfigError", text));
     }
     Ok(dir)
 }
 
-/// Of a projected volume only `ConfigMap`s and Secrets appear; there are no service account tokens here.
+/// Writes a source of a projected volume. Only `ConfigMap`s and Secrets are supported; there are no service account tokens
+/// here.
 async fn project(dir: &Path, source: &VolumeProjection, objects: &Objects) -> Result<(), Fault> {
     if let Some(map) = &source.config_map {
         let entries = required(objects.config_map(&map.name).await?, "configmap", &map.name, map.optional)?;
@@ -96,7 +97,7 @@ fn required(found: Option<Entries>, kind: &str, name: &str, optional: Option<boo
     }
 }
 
-/// Writes the whole map, or the listed items under their paths.
+/// Writes all entries, or the listed items under their paths.
 async fn write(dir: &Path, entries: &Entries, items: Option<&[KeyToPath]>) -> Result<(), Fault> {
     let chosen: Vec<(&str, &str)> = match items {
         Some(items) => items.iter().map(|item| (item.key.as_str(), item.path.as_str())).collect(),
@@ -113,7 +114,7 @@ async fn write(dir: &Path, entries: &Entries, items: Option<&[KeyToPath]>) -> Re
     Ok(())
 }
 
-/// A path that stays inside its volume, whatever an API server let through.
+/// Checks that a path stays inside its volume, even if an API server has accepted it.
 fn relative(path: &str) -> Result<&Path, Fault> {
     let relative = Path::new(path);
     let inside = relative.components().all(|part| matches!(part, std::path::Component::Normal(_)));

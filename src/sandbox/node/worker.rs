@@ -1,4 +1,4 @@
-//! The life of one pod: bound, prepared, run, reported, deleted.
+//! The lifecycle of one pod: it is bound, prepared, run, reported and deleted.
 
 mod run;
 
@@ -22,10 +22,10 @@ use super::prepare::{Plan, prepare};
 use super::report::Reporter;
 use super::status::{self, Seen, State};
 
-/// How often a pod that can't start yet is looked at again.
+/// Interval at which the start of a pod that can't start yet is retried.
 const RETRY: Duration = Duration::from_millis(300);
 
-/// Written just before a container starts: afterwards it is never started again.
+/// A file that is written just before a container starts: a container that has it is never started again.
 const LAUNCHED: &str = "launched";
 
 /// Serves one pod until its object is gone or the node shuts down.
@@ -42,7 +42,7 @@ pub(super) struct Worker {
     seen: Seen,
 }
 
-/// Why a pod can't go on as it was.
+/// The reason why a pod must stop.
 enum Interrupt {
     Deleted,
     Deadline,
@@ -50,7 +50,7 @@ enum Interrupt {
 }
 
 impl Worker {
-    /// `None` for an object without name, namespace or usable uid, which no API server sends.
+    /// Creates a worker. `None` for an object without name, namespace or usable uid, which no API server sends.
     pub(super) fn new(node: Arc<Node>, pod: watch::Receiver<Arc<Pod>>, gone: CancellationToken) -> Option<Self> {
         let first = Arc::clone(&pod.borrow());
         let (namespace, name) = (first.metadata.namespace.clone()?, first.metadata.name.clone()?);
@@ -80,7 +80,7 @@ impl Worker {
             () = self.live(&mut address) => !self.node.shutdown.is_cancelled(),
         };
         if finished {
-            // After the force delete the object may stay for its finalizers; its log stays as long.
+            // After the forced deletion the object may stay because of its finalizers; its log stays as long.
             tokio::select! {
                 () = gone.cancelled() => {
                     self.node.logs.forget(&self.namespace, &self.name, &self.uid);
@@ -118,7 +118,7 @@ impl Worker {
         self.reporter.delete().await;
     }
 
-    /// Binds the pod to this node unless it is bound. False: it is another node's.
+    /// Binds the pod to this node unless it is bound. Returns false if it is bound to another node.
     async fn bind(&mut self) -> bool {
         let node = self.node.name.clone();
         loop {
@@ -145,16 +145,16 @@ impl Worker {
             self.node.logs.expect(&self.namespace, &self.name, &self.uid, container);
         }
         self.report().await;
-        let mut told = None;
+        let mut last_fault = None;
         let plan = loop {
             let mut pod = (*self.current()).clone();
-            // The downward API reads the address from the status, which the watch may not have brought back yet.
+            // The downward API reads the address from the status, which the watch may not have delivered yet.
             let status = pod.status.get_or_insert_with(PodStatus::default);
             (status.pod_ip, status.host_ip) = (Some(address.to_string()), Some(status::HOST.to_owned()));
             match prepare(&self.node, &pod, address, &self.dir).await {
                 Ok(plan) => break plan,
                 Err(fault) => {
-                    self.tell(&fault, &mut told);
+                    self.tell(&fault, &mut last_fault);
                     self.seen.state = State::Waiting { reason: fault.reason(), message: Some(fault.to_string()) };
                     self.report().await;
                 }
@@ -167,16 +167,17 @@ impl Worker {
         self.execute(plan).await;
     }
 
-    /// An event for what isn't over at the second look: what a pod mounts may be made after it.
-    fn tell(&self, fault: &Fault, told: &mut Option<(String, bool)>) {
+    /// Writes an event for a fault that occurs a second time. The first time it isn't reported: the objects that a pod mounts
+    /// may be created after the pod.
+    fn tell(&self, fault: &Fault, last_fault: &mut Option<(String, bool)>) {
         let text = fault.to_string();
-        match told {
-            Some((before, is_told)) if *before == text => {
-                if !std::mem::replace(is_told, true) {
+        match last_fault {
+            Some((before, is_reported)) if *before == text => {
+                if !std::mem::replace(is_reported, true) {
                     self.events.warning(fault.event(), text);
                 }
             }
-            _ => *told = Some((text, false)),
+            _ => *last_fault = Some((text, false)),
         }
     }
 
@@ -191,7 +192,7 @@ impl Worker {
         self.end(137, "ContainerStatusUnknown", message, None).await;
     }
 
-    /// The pod ran under an earlier node of this name, whose processes are gone.
+    /// Reports a pod that ran under an earlier node of this name, whose processes are gone.
     async fn report_lost(&mut self) {
         let text = "the sandbox node restarted, which ended the pod's processes".to_owned();
         self.seen.verdict = Some(("NodeRestarted", text.clone()));
@@ -199,7 +200,7 @@ impl Worker {
         self.end(137, "NodeRestarted", Some(text), since).await;
     }
 
-    /// The log that an earlier node left.
+    /// Takes over the log of an earlier node.
     fn adopt_log(&self) {
         if let Some(container) = &self.seen.container {
             let file = LogFile::new(&self.dir, container);
@@ -236,7 +237,7 @@ impl Worker {
             }
         };
         tokio::select! {
-            // The sender goes only together with the object; `gone` then ends this worker.
+            // The sender is dropped only together with the object; `gone` then ends this worker.
             Ok(_) = self.pod.wait_for(|pod| pod.metadata.deletion_timestamp.is_some()) => Interrupt::Deleted,
             () = deadline => Interrupt::Deadline,
             () = self.node.shutdown.cancelled() => Interrupt::Shutdown,
@@ -244,7 +245,7 @@ impl Worker {
     }
 }
 
-/// When the container started, as the last report says.
+/// Returns when the container started, according to the last report.
 fn started_at(pod: &Pod) -> Option<Timestamp> {
     let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
     containers.find_map(|container| Some(container.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0))

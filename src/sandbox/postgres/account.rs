@@ -1,4 +1,4 @@
-//! Which account Postgres runs as: never root.
+//! The account that Postgres runs as, which is never root.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use anyhow::Context;
 use rustix::process::geteuid;
 use tokio::process::Command;
 
-/// This process's own account, or an unprivileged one if that is root.
+/// The account of this process, or an unprivileged one if that is root.
 #[derive(Debug, Clone)]
 pub(super) struct Account {
     other: Option<(u32, u32)>,
@@ -29,11 +29,12 @@ impl Account {
             Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
         };
         let other = find("postgres").or_else(|| find("nobody"));
-        let other = other.context("Postgres can't run as root, and there is neither an account postgres nor nobody")?;
+        let other =
+            other.context("Postgres can't run as root, and neither of the accounts postgres and nobody exists")?;
         Ok(Self { other: Some(other) })
     }
 
-    /// A command that runs as this account, in a directory it may enter.
+    /// Returns a command that runs as this account, in a directory that the account may enter.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").stdin(std::process::Stdio::null());
@@ -43,17 +44,17 @@ impl Account {
         command
     }
 
-    /// Makes a directory that this account alone may enter.
+    /// Creates a directory that only this account may enter.
     pub(super) fn make_dir(&self, dir: &Path) -> anyhow::Result<()> {
         let make = || {
             fs::create_dir_all(dir)?;
             fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
             self.give(dir)
         };
-        make().with_context(|| format!("making the directory {}", dir.display()))
+        make().with_context(|| format!("creating the directory {}", dir.display()))
     }
 
-    /// Writes a file that this account alone may read.
+    /// Writes a file that only this account may read.
     pub(super) fn write_secret(&self, path: &Path, text: &str) -> anyhow::Result<()> {
         let write = || {
             let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;

@@ -1,4 +1,4 @@
-//! Where the system keeps Postgres' server programs.
+//! Finds the server programs of Postgres on this system.
 
 use std::{
     env,
@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::Context;
 
-/// The directory with `pg_ctl` and `initdb`: on `PATH`, or where Debian, Red Hat and Homebrew put them (the newest there).
+/// Returns the directory with `pg_ctl` and `initdb`: on `PATH`, or where Debian, Red Hat and Homebrew install them (there, the
+/// newest version).
 pub(super) fn find() -> anyhow::Result<PathBuf> {
     let on_path = env::var_os("PATH").map(|path| env::split_paths(&path).collect::<Vec<_>>()).unwrap_or_default();
     let usual = ["/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt", "/usr/local/opt"].map(Path::new);

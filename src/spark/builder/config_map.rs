@@ -26,10 +26,10 @@ pub(super) struct MainConfigMap {
 }
 
 impl MainConfigMap {
-    /// `properties` are those of the configuration and of all steps.
+    /// Creates the map. `properties` are those of the configuration and of all steps.
     ///
     /// # Errors
-    /// A [`Refusal`] for a limit of its size that isn't one.
+    /// A [`Refusal`] if the configured limit of its size is invalid.
     pub(super) fn new(conf: &DriverConf<'_>, properties: &BTreeMap<&str, &str>) -> Result<Self, Refusal> {
         let name = conf.names.config_map.clone();
         let text =
@@ -38,7 +38,7 @@ impl MainConfigMap {
         data.insert(PROPERTIES_FILE.to_owned(), text);
         let item = |key: &String| KeyToPath { mode: Some(0o644), ..mounted::item(key, key) };
         let items = data.keys().map(item).collect();
-        // Not a file: a note that Spark leaves in the map, and doesn't mount.
+        // Not a file: an entry that Spark adds to the map and doesn't mount.
         data.insert("spark.kubernetes.namespace".to_owned(), conf.namespace().to_owned());
         let metadata = object_meta(conf, &name);
         let object = ConfigMap { metadata, data: Some(data), immutable: Some(true), ..Default::default() };

@@ -1,4 +1,4 @@
-//! What recordings of spark-submit can't show: our own refusals and extensions, and releases that weren't recorded.
+//! Tests of what recordings of spark-submit can't show: our own refusals and extensions, and releases without recordings.
 
 use chrono::DateTime;
 use k8s_openapi::api::core::v1::Container;
@@ -49,7 +49,7 @@ fn properties_file(driver: &DriverObjects) -> &str {
 }
 
 #[test]
-fn keys_of_the_driver_process_pass_through() {
+fn properties_for_the_driver_process_pass_through() {
     let passing = [
         ("spark.kubernetes.executor.volumes.emptyDir.v.mount.path", "/v"),
         ("spark.kubernetes.executor.secrets.s", "/s"),
@@ -63,7 +63,7 @@ fn keys_of_the_driver_process_pass_through() {
 }
 
 #[test]
-fn files_of_the_client_are_refused_with_a_way_out() {
+fn files_of_the_client_are_refused_with_an_alternative() {
     let sentence = "Please specify spark.kubernetes.file.upload.path property.";
     for value in ["/a.txt", "a.txt", "file:///a.txt", "local:///ok,file:/a"] {
         let refusal = refusal(&[("spark.files", value)]);
@@ -121,7 +121,7 @@ fn releases_between_the_recorded_ones_differ_where_spark_changed() {
 }
 
 #[test]
-fn a_nul_is_refused_where_it_stands() {
+fn a_nul_character_is_refused_with_its_field() {
     let cases = [
         ("appArgs[1]", CreateSubmissionRequest { app_args: vec!["a".into(), "b\0".into()], ..request(&[]) }),
         ("sparkProperties[\"spark.x\"]", request(&[("spark.x", "\0")])),

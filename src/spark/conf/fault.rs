@@ -1,8 +1,8 @@
-//! Spark's words for a value that an entry doesn't take. They changed with 4.1 (error class `INVALID_CONF_VALUE`).
+//! Spark's messages for a value that an entry doesn't accept. They changed in 4.1 (error class `INVALID_CONF_VALUE`).
 
 use crate::spark::{Refusal, SparkVersion};
 
-/// A value and where it stands.
+/// An invalid value and its key.
 pub(super) struct Fault<'a> {
     pub(super) key: &'a str,
     pub(super) value: &'a str,
@@ -10,13 +10,13 @@ pub(super) struct Fault<'a> {
 }
 
 impl Fault<'_> {
-    /// Not what the entry's type reads; `kind` is Spark's word for the type.
+    /// Refuses a value of the wrong type; `kind` is Spark's name for the type.
     pub(super) fn type_mismatch(&self, kind: &str) -> Refusal {
         let Self { key, value, .. } = self;
         self.refusal(format!("It should be a/an '{kind}' value."), format!("{key} should be {kind}, but was {value}"))
     }
 
-    /// Not a size.
+    /// Refuses a value that is not a size.
     pub(super) fn not_a_size(&self) -> Refusal {
         let units = "Size must be specified as bytes (b), kibibytes (k), mebibytes (m), gibibytes (g), tebibytes (t), or \
                      pebibytes(p). E.g. 50b, 100k, or 250m.";
@@ -33,13 +33,13 @@ impl Fault<'_> {
         self.refusal("It should be a/an 'bytes in MiB' value.".to_owned(), format!("{units}\n{problem}"))
     }
 
-    /// Of the right type, but against the entry's own rule.
+    /// Refuses a value that has the right type but breaks the entry's own rule.
     pub(super) fn against_rule(&self, rule: &str) -> Refusal {
         let Self { key, value, .. } = self;
         self.refusal(rule.to_owned(), format!("'{value}' in {key} is invalid. {rule}"))
     }
 
-    /// None of the words that the entry takes.
+    /// Refuses a value that is none of the words that the entry accepts.
     pub(super) fn not_an_option(&self, words: &[&str]) -> Refusal {
         let Self { key, value, .. } = self;
         let words = words.join(", ");

@@ -1,16 +1,17 @@
-//! Texts of sizes and numbers, as Java reads and writes them.
+//! Sizes and numbers as text, as Java reads and writes them.
 
 use crate::spark::SparkVersion;
 
 const KIB: i64 = 1024;
 const MIB: i64 = KIB * KIB;
 
-/// Bytes of a text such as `512m` (`JavaUtils.byteStringAsBytes`): whole numbers only, a missing unit means bytes.
+/// Parses a size such as `512m` in bytes (`JavaUtils.byteStringAsBytes`): whole numbers only; a missing unit means bytes.
 pub(crate) fn bytes(text: &str, version: SparkVersion) -> Option<i64> {
     scaled(text, 1, version)
 }
 
-/// MiB of a text such as `2g`, rounded down; a missing unit means MiB. As in Spark's entries, a sign may lead.
+/// Parses a size such as `2g` in MiB, rounded down; a missing unit means MiB. As in Spark's entries, it may begin with a minus
+/// sign.
 pub(crate) fn mib(text: &str, version: SparkVersion) -> Option<i64> {
     match text.strip_prefix('-') {
         Some(size) => Some(-scaled(size, MIB, version)?),
@@ -18,8 +19,8 @@ pub(crate) fn mib(text: &str, version: SparkVersion) -> Option<i64> {
     }
 }
 
-/// In the wanted unit, which is also that of a number without one (`ByteUnit.convertTo`). `None` for a fraction, an unknown
-/// unit, and what `Long` can't hold.
+/// Parses a size in the wanted unit, which is also that of a number without one (`ByteUnit.convertTo`). `None` for a fraction,
+/// an unknown unit, and a number that `Long` can't hold.
 fn scaled(text: &str, wanted: i64, version: SparkVersion) -> Option<i64> {
     let lower = text.to_lowercase();
     let lower = lower.trim_matches(|c| c <= ' ');
@@ -45,8 +46,8 @@ fn scaled(text: &str, wanted: i64, version: SparkVersion) -> Option<i64> {
     if unit > wanted { number.checked_mul(unit / wanted) } else { Some(number / (wanted / unit)) }
 }
 
-/// A number as `Double.parseDouble` reads it: a type suffix (`0.5f`) and hexadecimal (`0x1.8p3`) pass, other words than
-/// `NaN` and `Infinity` don't.
+/// Parses a number as `Double.parseDouble` does: a type suffix (`0.5f`) and hexadecimal (`0x1.8p3`) are accepted; of words,
+/// only `NaN` and `Infinity` are.
 pub(crate) fn double(text: &str) -> Option<f64> {
     let number = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -61,7 +62,7 @@ pub(crate) fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// `<digits>[.<digits>]p<exponent of two>`, as many digits as a double can tell apart.
+/// Parses `<digits>[.<digits>]p<exponent of two>` with up to 16 digits, more than a double can distinguish.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -75,7 +76,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(mantissa as f64 * f64::from(exponent.saturating_sub(4 * places)).exp2())
 }
 
-/// A double in the words of `Double.toString`: `0.1`, `2.0`, `1.0E-4`.
+/// Returns a double in the format of `Double.toString`: `0.1`, `2.0`, `1.0E-4`.
 pub(crate) fn double_text(value: f64) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-Infinity" } else { "Infinity" }.to_owned();
@@ -86,7 +87,7 @@ pub(crate) fn double_text(value: f64) -> String {
     let text = format!("{value:E}");
     match text.split_once('E') {
         Some((mantissa, exponent)) if !mantissa.contains('.') => {
-            // Java writes two digits, and of those that mean the same number the nearest.
+            // Java writes two digits, and of all pairs of digits that stand for the same double the nearest.
             let nearest = format!("{value:.1E}");
             if nearest.parse() == Ok(value) { nearest } else { format!("{mantissa}.0E{exponent}") }
         }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_units_have_a_second_name_since_4_2() {
+    fn binary_units_have_a_second_spelling_since_4_2() {
         let mib = |text| mib(text, SparkVersion::V4_2);
         assert_eq!(["2gib", "2Gi", "2048mi", "2g"].map(mib), [Some(2048); 4]);
         assert_eq!(["1ib", "1i", "1bi", "1bib", "1gbi", "1gii"].map(mib), [None; 6]);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_read_as_java_writes_them() {
+    fn doubles_are_written_as_java_writes_them() {
         let written = [0.1, 0.25, 2.0, 0.0, 0.0001, 0.001, 12345678.0, 1e7].map(double_text);
         assert_eq!(written, ["0.1", "0.25", "2.0", "0.0", "1.0E-4", "0.001", "1.2345678E7", "1.0E7"]);
         let odd = [f64::INFINITY, 4.9e-324, 2e-323].map(double_text);

@@ -1,4 +1,4 @@
-//! What every feature step reads (Spark's `KubernetesDriverConf`).
+//! The configuration that every feature step reads (Spark's `KubernetesDriverConf`).
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Deref};
 
@@ -16,7 +16,7 @@ pub(crate) struct DriverConf<'a> {
     pub(crate) context: &'a SubmitContext,
 }
 
-/// Steps mostly read properties, so the configuration itself is in reach.
+/// Gives direct access to the properties, which steps read most.
 impl Deref for DriverConf<'_> {
     type Target = SparkConf;
 
@@ -34,7 +34,7 @@ impl<'a> DriverConf<'a> {
         self.get("spark.kubernetes.namespace").unwrap_or("default")
     }
 
-    /// Spark's own labels of the driver pod. They win over the user's and a template's.
+    /// Returns Spark's own labels of the driver pod. They override the user's and a template's.
     fn preset_labels(&self) -> [(&'static str, String); 4] {
         [
             ("spark-version", self.version.to_string()),
@@ -44,14 +44,14 @@ impl<'a> DriverConf<'a> {
         ]
     }
 
-    /// All labels that the configuration gives the driver pod: also the selector of its Service.
+    /// Returns all labels that the configuration gives the driver pod. They are also the selector of its Service.
     ///
     /// # Errors
-    /// A custom label may not take the key of one of Spark's own.
+    /// A custom label has the key of one of Spark's own, which is not allowed.
     pub(crate) fn labels(&self) -> Result<BTreeMap<String, String>, Refusal> {
         let prefix = "spark.kubernetes.driver.label.";
         let mut labels = self.with_prefix(prefix);
-        // Before 4.0 only annotations knew placeholders.
+        // Before 4.0 only annotations supported placeholders.
         if self.version >= SparkVersion::V4_0 {
             labels.values_mut().for_each(|value| *value = self.substitute_ids(value));
         }
@@ -70,18 +70,18 @@ impl<'a> DriverConf<'a> {
         annotations.into_iter().map(|(key, value)| (key, self.substitute_ids(&value))).collect()
     }
 
-    /// The label by which a driver finds, and at its end deletes, what belongs to its application.
+    /// Returns the label by which a driver finds the objects of its application, and deletes them at its end.
     pub(crate) fn app_selector(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("spark-app-selector".to_owned(), self.names.app_id.clone())])
     }
 
-    /// The submitter's file that a property names, with its name.
+    /// Returns the submitter's file that a property names, with its name.
     ///
-    /// To `spark-submit` the value is a path of its own disk. Here it is the bare name of a file that the operator gave
-    /// the gateway: whoever sends a request must not choose what the gateway reads.
+    /// For `spark-submit` the value is a path on its own disk. Here it is the bare name of a file that the operator gave the
+    /// gateway: a client must not choose what the gateway reads.
     ///
     /// # Errors
-    /// A value that is not among those names; `instead` is what else one can do.
+    /// The value is not one of those names; `instead` tells the client about an alternative.
     pub(crate) fn submitter_file(&self, key: &str, instead: &str) -> Result<Option<(&str, &'a ByteString)>, Refusal> {
         let Some(name) = self.get(key) else { return Ok(None) };
         match self.context.submitter.named.get(name) {
@@ -89,17 +89,17 @@ impl<'a> DriverConf<'a> {
             None => Err(Refusal::property(
                 key,
                 format!(
-                    "`{name}` is not among the files that this gateway was given. The value is the bare name of such a \
-                     file: a path of a request is never opened. Ask the operator of the gateway to add the file. Or {instead}."
+                    "`{name}` is not one of the files that the operator gave this gateway. The value must be the bare name of \
+                     such a file: the gateway never opens a path from a request. Ask the operator to add the file, or {instead}."
                 ),
             )),
         }
     }
 
-    /// The same for a file that is a text.
+    /// Does the same for a text file.
     ///
     /// # Errors
-    /// A value that is not among the names, and a file that isn't UTF-8.
+    /// The value is not one of those names, or the file isn't UTF-8.
     pub(crate) fn submitter_text(&self, key: &str, instead: &str) -> Result<Option<(&str, Cow<'a, str>)>, Refusal> {
         let Some((name, content)) = self.submitter_file(key, instead)? else { return Ok(None) };
         match self.text(content) {
@@ -108,8 +108,8 @@ impl<'a> DriverConf<'a> {
         }
     }
 
-    /// A file of the submitter as a text. Spark refuses what isn't UTF-8 only since 4.1; before, Java put its replacement
-    /// characters there.
+    /// Returns a file of the submitter as text. Spark refuses a file that isn't UTF-8 only since 4.1; before that, Java
+    /// inserted replacement characters.
     pub(crate) fn text<'b>(&self, content: &'b ByteString) -> Option<Cow<'b, str>> {
         match self.version >= SparkVersion::V4_1 {
             true => std::str::from_utf8(&content.0).ok().map(Cow::Borrowed),
@@ -117,7 +117,7 @@ impl<'a> DriverConf<'a> {
         }
     }
 
-    /// `Utils.substituteAppNExecIds` with the driver's empty executor id.
+    /// Substitutes placeholders as `Utils.substituteAppNExecIds` does, with the driver's empty executor id.
     fn substitute_ids(&self, text: &str) -> String {
         text.replace("{{APP_ID}}", &self.names.app_id).replace("{{EXECUTOR_ID}}", "")
     }

@@ -1,10 +1,10 @@
-//! Volcano's `PodGroup`: the one custom resource that Spark makes itself.
+//! Volcano's `PodGroup`: the only custom resource that Spark itself creates.
 
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `scheduling.volcano.sh/v1beta1 PodGroup`. Its spec is Volcano's business and stays as the template gives it.
+/// `scheduling.volcano.sh/v1beta1 PodGroup`. Only Volcano interprets its spec, which stays as the template gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodGroup {

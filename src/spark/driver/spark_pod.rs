@@ -1,8 +1,8 @@
-//! The driver pod as feature steps see it.
+//! The driver pod that feature steps modify.
 
 use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, PodSpec, Volume, VolumeMount};
 
-/// A driver pod in the making. The driver's container is kept apart until every step has seen it.
+/// A driver pod that is being built. The driver's container is kept separate until every step has run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SparkPod {
     pub(crate) pod: Pod,
@@ -10,23 +10,23 @@ pub(crate) struct SparkPod {
 }
 
 impl SparkPod {
-    /// The pod's spec, empty at first.
+    /// Returns the pod's spec, which is empty at first.
     pub(crate) fn spec(&mut self) -> &mut PodSpec {
         self.pod.spec.get_or_insert_default()
     }
 
-    /// Adds a volume and where the driver's container sees it.
+    /// Adds a volume and its mount in the driver's container.
     pub(crate) fn mount(&mut self, volume: Volume, mount: VolumeMount) {
         self.spec().volumes.get_or_insert_default().push(volume);
         self.container.volume_mounts.get_or_insert_default().push(mount);
     }
 
-    /// Adds a variable of the driver's container, after those that are there.
+    /// Adds an environment variable to the driver's container, after the existing ones.
     pub(crate) fn add_env(&mut self, variable: EnvVar) {
         self.container.env.get_or_insert_default().push(variable);
     }
 
-    /// The pod in its namespace, with the driver's container as its last one.
+    /// Returns the pod in its namespace, with the driver's container as the last one.
     pub(crate) fn assemble(mut self, namespace: &str) -> Pod {
         self.pod.metadata.namespace = Some(namespace.to_owned());
         let container = std::mem::take(&mut self.container);

@@ -28,12 +28,12 @@ pub(super) struct BasicDriver<'a> {
     pull_policy: String,
     labels: BTreeMap<String, String>,
     ports: DriverPorts,
-    /// As `driver.request.cores` gives it, or `spark.driver.cores`.
+    /// The value of `driver.request.cores`, or of `spark.driver.cores`.
     cpu_request: Quantity,
     cpu_limit: Option<Quantity>,
     memory: DriverMemory,
     custom_resources: BTreeMap<String, Quantity>,
-    /// `None` before 4.3, which began to set it.
+    /// `None` before 4.3, which was the first release to set it.
     allow_privilege_escalation: Option<bool>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> BasicDriver<'a> {
         }))
     }
 
-    /// `SPARK_USER`: as whom the driver acts. In 4.3 a proxy user began to win over the submitter's variable.
+    /// Returns `SPARK_USER`, the user as which the driver acts. Since 4.3 a proxy user overrides the submitter's variable.
     fn spark_user(&self) -> &str {
         let proxy_user = self.conf.app.proxy_user.as_deref();
         let variable = self.conf.app.submitter_env.spark_user.as_deref();
@@ -167,7 +167,7 @@ fn cpu(conf: &DriverConf<'_>, key: &str) -> Result<Option<Quantity>, Refusal> {
     conf.get(key).map(|text| quantity(key, text)).transpose()
 }
 
-/// The driver's image; since 4.1 with `{{SPARK_VERSION}}` filled in.
+/// Returns the driver's image; since 4.1 `{{SPARK_VERSION}}` in it is replaced.
 fn image(conf: &DriverConf<'_>) -> Result<String, Refusal> {
     let image = conf
         .first(&IMAGE_KEYS)
@@ -178,8 +178,8 @@ fn image(conf: &DriverConf<'_>) -> Result<String, Refusal> {
     })
 }
 
-/// The common key is read only where the driver's own isn't set. As in Spark, it is also the one that the sentence of a
-/// wrong value names.
+/// Reads whether privileges may be escalated. The common key is read only if the driver's own key isn't set. As in Spark, the
+/// message for an invalid value always names the common key.
 fn allow_privilege_escalation(conf: &DriverConf<'_>) -> Result<Option<bool>, Refusal> {
     if conf.version < SparkVersion::V4_3 {
         return Ok(None);
@@ -194,7 +194,7 @@ fn allow_privilege_escalation(conf: &DriverConf<'_>) -> Result<Option<bool>, Ref
     }))
 }
 
-/// Adds entries to a map of Kubernetes, which stays absent while there are none.
+/// Adds entries to a map of a Kubernetes object. The map stays absent if there are no entries.
 fn extend(map: &mut Option<BTreeMap<String, String>>, entries: BTreeMap<String, String>) {
     if !entries.is_empty() {
         map.get_or_insert_default().extend(entries);

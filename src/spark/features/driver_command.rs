@@ -28,7 +28,7 @@ impl<'a> DriverCommand<'a> {
         arguments.into_iter().map(str::to_owned).collect()
     }
 
-    /// Which Python runs the executors' workers, and which the driver.
+    /// Returns the Python executables of the executors' workers and of the driver.
     fn python(&self) -> [(&'static str, Option<&str>); 2] {
         let variables = &self.conf.app.submitter_env;
         let python = self.conf.get("spark.pyspark.python");

@@ -1,4 +1,4 @@
-//! `DriverKubernetesCredentialsFeatureStep`: as whom the driver talks to the API server.
+//! `DriverKubernetesCredentialsFeatureStep`: the credentials with which the driver calls the API server.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::spark::{
 
 const PREFIX: &str = "spark.kubernetes.authenticate.driver";
 const TOKEN: &str = "spark.kubernetes.authenticate.driver.oauthToken";
-/// What the submission's own client would use. The gateway has a client of its own; Spark's check remains.
+/// The token of Spark's own submission client. The gateway has its own client, but Spark's check remains.
 const SUBMISSION_TOKEN: &str = "spark.kubernetes.authenticate.submission.oauthToken";
 const VOLUME: &str = "kubernetes-credentials";
 const MOUNT_PATH: &str = "/mnt/secrets/spark-kubernetes-credentials";
@@ -20,11 +20,11 @@ const REDACTED: &str = "<present_but_redacted>";
 
 /// A file of the submitter that becomes an entry of the driver's Secret.
 struct CredentialFile {
-    /// The end of its property.
+    /// The last segment of its property.
     property: &'static str,
-    /// Its key in the Secret, and its name in the mounted folder.
+    /// Its key in the Secret, and its name in the mounted directory.
     entry: &'static str,
-    /// What Spark calls it.
+    /// Its name in Spark's messages.
     title: &'static str,
 }
 
@@ -36,9 +36,9 @@ const FILES: [CredentialFile; 3] = [
 
 pub(super) struct DriverKubernetesCredentials<'a> {
     conf: &'a DriverConf<'a>,
-    /// The Secret's data. Without any, no Secret is made.
+    /// The Secret's data. If it is empty, no Secret is created.
     data: BTreeMap<String, ByteString>,
-    /// Where the driver finds them, unless the user says so.
+    /// Properties with the paths of the mounted files, unless the user has set them.
     mounted: Vec<(String, String)>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> DriverKubernetesCredentials<'a> {
 impl FeatureStep for DriverKubernetesCredentials<'_> {
     fn configure_pod(&self, pod: &mut SparkPod) {
         if self.data.is_empty() {
-            // Credentials of its own take the place of a service account, so this is the other branch.
+            // Only here: the driver's own credentials take the place of a service account.
             if let Some(account) = self.conf.get("spark.kubernetes.authenticate.driver.serviceAccountName") {
                 pod.spec().service_account = Some(account.to_owned());
                 pod.spec().service_account_name = Some(account.to_owned());

@@ -1,4 +1,4 @@
-//! The driver's ports: open on its container, and named by its Service.
+//! The driver's ports, on its container and in its Service.
 
 use crate::spark::{Refusal, SparkVersion, driver::DriverConf};
 
@@ -10,13 +10,13 @@ pub(super) struct DriverPorts {
     pub(super) connect: Option<i32>,
 }
 
-/// The name of the port that speaks gRPC.
+/// The name of the gRPC port.
 pub(super) const CONNECT: &str = "spark-connect";
 const BLOCK_MANAGER: &str = "spark.driver.blockManager.port";
 
 impl DriverPorts {
-    /// The ports that the container opens. Here, and only here, Spark lets `spark.blockManager.port` stand in for the
-    /// driver's own key; the Service and the driver's properties keep the default then.
+    /// Returns the ports of the container. Only here Spark uses `spark.blockManager.port` if the driver's own key isn't
+    /// set; the Service and the driver's properties then keep the default.
     pub(super) fn of_container(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
         let mut ports = Self::of_service(conf)?;
         if !conf.contains(BLOCK_MANAGER) {
@@ -25,7 +25,7 @@ impl DriverPorts {
         Ok(ports)
     }
 
-    /// The ports that the Service names and the driver listens on.
+    /// Returns the ports of the Service, on which the driver listens.
     pub(super) fn of_service(conf: &DriverConf<'_>) -> Result<Self, Refusal> {
         let connect = match conf.version >= SparkVersion::V4_1 {
             true => Some(conf.port("spark.connect.grpc.binding.port")?.unwrap_or(15002)),
@@ -39,7 +39,7 @@ impl DriverPorts {
         })
     }
 
-    /// The ports by Spark's names, in Spark's order.
+    /// Returns the ports with Spark's names, in Spark's order.
     pub(super) fn named(&self) -> impl Iterator<Item = (&'static str, i32)> {
         let fixed = [("driver-rpc-port", self.rpc), ("blockmanager", self.block_manager), ("spark-ui", self.ui)];
         fixed.into_iter().chain(self.connect.map(|port| (CONNECT, port)))

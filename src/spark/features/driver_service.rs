@@ -1,4 +1,4 @@
-//! `DriverServiceFeatureStep`: a headless Service, so that executors find the driver by a name.
+//! `DriverServiceFeatureStep`: a headless Service, with which executors find the driver by a DNS name.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) struct DriverService<'a> {
     selector: BTreeMap<String, String>,
     ip_family_policy: String,
     ip_families: Vec<String>,
-    /// `None` before 4.3, which began to say it.
+    /// `None` before 4.3, which was the first release to set it.
     publish_not_ready_addresses: Option<bool>,
 }
 
@@ -82,7 +82,7 @@ impl FeatureStep for DriverService<'_> {
 
     fn additional_resources(&self) -> Vec<Object> {
         let mut metadata = object_meta(self.conf, &self.conf.names.driver_service);
-        // As in Spark, the user's labels win here, even over the selector.
+        // As in Spark, the user's labels override even the selector here.
         let mut labels = self.conf.app_selector();
         labels.extend(self.conf.with_prefix("spark.kubernetes.driver.service.label."));
         metadata.labels = Some(labels);

@@ -1,4 +1,4 @@
-//! `EnvSecretsFeatureStep`: single values of Secrets as variables of the driver
+//! `EnvSecretsFeatureStep`: single values of Secrets as environment variables of the driver
 //! (`spark.kubernetes.driver.secretKeyRef.<variable>=<secret>:<key>`).
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, SecretKeySelector};
@@ -12,7 +12,7 @@ use crate::spark::{
 const PREFIX: &str = "spark.kubernetes.driver.secretKeyRef.";
 
 pub(super) struct EnvSecrets {
-    /// In the order of their names; Spark's is that of a hash map.
+    /// The variables, sorted by name; Spark's order is that of a hash map.
     variables: Vec<EnvVar>,
 }
 
@@ -34,7 +34,7 @@ fn variable(name: String, reference: &str) -> Result<EnvVar, Refusal> {
     // Java's `split` drops empty parts at the end: `secret:` has one part, `secret:key:` two.
     let parts: Vec<&str> = reference.trim_end_matches(':').split(':').collect();
     let [secret, key] = parts[..] else {
-        let reason = "SecretKeyRef must be in the form name:key. The name is that of a Secret of Kubernetes.";
+        let reason = "SecretKeyRef must be in the form name:key. The name is that of a Kubernetes Secret.";
         return Err(Refusal::property(&format!("{PREFIX}{name}"), reason));
     };
     let selector = SecretKeySelector { name: secret.to_owned(), key: key.to_owned(), optional: None };

@@ -1,4 +1,4 @@
-//! `HadoopConfDriverFeatureStep`: the submitter's Hadoop configuration, or a `ConfigMap` that holds one already.
+//! `HadoopConfDriverFeatureStep`: the submitter's Hadoop configuration, or an existing `ConfigMap` with one.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ enum Source<'a> {
     None,
     /// The files of the submitter's `HADOOP_CONF_DIR`.
     Files(BTreeMap<String, String>),
-    /// The name of a `ConfigMap` that is there.
+    /// The name of an existing `ConfigMap`.
     Existing(&'a str),
 }
 
@@ -33,7 +33,7 @@ impl<'a> HadoopConf<'a> {
             (Some(_), Some(_)) => {
                 let reason = "Do not specify both the `HADOOP_CONF_DIR` in your ENV and the ConfigMap as the creation \
                               of an additional ConfigMap, when one is already specified is extraneous. (The gateway has \
-                              a Hadoop configuration of its own: leave the property out.)";
+                              its own Hadoop configuration: leave the property out.)";
                 return Err(Refusal::property(KEY, reason));
             }
             (Some(files), None) => {
@@ -42,8 +42,8 @@ impl<'a> HadoopConf<'a> {
                     None => Err(Refusal::field(
                         "HADOOP_CONF_DIR",
                         format!(
-                            "The gateway's file `{name}` is not UTF-8 text, so it fits into no ConfigMap. Ask the \
-                             operator of the gateway to take it out of the Hadoop configuration."
+                            "The gateway's file `{name}` is not UTF-8 text, so it can't be put into a ConfigMap. Ask the \
+                             operator of the gateway to remove it from the Hadoop configuration."
                         ),
                     )),
                 };
@@ -55,7 +55,7 @@ impl<'a> HadoopConf<'a> {
         Ok(Self { conf, source })
     }
 
-    /// The `ConfigMap`'s name, and which of its entries are mounted: all of an existing one.
+    /// Returns the `ConfigMap`'s name and the entries that are mounted. Of an existing map, all entries are mounted.
     fn config_map(&self) -> Option<(String, Option<Vec<KeyToPath>>)> {
         match &self.source {
             Source::None => None,
@@ -79,7 +79,7 @@ impl FeatureStep for HadoopConf<'_> {
         pod.add_env(env("HADOOP_CONF_DIR", MOUNT_PATH));
     }
 
-    /// Executors mount the same `ConfigMap`.
+    /// Makes executors mount the same `ConfigMap`.
     fn additional_properties(&self) -> Vec<(String, String)> {
         let property = |(name, _)| ("spark.kubernetes.executor.hadoopConfigMapName".to_owned(), name);
         self.config_map().map(property).into_iter().collect()

@@ -1,7 +1,7 @@
-//! `KerberosConfDriverFeatureStep`: what a driver needs to log in to Kerberos, or the delegation tokens of somebody who has.
+//! `KerberosConfDriverFeatureStep`: what a driver needs to log in to Kerberos, or delegation tokens of a user who is logged in.
 //!
-//! Spark also fetches tokens while it submits, if its user has logged in (`kinit`). A gateway never has, so as in Spark
-//! the driver gets none then.
+//! Spark also fetches tokens during the submission, if its user has logged in (`kinit`). A gateway is never logged in, so the
+//! driver gets no tokens, as in Spark without a login.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -31,17 +31,17 @@ const TOKEN_PATH: &str = "/mnt/secrets/hadoop-credentials";
 pub(super) struct KerberosConf<'a> {
     conf: &'a DriverConf<'a>,
     krb5: Option<Krb5<'a>>,
-    /// A keytab that has to be brought to the driver, by its name.
+    /// A keytab that has to be shipped to the driver, with its name.
     keytab: Option<(&'a str, &'a ByteString)>,
     /// The name of a Secret, and the entry in it that holds delegation tokens.
     tokens: Option<(&'a str, &'a str)>,
 }
 
-/// Where `krb5.conf` comes from.
+/// The source of `krb5.conf`.
 enum Krb5<'a> {
     /// A file of the submitter: name and text.
     File(&'a str, Cow<'a, str>),
-    /// The name of a `ConfigMap` that is there.
+    /// The name of an existing `ConfigMap`.
     Existing(&'a str),
 }
 
@@ -97,11 +97,11 @@ fn krb5<'a>(conf: &'a DriverConf<'_>) -> Result<Option<Krb5<'a>>, Refusal> {
     }
 }
 
-/// A keytab that the image has already (`local:`) stays where it is.
+/// Returns the keytab to ship. A keytab that is already in the image (`local:`) is used from there.
 fn keytab<'a>(conf: &'a DriverConf<'_>) -> Result<Option<(&'a str, &'a ByteString)>, Refusal> {
     match conf.get(KEYTAB) {
         Some(path) if !path.starts_with("local:") => {
-            let instead = "mount it from a Secret, and name its place there as local:///…";
+            let instead = "mount it from a Secret, and give its path there as local:///…";
             conf.submitter_file(KEYTAB, instead).map_err(|mut refusal| {
                 refusal.reason = format!("Keytab file: {path} does not exist. {}", refusal.reason);
                 refusal
@@ -119,7 +119,7 @@ impl FeatureStep for KerberosConf<'_> {
                 Krb5::File(name, _) => (self.krb5_map(), Some(vec![mounted::item(name, name)])),
             };
             let volume = mounted::config_map(KRB5_VOLUME, map, items);
-            // One file of the volume, so a file of another name isn't found there. Spark has it so.
+            // The mount is a single file of the volume, so a file of another name isn't found, as in Spark.
             let sub_path = Some("krb5.conf".to_owned());
             pod.mount(volume, VolumeMount { sub_path, ..mounted::mount(KRB5_VOLUME, "/etc/krb5.conf") });
         }

@@ -8,14 +8,16 @@ use crate::spark::{
     driver::{DriverConf, SparkPod},
 };
 
-/// A volume whose name begins so is scratch space that the user brings along.
+/// Prefix of volumes that the user provides as scratch space.
 const VOLUME_PREFIX: &str = "spark-local-dir-";
 
-/// Volumes of one pod. Two letters of a request ask for kilobytes of a pod here, so there has to be an end.
+/// Maximum number of directories of one pod. Two characters of a request add kilobytes to a pod here, so there has to be a
+/// limit.
 const MAX_DIRECTORIES: usize = 10_000;
 
 pub(super) struct LocalDirs {
-    /// Spark shuffles them, to spread its load; the order carries no meaning, so here it stays.
+    /// The directories in the given order. Spark shuffles them to spread the load; the order has no meaning, so it is kept
+    /// here.
     directories: Vec<String>,
     in_memory: bool,
 }
@@ -25,13 +27,13 @@ impl LocalDirs {
         let variable = conf.app.submitter_env.spark_local_dirs.as_deref();
         let configured = variable.or_else(|| conf.get("spark.local.dir")).map(str::to_owned);
         let list = configured.unwrap_or_else(|| format!("/var/data/spark-{}", conf.names.local_dir));
-        // Java's `split` drops empty strings at the end, so nothing is left of commas alone.
+        // Java's `split` drops empty strings at the end, so a list of only commas is empty.
         let directories: Vec<String> = match list.trim_end_matches(',') {
             "" if !list.is_empty() => Vec::new(),
             list => list.split(',').map(str::to_owned).collect(),
         };
         if directories.len() > MAX_DIRECTORIES {
-            let reason = format!("{} directories are too many: a pod has {MAX_DIRECTORIES} at most", directories.len());
+            let reason = format!("{} directories are too many; the maximum is {MAX_DIRECTORIES}", directories.len());
             return Err(match variable {
                 Some(_) => Refusal::field("environmentVariables[\"SPARK_LOCAL_DIRS\"]", reason),
                 None => Refusal::property("spark.local.dir", reason),

@@ -1,4 +1,4 @@
-//! `MountSecretsFeatureStep`: whole Secrets as folders of the driver (`spark.kubernetes.driver.secrets.<secret>`).
+//! `MountSecretsFeatureStep`: whole Secrets as directories of the driver (`spark.kubernetes.driver.secrets.<secret>`).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{FeatureStep, mounted};
 use crate::spark::driver::{DriverConf, SparkPod};
 
 pub(super) struct MountSecrets {
-    /// Mount paths by the Secret's name. Spark's order is that of a hash map; here it is the names'.
+    /// Mount paths by the Secret's name. Spark's order is that of a hash map; here they are sorted by name.
     paths: BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! `MountVolumesFeatureStep`: the volumes that the configuration names, and the claims that it asks to make.
+//! `MountVolumesFeatureStep`: the volumes that the configuration names, and the claims that it asks for.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::spark::{
     volumes::{self, Claim, DRIVER_PREFIX, VolumeSource, VolumeSpec},
 };
 
-/// In a claim's name it stands for a name of Spark's own.
+/// The part of a claim's name that is replaced by a name that Spark generates.
 const ON_DEMAND: &str = "OnDemand";
 
 pub(super) struct MountVolumes<'a> {
@@ -56,7 +56,7 @@ impl<'a> MountVolumes<'a> {
                 volume.nfs = Some(NFSVolumeSource { server, path, read_only: None });
             }
             VolumeSource::PersistentVolumeClaim(claim) => {
-                // Any unique number would do: Spark's is a place in a hash set.
+                // Any unique number will do: Spark's is a position in a hash set.
                 let own = format!("{}-driver-pvc-{index}", self.conf.names.resource_prefix);
                 let claim_name = claim.name.replace(ON_DEMAND, &own);
                 if let (Some(class), Some(size)) = (&claim.storage_class, &claim.size_limit) {
@@ -80,7 +80,7 @@ impl<'a> MountVolumes<'a> {
         Ok(())
     }
 
-    /// A claim of the driver's own. It is made whenever class and size are given, under whatever name.
+    /// Returns a claim of the driver. It is created whenever class and size are given, whatever its name is.
     fn claim(&self, name: &str, class: &str, size: Quantity, mode: &str, claim: &Claim) -> PersistentVolumeClaim {
         let mut metadata = object_meta(self.conf, name);
         let mut labels = claim.labels.clone();
@@ -108,7 +108,8 @@ impl FeatureStep for MountVolumes<'_> {
     }
 }
 
-/// How nodes may share a claim that is made here: not at all since 4.0, unless the older mode is asked for.
+/// Returns the access mode of claims that are created here: since 4.0 only one pod may use a claim, unless the older mode is
+/// requested.
 fn access_mode(conf: &DriverConf<'_>) -> Result<&'static str, Refusal> {
     let legacy = conf.boolean("spark.kubernetes.legacy.useReadWriteOnceAccessMode")?;
     Ok(match legacy.unwrap_or(conf.version < SparkVersion::V4_0) {
@@ -117,7 +118,7 @@ fn access_mode(conf: &DriverConf<'_>) -> Result<&'static str, Refusal> {
     })
 }
 
-/// Two volumes can't have one place. Mounts of other steps, and of a template, are the API server's to check.
+/// Refuses two volumes with the same mount path. The API server checks the mounts of other steps and of a template.
 fn refuse_duplicates(specs: &[VolumeSpec]) -> Result<(), Refusal> {
     let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
     specs.iter().for_each(|spec| *uses.entry(&spec.mount_path).or_default() += 1);

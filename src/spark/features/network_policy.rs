@@ -1,4 +1,4 @@
-//! `NetworkPolicyFeatureStep` (4.2+): only pods of the same application reach its executors.
+//! `NetworkPolicyFeatureStep` (4.2+): only pods of the same application can reach its executors.
 
 use k8s_openapi::{
     api::networking::v1::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicySpec},

@@ -1,4 +1,4 @@
-//! `PodTemplateConfigMapStep`: carries the executors' pod template to the driver, which is who reads it.
+//! `PodTemplateConfigMapStep`: ships the executors' pod template to the driver, which reads it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::spark::{
     pod_template, yaml,
 };
 
-/// The request's own field, for a template that travels inline.
+/// The field of the request for an inline template.
 const FIELD: &str = "executorPodTemplate";
 const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
 const VOLUME: &str = "pod-template-volume";
@@ -52,8 +52,9 @@ fn file(conf: &DriverConf<'_>) -> Result<Option<String>, Refusal> {
     Ok(found.map(|(_, text)| text.into_owned()))
 }
 
-/// Spark hands the text over unread, and its driver then fails. What no driver could read is refused at once. Whether a file
-/// is a pod is for the driver to say, as with Spark; a template of the request itself is looked at as the driver's own is.
+/// Parses a template. Spark passes the text on without reading it, and its driver fails later; here text that no driver
+/// could parse is refused at once. As in Spark, the driver checks whether a file is a pod. An inline template is validated
+/// in the same way as that of the driver.
 fn values(text: &str) -> Result<Value, String> {
     match yaml::parse(text) {
         Ok(values @ Value::Object(_)) => Ok(values),

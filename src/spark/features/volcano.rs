@@ -1,5 +1,5 @@
-//! `VolcanoFeatureStep` (4.2+): the driver's place in a queue of Volcano, the batch scheduler. Which scheduler is asked
-//! is another property (`spark.kubernetes.scheduler.name`).
+//! `VolcanoFeatureStep` (4.2+): the driver's `PodGroup` for Volcano, the batch scheduler. The scheduler itself is selected with
+//! another property (`spark.kubernetes.scheduler.name`).
 
 mod template;
 
@@ -47,7 +47,7 @@ impl FeatureStep for Volcano {
     }
 }
 
-/// The template, with the property that gives it: the one of a file comes first. Both are read as YAML or JSON.
+/// Returns the template and the property that it comes from; a file takes precedence. Both are parsed as YAML or JSON.
 fn template(conf: &DriverConf<'_>) -> Result<Option<(&'static str, Value)>, Refusal> {
     let file = conf.submitter_text(TEMPLATE_FILE, &format!("send the template itself as {TEMPLATE_JSON}"))?;
     let (key, text) = match (file, conf.get(TEMPLATE_JSON)) {

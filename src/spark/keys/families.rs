@@ -1,4 +1,4 @@
-//! Families of keys: what follows the prefix is a name.
+//! Families of keys: the part after the prefix is a name.
 
 use super::{Key, client, read, shapes};
 

@@ -1,4 +1,4 @@
-//! Keys that tell spark-submit how to submit.
+//! Keys that configure how spark-submit submits.
 
 use super::{Key, client, read};
 
@@ -13,14 +13,26 @@ pub(super) const KEYS: [Key; 13] = [
     client(
         "spark.kubernetes.file.upload.path",
         "3.0.0",
-        "where to upload files of the client's; nothing is uploaded here",
+        "where to upload the client's files; the gateway uploads nothing",
     ),
     client("spark.kubernetes.report.interval", "2.3.0", "how often the driver's state is logged"),
-    client("spark.kubernetes.submission.waitAppCompletion", "2.3.0", "whether to wait for the end; ask for the status"),
-    client("spark.kubernetes.submission.connectionTimeout", "3.0.0", "milliseconds to connect to the API"),
-    client("spark.kubernetes.submission.requestTimeout", "3.0.0", "milliseconds for a request to the API"),
+    client(
+        "spark.kubernetes.submission.waitAppCompletion",
+        "2.3.0",
+        "whether to wait for the end; here, poll the status",
+    ),
+    client(
+        "spark.kubernetes.submission.connectionTimeout",
+        "3.0.0",
+        "the timeout for a connection to the API, in milliseconds",
+    ),
+    client(
+        "spark.kubernetes.submission.requestTimeout",
+        "3.0.0",
+        "the timeout for a request to the API, in milliseconds",
+    ),
     client("spark.kubernetes.appKillPodDeletionGracePeriod", "3.0.0", "seconds that --kill gives the driver"),
-    client("spark.kubernetes.pyspark.pythonVersion", "2.4.0", "without effect since 3.1, gone in 4.1"),
+    client("spark.kubernetes.pyspark.pythonVersion", "2.4.0", "without effect since 3.1, removed in 4.1"),
     client(
         "spark.submit.proxyUser.allowCustomClasspathInClusterMode",
         "3.4.0",
@@ -34,6 +46,6 @@ pub(super) const KEYS: [Key; 13] = [
     client(
         "spark.sparkgate.defaults",
         "-",
-        "Sparkgate's own: the named defaults to use ([submitter.md](submitter.md)); not handed on",
+        "Sparkgate's own: the named defaults to use ([submitter.md](submitter.md)); not passed to the driver",
     ),
 ];

@@ -1,10 +1,10 @@
-//! From an application's name, which may hold anything, to what Kubernetes takes.
+//! Converts an application's name, which may contain any character, to names that Kubernetes accepts.
 
-/// The longest value of a label.
+/// The maximum length of a label's value.
 const LABEL_MAX: usize = 63;
 
-/// `KubernetesConf.getResourceNamePrefix`: lower case, `[a-z0-9-]`, no runs of hyphens, and a letter in front of all
-/// (a leading digit becomes `x`). Spark sets no limit to its length.
+/// Returns the prefix of `KubernetesConf.getResourceNamePrefix`: lower case, `[a-z0-9-]`, no runs of hyphens, and a letter
+/// at the beginning (a leading digit becomes `x`). Spark doesn't limit its length.
 pub(super) fn resource_prefix(app_name: &str, unique_id: &str) -> String {
     let clean = hyphenated(&format!("{app_name}-{unique_id}"));
     let clean = clean.strip_prefix('-').unwrap_or(&clean);
@@ -14,7 +14,7 @@ pub(super) fn resource_prefix(app_name: &str, unique_id: &str) -> String {
     }
 }
 
-/// `KubernetesConf.getAppNameLabel`: the value of the label `spark-app-name`, cut to 63 characters, possibly empty.
+/// Returns the label of `KubernetesConf.getAppNameLabel`: the value of `spark-app-name`, cut to 63 characters, possibly empty.
 pub(crate) fn app_name_label(app_name: &str) -> String {
     let mut label = hyphenated(app_name);
     label.truncate(LABEL_MAX);
@@ -22,7 +22,7 @@ pub(crate) fn app_name_label(app_name: &str) -> String {
     label.strip_suffix('-').unwrap_or(label).to_owned()
 }
 
-/// Trimmed and lower-cased; every other character a hyphen; each run of hyphens one. The result is ASCII.
+/// Trims a text, converts it to lower case, and replaces each run of other characters by one hyphen. The result is ASCII.
 fn hyphenated(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Java's `trim` drops everything up to the space character, control characters included.

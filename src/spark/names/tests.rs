@@ -17,7 +17,7 @@ fn names(app_name: &str) -> DriverNames {
 }
 
 #[test]
-fn every_name_follows_sparks_pattern() {
+fn every_name_has_sparks_pattern() {
     let names = names("Spark Pi");
     assert_eq!(names.app_id, "spark-0123456789ab4def8123456789abcdef");
     assert_eq!(names.resource_prefix, "spark-pi-1a02ffa1fc63aa5b");
@@ -45,13 +45,13 @@ fn application_names_are_sanitised_as_spark_does() {
 }
 
 #[test]
-fn a_label_is_cut_before_its_edges_are_cleaned() {
+fn a_label_is_cut_before_hyphens_at_its_ends_are_removed() {
     let name = format!("-{}-c", "b".repeat(61));
     assert_eq!(app_name_label(&name), "b".repeat(61));
 }
 
 #[test]
-fn a_service_name_over_63_characters_gives_way_to_a_short_one() {
+fn a_service_name_over_63_characters_is_replaced_by_a_short_one() {
     let prefix_of_52 = "a".repeat(35);
     assert_eq!(names(&prefix_of_52).driver_service.len(), 63);
     let long = names(&"a".repeat(36));
@@ -60,7 +60,7 @@ fn a_service_name_over_63_characters_gives_way_to_a_short_one() {
 }
 
 #[test]
-fn a_configured_pod_name_changes_the_pod_alone() {
+fn a_configured_pod_name_changes_only_the_pod() {
     let named = DriverNames::generate("Spark Pi", Some("my-driver"), NOW_MS, &ENTROPY);
     assert_eq!(named, DriverNames { driver_pod: "my-driver".to_owned(), ..names("Spark Pi") });
 }
@@ -74,7 +74,7 @@ const AGAIN: NameEntropy = NameEntropy {
 };
 
 #[test]
-fn another_attempt_has_names_as_if_it_were_submitted_anew() {
+fn another_attempt_has_the_names_of_a_new_submission() {
     let long = "a".repeat(36);
     for app_name in ["Spark Pi", "9lives", "9-9", "日本", "", long.as_str()] {
         let anew = names(app_name).drawn_anew(NOW_MS + 1, &AGAIN);
@@ -86,7 +86,7 @@ fn another_attempt_has_names_as_if_it_were_submitted_anew() {
 
 proptest! {
     #[test]
-    fn any_application_name_gives_names_that_kubernetes_takes(app_name in ".{0,120}") {
+    fn any_application_name_gives_names_that_kubernetes_accepts(app_name in ".{0,120}") {
         let names = names(&app_name);
         let mut prefix = names.resource_prefix.chars();
         prop_assert!(prefix.next().is_some_and(|c| c.is_ascii_lowercase()), "{}", names.resource_prefix);

@@ -1,11 +1,11 @@
-//! Where a template doesn't fit Kubernetes' types.
+//! An error where a template doesn't fit Kubernetes' types.
 
 use std::fmt;
 
-/// A fault, with the path of the field that it is in.
+/// An error with the path of its field.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// From the field at fault outwards.
+    /// The segments of the path, from the invalid field outwards.
     path: Vec<String>,
     reason: String,
 }
@@ -15,7 +15,7 @@ impl Fault {
         Self { path: Vec::new(), reason: reason.into() }
     }
 
-    /// The same fault, seen from one level further out.
+    /// Adds the enclosing segment to the path.
     pub(super) fn within(mut self, segment: String) -> Self {
         self.path.push(segment);
         self

@@ -1,5 +1,5 @@
-//! From the values of a template to Kubernetes' types, with the conversions that Spark's reader (Jackson, as fabric8 sets
-//! it up) makes: users' templates have numbers as labels and quoted ports. A field that Kubernetes doesn't know is a fault.
+//! Converts the values of a template to Kubernetes' types, with the conversions of Spark's parser (Jackson, as fabric8
+//! configures it): users' templates have numbers as labels and quoted ports. A field that Kubernetes doesn't know is an error.
 
 use serde::de::{
     DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor, value::StrDeserializer,
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::fault::Fault;
 use crate::spark::{SparkVersion, yaml};
 
-/// Maps of texts, which fabric8 leaves out when they are empty. An empty object of any other name means something.
+/// Maps of strings, which fabric8 leaves out when they are empty. An empty object of any other name has a meaning.
 const MAPS: [&str; 9] = [
     "annotations",
     "labels",
@@ -22,7 +22,8 @@ const MAPS: [&str; 9] = [
     "volumeAttributes",
 ];
 
-/// Entries of a list. An empty entry has two letters, and the volume that is made of it three kilobytes.
+/// Maximum number of entries in a list. An empty entry takes two characters, and the volume that is made from it three
+/// kilobytes.
 const MAX_ITEMS: usize = 10_000;
 
 /// One value under its field's name.
@@ -30,7 +31,7 @@ const MAX_ITEMS: usize = 10_000;
 pub(super) struct Reader<'a> {
     value: &'a Value,
     name: &'a str,
-    /// Whether `0644` is an octal number where a file's mode is wanted. To Spark 3.5 it is a decimal one.
+    /// Whether `0644` is an octal number where a file mode is expected. For Spark 3.5 it is a decimal one.
     octal_modes: bool,
 }
 
@@ -39,29 +40,29 @@ impl<'a> Reader<'a> {
         Self { value, name: "", octal_modes: true }
     }
 
-    /// Reads as that release does.
+    /// Returns a reader that converts values as that release does.
     pub(super) fn of(self, version: SparkVersion) -> Self {
         Self { octal_modes: version >= SparkVersion::V4_0, ..self }
     }
 
     fn wanted<T>(self, kind: &str) -> Result<T, Fault> {
         let given = match self.value {
-            Value::Null => "nothing",
+            Value::Null => "null",
             Value::Object(_) => "a map",
             Value::Array(_) => "a list",
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 let shown = yaml::shortened(&yaml::text(self.value).unwrap_or_default());
-                return Err(Fault::new(format!("{kind} is wanted here, not `{shown}`")));
+                return Err(Fault::new(format!("expected {kind}, not `{shown}`")));
             }
         };
-        Err(Fault::new(format!("{kind} is wanted here, not {given}")))
+        Err(Fault::new(format!("expected {kind}, not {given}")))
     }
 
-    /// A single value as text. Null stands for an empty one in a list or map, as for the API server.
+    /// Returns a single value as a string. As for the API server, null in a list or map stands for an empty string.
     fn text(self) -> Result<String, Fault> {
         match self.value {
             Value::Null => Ok(String::new()),
-            value => yaml::text(value).map_or_else(|| self.wanted("a text"), Ok),
+            value => yaml::text(value).map_or_else(|| self.wanted("a string"), Ok),
         }
     }
 
@@ -86,7 +87,7 @@ impl<'a> Reader<'a> {
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        number.map_or_else(|| self.wanted("a whole number of 32 bits"), Ok)
+        number.map_or_else(|| self.wanted("a 32-bit integer"), Ok)
     }
 
     fn long(self) -> Result<i64, Fault> {
@@ -95,7 +96,7 @@ impl<'a> Reader<'a> {
             Value::String(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.map_or_else(|| self.wanted("a whole number"), Ok)
+        number.map_or_else(|| self.wanted("an integer"), Ok)
     }
 }
 
@@ -121,7 +122,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         }
     }
 
-    /// What is null or empty counts as absent.
+    /// Treats null and empty values as absent.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.value {
             Value::Null => visitor.visit_none(),
@@ -162,7 +163,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Array(items) = self.value else { return self.wanted("a list") };
         if items.len() > MAX_ITEMS {
-            return Err(Fault::new(format!("{} entries are too many, {MAX_ITEMS} the most", items.len())));
+            return Err(Fault::new(format!("{} entries are too many; the maximum is {MAX_ITEMS}", items.len())));
         }
         visitor.visit_seq(Items { items: items.iter(), outer: self, index: 0 })
     }

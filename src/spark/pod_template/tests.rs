@@ -1,4 +1,4 @@
-//! What the comparison with spark-submit can't show: refusals of our own, bounds, and templates inside the request.
+//! Tests of what the comparison with spark-submit can't show: our own refusals, limits, and templates inside the request.
 
 use chrono::DateTime;
 use k8s_openapi::ByteString;
@@ -40,7 +40,7 @@ fn spec(request: &CreateSubmissionRequest) -> PodSpec {
     build(request).unwrap().pod.spec.unwrap()
 }
 
-/// The reason for which a template is refused, after Spark's sentence.
+/// Returns the reason for which a template is refused, after Spark's message.
 fn reason(template: impl Into<Value>) -> String {
     let refusal = build(&request(Some(template.into()), &[])).unwrap_err();
     assert_eq!(refusal.field, FIELD);
@@ -48,7 +48,7 @@ fn reason(template: impl Into<Value>) -> String {
 }
 
 #[test]
-fn a_refused_template_says_where_and_why() {
+fn a_refusal_of_a_template_names_the_field_and_the_reason() {
     assert_eq!(
         reason("spec: {containers: [{name: a, imag: b}]}"),
         "spec.containers[0].imag: Kubernetes knows no such field."
@@ -56,15 +56,15 @@ fn a_refused_template_says_where_and_why() {
     assert_eq!(reason("colour: red\nspec: {containers: [{}]}"), "colour: Kubernetes knows no such field.");
     assert_eq!(
         reason(json!({"spec": {"containers": [{"ports": [{"containerPort": "http"}]}]}})),
-        "spec.containers[0].ports[0].containerPort: a whole number of 32 bits is wanted here, not `http`."
+        "spec.containers[0].ports[0].containerPort: expected a 32-bit integer, not `http`."
     );
     assert_eq!(
         reason("spec: {hostNetwork: yes, containers: [{}]}"),
-        "spec.hostNetwork: true or false is wanted here, not `yes`."
+        "spec.hostNetwork: expected true or false, not `yes`."
     );
     assert_eq!(
         reason("spec: {tolerations: {key: a}, containers: [{}]}"),
-        "spec.tolerations: a list is wanted here, not a map."
+        "spec.tolerations: expected a list, not a map."
     );
     assert_eq!(reason("kind: Deployment\nspec: {}"), "Its kind is \"Deployment\", and must be Pod.");
     assert_eq!(reason("metadata: {name: a}"), "It has no `spec`.");
@@ -82,24 +82,24 @@ fn a_refused_template_says_where_and_why() {
 #[test]
 fn a_template_that_is_too_large_is_refused_before_it_is_read() {
     let lines = "a: b\n".repeat(2 << 20);
-    assert!(reason(lines.as_str()).contains("1048576 are the most"));
+    assert!(reason(lines.as_str()).contains("the maximum is 1048576"));
     assert!(
-        reason(json!({"spec": {"containers": [{"args": ["x".repeat(1 << 20)]}]}})).contains("1048576 are the most")
+        reason(json!({"spec": {"containers": [{"args": ["x".repeat(1 << 20)]}]}})).contains("the maximum is 1048576")
     );
     let mut executor = request(None, &[]);
     executor.executor_pod_template = Some(lines.into());
-    assert!(build(&executor).unwrap_err().reason.contains("1048576 are the most"));
+    assert!(build(&executor).unwrap_err().reason.contains("the maximum is 1048576"));
 }
 
 #[test]
-fn a_list_of_entries_that_say_nothing_has_an_end() {
+fn the_number_of_empty_list_entries_is_limited() {
     let volumes = |count| json!({"spec": {"containers": [{}], "volumes": vec![json!({}); count]}});
-    assert_eq!(reason(volumes(10_001)), "spec.volumes: 10001 entries are too many, 10000 the most.");
+    assert_eq!(reason(volumes(10_001)), "spec.volumes: 10001 entries are too many; the maximum is 10000.");
     assert_eq!(spec(&request(Some(volumes(10_000)), &[])).volumes.unwrap().len(), 10_002, "and those of the steps");
 }
 
 #[test]
-fn an_inline_template_wins_over_a_named_one_and_the_driver_hears_of_none() {
+fn an_inline_template_wins_over_a_named_one_and_its_property_is_removed() {
     let named = [(KEY, "gpu.yaml")];
     assert_eq!(spec(&request(None, &named)).node_name.as_deref(), Some("from-a-file"));
     let inline = request(Some(json!({"spec": {"nodeName": "inline", "containers": [{"name": "main"}]}})), &named);
@@ -109,7 +109,7 @@ fn an_inline_template_wins_over_a_named_one_and_the_driver_hears_of_none() {
 }
 
 #[test]
-fn no_path_of_a_request_is_opened() {
+fn a_path_from_a_request_is_never_opened() {
     for (key, field) in [(KEY, FIELD), (EXECUTOR_KEY, "executorPodTemplate")] {
         for path in ["/etc/passwd", "../gpu.yaml", "file:///etc/passwd", "s3a://b/gpu.yaml", "gpu.yml", ""] {
             let refusal = build(&request(None, &[(key, path)])).unwrap_err();
@@ -120,7 +120,7 @@ fn no_path_of_a_request_is_opened() {
 }
 
 #[test]
-fn an_executor_template_travels_as_it_was_written() {
+fn an_executor_template_is_shipped_unchanged() {
     let text = "# mine\nspec: {containers: [{name: e, stdin: true}]}\n";
     let object = json!({"spec": {"containers": [{"name": "e"}]}});
     let written_object = object.to_string();
@@ -144,7 +144,7 @@ fn an_executor_template_travels_as_it_was_written() {
 }
 
 #[test]
-fn an_executors_template_of_the_request_is_looked_at_too() {
+fn an_inline_executor_template_is_validated() {
     let refused = |template: Value| {
         let request = CreateSubmissionRequest { executor_pod_template: Some(template), ..request(None, &[]) };
         let refusal = build(&request).unwrap_err();

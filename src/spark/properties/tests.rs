@@ -11,7 +11,7 @@ fn written(properties: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_header_names_the_config_map_and_the_moment() {
+fn the_header_has_the_config_map_and_the_time() {
     let expected = "#Java properties built from Kubernetes config map with name: spark-drv-1-conf-map\n\
                     #Mon Nov 02 03:04:05 UTC 2026\na=b\n";
     assert_eq!(written(&[("a", "b")]), expected);
@@ -29,13 +29,13 @@ fn special_characters_are_escaped_as_java_does() {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(properties in prop::collection::btree_map("[^\0]{1,12}", "[^\0]{0,20}", 0..6)) {
+    fn properties_that_are_written_can_be_read_back(properties in prop::collection::btree_map("[^\0]{1,12}", "[^\0]{0,20}", 0..6)) {
         let text = file("m", Utc::now(), properties.iter().map(|(k, v)| (k.as_str(), v.as_str())));
         prop_assert_eq!(read(&text), properties);
     }
 }
 
-/// A reader after the words of `java.util.Properties.load`: natural lines, comments, separators, escapes.
+/// Reads properties by the specification of `java.util.Properties.load`: natural lines, comments, separators, escapes.
 fn read(text: &str) -> BTreeMap<String, String> {
     let logical = text.split(['\n', '\r']).map(|line| line.trim_start_matches([' ', '\t', '\u{c}']));
     logical.filter(|line| !line.is_empty() && !line.starts_with(['#', '!'])).map(entry).collect()

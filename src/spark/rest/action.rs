@@ -2,7 +2,7 @@
 
 use crate::spark::SparkVersion;
 
-/// The word behind `/v1/submissions/`.
+/// The path segment after `/v1/submissions/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Create,
@@ -14,7 +14,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// `killall`, `clear` and `readyz` came with Spark 4.0.
+    /// Parses a path segment. `killall`, `clear` and `readyz` were added in Spark 4.0.
     pub fn from_path(word: &str, version: SparkVersion) -> Option<Self> {
         match word {
             "create" => Some(Self::Create),
@@ -28,15 +28,15 @@ impl Action {
         }
     }
 
-    /// Read with GET and HEAD; the others change something and are POSTs.
+    /// Returns whether the action is a read (GET and HEAD); the others change something and are POSTs.
     pub fn is_read(self) -> bool {
         matches!(self, Self::Status | Self::Readyz)
     }
 }
 
-/// The fields that a message class of Spark other than `CreateSubmissionRequest` must hold, or `None` if there is no
-/// such class. A client may name any of them as the `action` of a create request; Spark validates it and then says
-/// that it didn't expect it.
+/// Returns the required fields of a message class of Spark other than `CreateSubmissionRequest`, or `None` if there is no such
+/// class. A client may name any of these classes as the `action` of a create request; Spark validates the message and then
+/// answers that it didn't expect it.
 pub(super) fn required_fields(class: &str, version: SparkVersion) -> Option<&'static [&'static str]> {
     let since_4_0 = matches!(class, "KillAllSubmissionResponse" | "ClearResponse" | "ReadyzResponse");
     match class {

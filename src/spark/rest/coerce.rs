@@ -1,4 +1,4 @@
-//! Jackson's coercions: where text is asked for, a number or a boolean gives its own letters (`1e3` stays `1e3`).
+//! Jackson's coercions: where a string is expected, a number or a boolean is accepted as it is written (`1e3` stays `1e3`).
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -35,10 +35,10 @@ impl<'de> Deserialize<'de> for Entries<'de> {
     }
 }
 
-/// A map of texts, where a `null` may stand for a value.
+/// A map of strings, in which a value may be `null`.
 pub(super) type Texts = BTreeMap<String, Option<String>>;
 
-/// `java.lang.String`.
+/// Reads a `java.lang.String`.
 pub(super) fn text(value: &RawValue, path: impl Display) -> Result<Option<String>, RequestError> {
     let json = value.get();
     match json.as_bytes().first() {
@@ -49,7 +49,7 @@ pub(super) fn text(value: &RawValue, path: impl Display) -> Result<Option<String
     }
 }
 
-/// `java.lang.String[]`.
+/// Reads a `java.lang.String[]`.
 pub(super) fn array(value: &RawValue, path: impl Display) -> Result<Option<Vec<Option<String>>>, RequestError> {
     match value.get().as_bytes().first() {
         Some(b'n') => Ok(None),
@@ -66,7 +66,7 @@ pub(super) fn array(value: &RawValue, path: impl Display) -> Result<Option<Vec<O
     }
 }
 
-/// `scala.collection.immutable.Map<String, String>`, and whether a key came twice (the last one counts).
+/// Reads a `scala.collection.immutable.Map<String, String>`, and returns whether a key was repeated (the last value counts).
 pub(super) fn map(value: &RawValue, path: impl Display) -> Result<Option<(Texts, bool)>, RequestError> {
     match value.get().as_bytes().first() {
         Some(b'n') => return Ok(None),
@@ -86,8 +86,8 @@ pub(super) fn map(value: &RawValue, path: impl Display) -> Result<Option<(Texts,
     Ok(Some((texts, repeated)))
 }
 
-/// Parses a value whose syntax is known to be good; what can still fail is an escape that is no character, or a
-/// nesting too deep for `T`.
+/// Parses a value whose syntax is known to be valid. It can still fail because of an escape that is no character, or nesting
+/// that is too deep for `T`.
 pub(super) fn parse<'a, T: Deserialize<'a>>(value: &'a RawValue, path: impl Display) -> Result<T, RequestError> {
     serde_json::from_str(value.get())
         .map_err(|error| RequestError::Mismatch { problem: error.to_string(), path: path.to_string() })

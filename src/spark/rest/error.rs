@@ -1,9 +1,9 @@
-//! Why a body is no request that can be run.
+//! The reasons why a body is not a request that can be run.
 
 use crate::spark::Refusal;
 
-/// What is wrong with a create request. The text is the `message` of Spark's `ErrorResponse`: Spark's own exception
-/// first, then, where Spark keeps it to itself, the cause that names the field.
+/// An error in a create request. Its text is the `message` of Spark's `ErrorResponse`: Spark's own exception first, then, where
+/// Spark doesn't report it, the cause that names the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     #[error("Malformed request: com.fasterxml.jackson.core.JsonParseException: {0}")]
@@ -32,7 +32,7 @@ pub enum RequestError {
          Action field not found in JSON:\n{json}"
     )]
     NoAction { json: String },
-    /// Spark fails with a page here (HTTP 500), though it is the client's mistake.
+    /// Spark answers this with an HTML page (HTTP 500), although it is a client error.
     #[error("Malformed request: java.lang.ClassNotFoundException: org.apache.spark.deploy.rest.{0}")]
     NoSuchMessage(String),
     #[error(
@@ -51,7 +51,7 @@ impl RequestError {
     /// Jackson's `StreamReadConstraints.getMaxNestingDepth()`.
     pub(super) const MAX_DEPTH: usize = 1000;
 
-    /// `CreateSubmissionRequest.validate` failed for this reason.
+    /// Creates the error for a `CreateSubmissionRequest.validate` that failed for this reason.
     pub(super) fn invalid(cause: impl Into<String>) -> Self {
         Self::Invalid { message: "CreateSubmissionRequest".to_owned(), cause: cause.into() }
     }
@@ -61,7 +61,7 @@ impl RequestError {
     }
 }
 
-/// A refusal reads like a failed validation.
+/// Reports a refusal as a failed validation.
 impl From<Refusal> for RequestError {
     fn from(refusal: Refusal) -> Self {
         Self::invalid(refusal.to_string())

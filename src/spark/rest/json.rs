@@ -1,17 +1,17 @@
-//! Jackson's default pretty printer, as Spark's replies are written: sorted keys, `"key" : "value"`, arrays on one
-//! line. Clients read the replies line by line, so the spaces count.
+//! Jackson's default pretty printer, with which Spark writes its replies: sorted keys, `"key" : "value"`, arrays on one line.
+//! Some clients read the replies line by line, so the white space matters.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 
-/// Writes a reply. There is no newline at its end.
+/// Writes a reply as JSON, without a newline at the end.
 ///
 /// # Errors
-/// When the reply can't be JSON at all.
+/// The reply can't be written as JSON.
 pub fn to_json(reply: &impl Serialize) -> Result<String, serde_json::Error> {
-    // By way of a `Value`, whose maps are sorted.
+    // Converted to a `Value` first, whose maps are sorted.
     let reply = serde_json::to_value(reply)?;
     let mut written = Vec::new();
     reply.serialize(&mut Serializer::with_formatter(&mut written, Jackson { depth: 0, is_empty: false }))?;
@@ -82,7 +82,7 @@ impl Formatter for Jackson {
             CharEscape::LineFeed => writer.write_all(b"\\n"),
             CharEscape::CarriageReturn => writer.write_all(b"\\r"),
             CharEscape::Tab => writer.write_all(b"\\t"),
-            // Jackson's digits are capitals.
+            // Jackson writes hexadecimal digits in upper case.
             CharEscape::AsciiControl(byte) => write!(writer, "\\u{byte:04X}"),
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::to_json;
 
     #[test]
-    fn writes_as_jackson_does() {
+    fn replies_are_written_as_jackson_writes_them() {
         let reply = json!({
             "success": true, "action": "A", "unknownFields": ["zebra", "a\"\\/\u{1f}\u{7f}é\u{2028}\n"],
             "none": [], "nothing": {}, "inner": {"a": 1, "b": {}},

@@ -1,7 +1,7 @@
-//! The pages for browsers that Jetty gives where Spark itself says nothing.
+//! The HTML pages that Jetty returns where Spark itself doesn't answer.
 
-/// An error page in Jetty 12's form (Spark 4.2 and later); earlier Jettys only arrange the same lines otherwise.
-/// `uri` is the request's, `message` the status line's reason.
+/// Returns an error page in the format of Jetty 12 (Spark 4.2 and later); earlier versions of Jetty only arrange the same lines
+/// differently. `uri` is that of the request, `message` the reason phrase of the status line.
 pub fn error_page(status: u16, message: &str, uri: &str) -> String {
     let (message, uri) = (escape(message), escape(uri));
     format!(
@@ -12,7 +12,7 @@ pub fn error_page(status: u16, message: &str, uri: &str) -> String {
     )
 }
 
-/// Jetty's answer before version 12 (Spark up to 4.1) to a path that it doesn't take.
+/// Returns the answer of Jetty before version 12 (Spark up to 4.1) to a path that it doesn't accept.
 pub fn bad_message(reason: &str) -> String {
     format!("<h1>Bad Message 400</h1><pre>reason: {reason}</pre>")
 }

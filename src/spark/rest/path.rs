@@ -1,4 +1,4 @@
-//! What a request's path asks for, by the rules of Spark's servlets and of the Jetty beneath them.
+//! Resolves a request's path by the rules of Spark's servlets and of Jetty, on which they run.
 
 use std::borrow::Cow;
 
@@ -7,27 +7,27 @@ use percent_encoding::percent_decode_str;
 use super::{Action, PROTOCOL_VERSION};
 use crate::spark::SparkVersion;
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A known action; `id` is the segment behind it, if that isn't empty. Further segments don't matter.
+    /// A known action; `id` is the segment after it, if that isn't empty. Further segments are ignored.
     Action { action: Action, id: Option<String> },
     /// The error servlet, with its message.
     Nowhere { message: String, unknown_version: bool },
 }
 
-/// A path that Jetty refuses before Spark sees it (HTTP 400 and a page).
+/// A path that Jetty refuses before Spark handles it (HTTP 400 and an HTML page).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPath {
-    /// Not a path: a broken escape, a NUL, more `..` than segments.
+    /// Not a path: an invalid escape, a NUL, or more `..` than segments.
     #[error("Bad Request")]
     Malformed,
-    /// A path that programs could read differently: an encoded slash, an empty segment.
+    /// A path that programs could interpret differently: an encoded slash, an empty segment.
     #[error("{0}")]
     Ambiguous(&'static str),
 }
 
-/// Reads a path as it stands in the request line, without the query.
+/// Parses a path as it is in the request line, without the query.
 ///
 /// # Errors
 /// A [`BadPath`]. Jetty 12 (Spark 4.2 and later) refuses more than its predecessors.
@@ -43,7 +43,7 @@ pub fn parse_path(path: &str, version: SparkVersion) -> Result<Target, BadPath> 
     Ok(nowhere(&path, version))
 }
 
-/// `ErrorServlet`, which takes no notice of empty segments.
+/// Returns the answer of `ErrorServlet`, which ignores empty segments.
 fn nowhere(path: &str, version: SparkVersion) -> Target {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let actions = if version < SparkVersion::V4_0 {
@@ -65,7 +65,7 @@ fn nowhere(path: &str, version: SparkVersion) -> Target {
     Target::Nowhere { message, unknown_version }
 }
 
-/// Path parameters stripped, escapes decoded, dot segments resolved.
+/// Strips path parameters, decodes escapes and resolves dot segments.
 fn decode(path: &str, version: SparkVersion) -> Result<String, BadPath> {
     let is_jetty_12 = version >= SparkVersion::V4_2;
     let mut kept: Vec<Cow<'_, str>> = Vec::new();
@@ -113,7 +113,7 @@ fn decode_segment(name: &str, is_jetty_12: bool) -> Result<Cow<'_, str>, BadPath
     match String::from_utf8(bytes.into_owned()) {
         Ok(text) => Ok(Cow::Owned(text)),
         Err(_) if is_jetty_12 => Err(BadPath::Ambiguous("Bad Request")),
-        // Older Jettys then take the bytes for Latin-1.
+        // Older versions of Jetty then read the bytes as Latin-1.
         Err(error) => Ok(Cow::Owned(error.into_bytes().into_iter().map(char::from).collect())),
     }
 }

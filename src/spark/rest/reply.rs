@@ -1,9 +1,9 @@
-//! The replies. Each has its `action`, the server's Spark version, and `success` unless it is an error.
+//! The replies. Each reply has its `action`, the server's Spark version, and, unless it is an error, `success`.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The submission is kept and will be run.
+/// The submission is stored and will be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSubmissionResponse {
@@ -16,29 +16,29 @@ pub struct CreateSubmissionResponse {
     #[schema(example = "driver-20260102030405-0001")]
     pub submission_id: String,
     pub success: bool,
-    /// Names in the request that mean nothing here, in the request's order.
+    /// Names of fields that are unknown, null or repeated, in the order of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub unknown_fields: Vec<String>,
 }
 
-/// What became of a kill.
+/// The result of a kill request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KillSubmissionResponse {
     #[schema(example = "KillSubmissionResponse")]
     pub action: &'static str,
-    /// Never absent: clients look at how it begins.
+    /// Always present: clients check how it begins.
     #[schema(example = "Kill request for driver-20260102030405-0001 submitted")]
     pub message: String,
     #[schema(example = "4.3.0")]
     pub server_spark_version: String,
     pub submission_id: String,
-    /// False if the driver has ended or was never known.
+    /// False if the driver has ended or is unknown.
     pub success: bool,
 }
 
-/// All drivers are asked to end.
+/// All drivers are being killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KillAllSubmissionResponse {
@@ -50,7 +50,7 @@ pub struct KillAllSubmissionResponse {
     pub success: bool,
 }
 
-/// Ended submissions are forgotten.
+/// Ended submissions are cleared: Spark's API no longer returns them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClearResponse {
@@ -62,7 +62,7 @@ pub struct ClearResponse {
     pub success: bool,
 }
 
-/// Submissions are taken.
+/// The server accepts submissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyzResponse {
@@ -74,17 +74,17 @@ pub struct ReadyzResponse {
     pub success: bool,
 }
 
-/// Where a submission is.
+/// The state of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubmissionStatusResponse {
     #[schema(example = "SubmissionStatusResponse")]
     pub action: &'static str,
-    /// SUBMITTED, RUNNING, FINISHED, KILLED, FAILED or ERROR; absent if the submission is not known.
+    /// SUBMITTED, RUNNING, FINISHED, KILLED, FAILED or ERROR; absent if the submission is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "RUNNING")]
     pub driver_state: Option<&'static str>,
-    /// Why it ended badly, where that is known.
+    /// Why the submission failed, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[schema(example = "4.3.0")]
@@ -104,7 +104,7 @@ pub struct SubmissionStatusResponse {
 pub struct ErrorResponse {
     #[schema(example = "ErrorResponse")]
     pub action: &'static str,
-    /// `v1`, present if the request's path asks for another version.
+    /// `v1`; present if the request's path names another version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub highest_protocol_version: Option<&'static str>,
     pub message: String,

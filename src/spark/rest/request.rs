@@ -1,4 +1,4 @@
-//! From the body of a create request to a [`CreateSubmissionRequest`].
+//! Parses the body of a create request into a [`CreateSubmissionRequest`].
 
 use std::{collections::HashSet, fmt::Display};
 
@@ -12,10 +12,11 @@ use super::{
 };
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, yaml};
 
-/// Bytes of a template as the request writes it, with blanks and escapes. The bound of the template itself is lower.
+/// Maximum number of bytes of a template as it is written in the request, with blanks and escapes. The limit of the template
+/// itself is lower.
 const MAX_TEMPLATE: usize = 2 * yaml::MAX_BYTES;
 
-/// The fields as they came, before anything is required of them.
+/// The fields as they were sent, before any of them is required.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) client_spark_version: Option<String>,
@@ -29,18 +30,18 @@ pub(super) struct Fields {
     pub(super) executor_pod_template: Option<serde_json::Value>,
 }
 
-/// Reads a create request as Spark's server does: the body's bytes decide, not its content type, and what follows the
-/// first JSON value is ignored. The second part of the answer is the reply's `unknownFields`.
+/// Parses a create request as Spark's server does: the content type is ignored, and so is everything after the first JSON
+/// value. The second part of the result is the reply's `unknownFields`.
 ///
 /// # Errors
-/// A [`RequestError`], whose text is what the client gets to read.
+/// A [`RequestError`], whose text is sent to the client.
 pub fn parse_create(
     body: &[u8],
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
     let json = text(body)?;
     let entries = entries(json)?.ok_or_else(|| no_action(json))?;
-    // Spark looks for the first `action`, though of every other field it takes the last.
+    // Spark uses the first `action`, although it uses the last value of every other field.
     let action = entries.iter().find(|(key, value)| key == "action" && value.get().starts_with('"'));
     let (_, action) = action.ok_or_else(|| no_action(json))?;
     let action: String = coerce::parse(action, "[\"action\"]")?;
@@ -52,9 +53,8 @@ pub fn parse_create(
     Ok((validate::finish(fields)?, unknown))
 }
 
-/// Reads a request as it is written by hand, for `sparkgate render`: what is left out is empty, and no `action` is
-/// needed. The values are checked as those of any other request. The second part of the answer is fields that have no
-/// meaning.
+/// Parses a handwritten request, for `sparkgate render`: missing fields are empty, and no `action` is needed. The values are
+/// checked as those of any other request. The second part of the result names the unknown fields.
 ///
 /// # Errors
 /// A [`RequestError`].
@@ -73,7 +73,7 @@ fn text(body: &[u8]) -> Result<&str, RequestError> {
     std::str::from_utf8(body).map_err(|error| RequestError::Syntax(format!("Invalid UTF-8: {error}")))
 }
 
-/// The fields of the first JSON value; `None` if that is no object.
+/// Returns the fields of the first JSON value; `None` if that is not an object.
 fn entries(json: &str) -> Result<Option<Vec<(String, &RawValue)>>, RequestError> {
     if json.trim_start_matches([' ', '\t', '\r', '\n']).is_empty() {
         return Err(RequestError::Empty);
@@ -88,12 +88,12 @@ fn entries(json: &str) -> Result<Option<Vec<(String, &RawValue)>>, RequestError>
     Ok(Some(entries))
 }
 
-/// Spark reports as unknown what its own rendering of the message no longer holds: fields it doesn't know, a field's
-/// second value, and nulls (which it leaves out).
+/// Reads the fields and the names of the unknown ones. Spark reports a field as unknown if its own rendering of the message
+/// doesn't contain it: fields that it doesn't know, a field's second value, and nulls (which it leaves out).
 fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Fields, Vec<String>), RequestError> {
     let mut fields = Fields::default();
     let mut unknown: Vec<String> = Vec::new();
-    let (mut seen, mut told): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
+    let (mut seen, mut reported): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     for (key, value) in entries {
         let path = format_args!("[\"{key}\"]");
         let kept = match key.as_str() {
@@ -114,7 +114,7 @@ fn read(entries: &[(String, &RawValue)], version: SparkVersion) -> Result<(Field
             _ => false,
         };
         let repeated = !seen.insert(key);
-        if (!kept || repeated) && told.insert(key) {
+        if (!kept || repeated) && reported.insert(key) {
             unknown.push(key.clone());
         }
     }
@@ -126,7 +126,7 @@ fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
     field.is_some()
 }
 
-/// Since 4.1 a null map is an empty one.
+/// Reads a map. Since 4.1 a null map is an empty one.
 fn set_map(
     field: &mut Option<Texts>,
     value: &RawValue,
@@ -138,11 +138,11 @@ fn set_map(
     Ok(field.is_some() && !repeated)
 }
 
-/// The values of a template take many times the memory of its text, so its length is looked at first.
+/// Reads a template. Its values take many times the memory of its text, so its length is checked first.
 fn set_template(field: &mut Option<serde_json::Value>, value: &RawValue, name: &str) -> Result<bool, RequestError> {
     let bytes = value.get().len();
     if bytes > MAX_TEMPLATE {
-        let reason = format!("the template has {bytes} bytes; {MAX_TEMPLATE} are the most");
+        let reason = format!("the template has {bytes} bytes; the maximum is {MAX_TEMPLATE}");
         return Err(Refusal::field(name, reason).into());
     }
     *field = coerce::parse(value, format_args!("[\"{name}\"]"))?;
@@ -167,7 +167,7 @@ fn no_action(json: &str) -> RequestError {
     RequestError::NoAction { json: shortened(json) }
 }
 
-/// Spark gives the whole body back; a page of it will do.
+/// Shortens a text to one page. Spark returns the whole body, which isn't necessary.
 fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 4096;
     match text.char_indices().nth(MAX_CHARS) {

@@ -1,4 +1,5 @@
-//! `CreateSubmissionRequest.doValidate` in Spark's order and words, then what would make Spark stumble later.
+//! `CreateSubmissionRequest.doValidate` in Spark's order and with its messages, then checks for values on which Spark would
+//! fail later.
 
 use std::fmt::Display;
 
@@ -7,7 +8,7 @@ use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
 
 mod java;
 
-/// What Spark checks before it looks at the request's content.
+/// Checks what Spark checks before it uses the request's content.
 pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
     let before_4_0 = version < SparkVersion::V4_0;
     require("clientSparkVersion", fields.client_spark_version.is_some())?;
@@ -28,7 +29,7 @@ pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<()
     Ok(())
 }
 
-/// The properties that Spark looks into, as far as they are there.
+/// Checks the properties whose values Spark validates, as far as they are set.
 pub(super) fn values(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
     let Some(properties) = &fields.spark_properties else { return Ok(()) };
     let is_memory = |text: &str| bytes(text, version).is_some();
@@ -56,8 +57,8 @@ fn check(properties: &Texts, key: &str, kind: &str, is_good: impl Fn(&str) -> bo
     }
 }
 
-/// Spark takes a null value, a NUL character or half a core, and fails on it afterwards (HTTP 500, or a driver that
-/// can't be started). The database could not keep a NUL either.
+/// Converts the fields to a request and refuses null values, NUL characters and fractional cores. Spark accepts these and fails
+/// on them afterwards (HTTP 500, or a driver that can't be started). The database couldn't store a NUL either.
 pub(super) fn finish(fields: Fields) -> Result<CreateSubmissionRequest, RequestError> {
     let mut app_args = Vec::new();
     for (i, value) in fields.app_args.unwrap_or_default().into_iter().enumerate() {
@@ -98,7 +99,8 @@ fn all_present(field: &str, texts: Option<Texts>) -> Result<std::collections::BT
 }
 
 fn present(name: impl Display, value: Option<String>) -> Result<String, RequestError> {
-    without_nul(&name, value)?.ok_or_else(|| Refusal::field(name.to_string(), "the value is null; give a text").into())
+    without_nul(&name, value)?
+        .ok_or_else(|| Refusal::field(name.to_string(), "the value is null; give a string").into())
 }
 
 fn without_nul(name: impl Display, value: Option<String>) -> Result<Option<String>, RequestError> {
@@ -111,7 +113,8 @@ fn without_nul(name: impl Display, value: Option<String>) -> Result<Option<Strin
 }
 
 fn template(name: &str, value: Option<serde_json::Value>) -> Result<Option<serde_json::Value>, RequestError> {
-    // In JSON text a NUL is always written as this escape, whose backslash would itself be escaped in a plain text.
+    // In JSON a NUL is always written as this escape. A string that contains these characters literally has an escaped
+    // backslash.
     let holds_nul = |value: &serde_json::Value| value.to_string().replace("\\\\", "").contains("\\u0000");
     match value {
         Some(value) if holds_nul(&value) => Err(Refusal::field(name, "the template holds a NUL character").into()),

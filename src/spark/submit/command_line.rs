@@ -1,8 +1,9 @@
-//! A spark-submit command line in `appArgs`: how `PySpark` applications reach Spark's REST server. `mainClass` is then
-//! `org.apache.spark.deploy.SparkSubmit`, and what it would run is understood here, so that no second JVM has to.
+//! A spark-submit command line in `appArgs`, with which `PySpark` applications are submitted to Spark's REST server.
+//! `mainClass` is then `org.apache.spark.deploy.SparkSubmit`. The command line is parsed here, so that no second JVM is
+//! needed for it.
 //!
-//! The line is read as `bin/spark-submit` reads it: by its launcher first (`SparkSubmitCommandBuilder`), then by
-//! `SparkSubmitArguments`. The request's `sparkProperties` come before it, as `--conf` options would.
+//! The line is parsed as `bin/spark-submit` does: first by its launcher (`SparkSubmitCommandBuilder`), then by
+//! `SparkSubmitArguments`. The request's `sparkProperties` come first, as if they were `--conf` options before the line.
 
 mod grammar;
 
@@ -15,11 +16,11 @@ use grammar::{Meaning, Word, Words};
 /// The class whose arguments are a command line.
 pub(super) const CLASS: &str = "org.apache.spark.deploy.SparkSubmit";
 
-/// The request that a command line in `appArgs` stands for: class, resource, arguments, properties and proxy user taken
-/// from the line. Any other request stays as it is, and so does the answer if it is given again.
+/// Returns the request that a command line in `appArgs` stands for: class, resource, arguments, properties and proxy user are
+/// taken from the line. Any other request is returned unchanged, including the result of this function.
 ///
 /// # Errors
-/// A [`Refusal`] that names the word at fault (`appArgs[3]`), in spark-submit's words where it has them.
+/// A [`Refusal`] that names the invalid argument (`appArgs[3]`), with spark-submit's message where it has one.
 pub fn expand_command_line(
     request: &CreateSubmissionRequest,
     version: SparkVersion,
@@ -61,13 +62,13 @@ fn field(at: usize) -> String {
     format!("appArgs[{at}]")
 }
 
-/// What the options of a line say.
+/// The options of a command line.
 #[derive(Debug)]
 struct CommandLine {
     version: SparkVersion,
-    /// `--conf`, and what the launcher turns into it: the later one wins.
+    /// `--conf`, and the options that the launcher turns into `--conf`: the last one wins.
     conf: BTreeMap<String, String>,
-    /// Options that win over `--conf`, by their property.
+    /// Options that override `--conf`, by their property.
     options: BTreeMap<&'static str, String>,
     class: Option<(String, String)>,
     proxy_user: Option<String>,
@@ -101,12 +102,12 @@ impl CommandLine {
             }
             Meaning::Class => self.class = Some((at.to_owned(), value.to_owned())),
             Meaning::ProxyUser => self.proxy_user = Some(value.to_owned()),
-            // Any driver here is a cluster driver.
+            // Every driver here runs in cluster mode.
             Meaning::DeployMode if ["client", "cluster"].contains(&value) => {}
             Meaning::DeployMode => {
                 return Err(Refusal::field(at, "--deploy-mode must be either \"client\" or \"cluster\""));
             }
-            // Checked, and then without effect on Kubernetes.
+            // Validated, but without effect on Kubernetes.
             Meaning::TotalExecutorCores if validate::is_count(value) => {}
             Meaning::TotalExecutorCores => return Err(Refusal::field(at, validate::TOTAL_EXECUTOR_CORES)),
             Meaning::Nothing => {}

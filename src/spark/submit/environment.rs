@@ -1,15 +1,15 @@
-//! What the request's `environmentVariables` mean on Kubernetes. A standalone master would give them to the driver's
-//! process; the closest notion here is `spark.kubernetes.driverEnv.*`.
+//! The meaning of the request's `environmentVariables` on Kubernetes. A standalone master would pass them to the driver's
+//! process; the closest equivalent here is `spark.kubernetes.driverEnv.*`.
 
 use std::collections::BTreeMap;
 
 use crate::spark::{CreateSubmissionRequest, conf::SparkConf};
 
-/// Variables about the host that sends, which Spark's REST server drops too (`RestSubmissionServer`).
+/// Variables about the client's host, which Spark's REST server drops too (`RestSubmissionServer`).
 const DROPPED: [&str; 2] = ["SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"];
 
-/// The variables of the submitter that feature steps read. Each shapes the driver in its own way, so it is not repeated
-/// as a plain variable of the container.
+/// The variables of the submitter that feature steps read. Each has its own effect on the driver, so it is not also passed as a
+/// plain variable of the container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SubmitterEnv {
     pub(crate) spark_user: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct SubmitterEnv {
 }
 
 /// Splits the request's variables into those of the submitter and those of the driver container. A property
-/// `spark.kubernetes.driverEnv.<name>` wins over a variable of the same name.
+/// `spark.kubernetes.driverEnv.<name>` overrides a variable of the same name.
 pub(super) fn split(request: &CreateSubmissionRequest, conf: &SparkConf) -> (SubmitterEnv, BTreeMap<String, String>) {
     let mut submitter = SubmitterEnv::default();
     let mut driver = BTreeMap::new();

@@ -1,14 +1,14 @@
-//! `spark.master`: always a Kubernetes one in the end.
+//! `spark.master`, which always ends up as a Kubernetes master.
 
 use crate::spark::{Refusal, SparkVersion};
 
 const KEY: &str = "spark.master";
 const PREFIX: &str = "k8s://";
-/// Where a driver finds the API server from inside the cluster.
+/// The address of the API server from inside the cluster.
 const IN_CLUSTER: &str = "k8s://https://kubernetes.default.svc";
 
-/// Normalises the master as `Utils.checkAndGetK8sMasterUrl` does. Clients of a standalone master name that master
-/// (or none): they get the cluster's own address. The driver needs only the prefix.
+/// Normalises the master as `Utils.checkAndGetK8sMasterUrl` does. Clients of a standalone master name that master or none:
+/// for them it becomes the cluster's own address. The driver needs only the prefix.
 pub(super) fn kubernetes(master: Option<&str>, version: SparkVersion) -> Result<String, Refusal> {
     let Some(master) = master.filter(|master| !master.starts_with("spark://")) else {
         return Ok(IN_CLUSTER.to_owned());
@@ -28,7 +28,7 @@ pub(super) fn kubernetes(master: Option<&str>, version: SparkVersion) -> Result<
     }
 }
 
-/// What spark-submit says to such a master in cluster mode.
+/// Returns spark-submit's message for such a master in cluster mode.
 fn sparks_reason(master: &str, version: SparkVersion) -> String {
     let knows_mesos = version < SparkVersion::V4_0;
     match master {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubernetes_master_gets_a_scheme_and_a_standalone_one_the_clusters_address() {
+    fn a_kubernetes_master_gets_a_scheme_and_a_standalone_master_becomes_the_clusters_address() {
         let normal = |master| kubernetes(master, SparkVersion::V4_3).unwrap();
         assert_eq!(normal(Some("k8s://host:6443")), "k8s://https://host:6443");
         assert_eq!(normal(Some("k8s://http://host:80")), "k8s://http://host:80");

@@ -4,20 +4,20 @@ use super::uris;
 use crate::spark::{CreateSubmissionRequest, Refusal, conf::SparkConf};
 
 const FIELD: &str = "appResource";
-/// Spark's word for an application that is part of Spark itself.
+/// Spark's name for an application that is part of Spark itself.
 const INTERNAL: &str = "spark-internal";
 const JARS: &str = "spark.jars";
 
 /// Spark's `MainAppResource`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MainAppResource {
-    /// A jar, or none for a class that the image has already.
+    /// A jar, or none for a class that is already in the image.
     Java(Option<String>),
     Python(String),
     R(String),
 }
 
-/// The resource as the request gives it.
+/// Returns the resource of the request.
 pub(super) fn given(request: &CreateSubmissionRequest) -> Result<&str, Refusal> {
     match request.app_resource.as_str() {
         "" => Err(Refusal::field(
@@ -28,7 +28,7 @@ pub(super) fn given(request: &CreateSubmissionRequest) -> Result<&str, Refusal> 
     }
 }
 
-/// Whether the resource is one of Spark's own words, not a URI.
+/// Returns whether the resource is one of Spark's reserved names, not a URI.
 pub(super) fn is_internal(resource: &str) -> bool {
     resource == INTERNAL || is_shell(resource)
 }
@@ -57,21 +57,21 @@ impl MainAppResource {
         })
     }
 
-    /// The class that the driver starts: Spark's runner for Python and R, the request's own for a jar.
+    /// Returns the class that the driver starts: Spark's runner for Python and R, the request's own class for a jar.
     pub(super) fn main_class(&self, requested: &str) -> Result<String, Refusal> {
         match self {
             Self::Python(_) => Ok("org.apache.spark.deploy.PythonRunner".to_owned()),
             Self::R(_) => Ok("org.apache.spark.deploy.RRunner".to_owned()),
-            // spark-submit would read the jar's manifest. The jar can't be opened from here.
+            // spark-submit would read the jar's manifest, but the gateway can't open the jar.
             Self::Java(jar) if requested.is_empty() => {
                 let error = match jar.as_deref() {
                     None => format!("File {INTERNAL} does not exist"),
                     Some(jar) if jar.starts_with("local:") => "No FileSystem for scheme \"local\"".to_owned(),
-                    Some(_) => "the jar can't be opened from here".to_owned(),
+                    Some(_) => "the gateway can't open the jar".to_owned(),
                 };
                 let reason = format!(
                     "Failed to get main class in JAR with error '{error}'.  Please specify one with --class. (Outside a \
-                     command line: as mainClass. Nothing here opens the jar.)"
+                     command line: as mainClass. The gateway doesn't open the jar.)"
                 );
                 Err(Refusal::field("mainClass", reason))
             }
@@ -79,11 +79,12 @@ impl MainAppResource {
         }
     }
 
-    /// Completes `spark.jars`: a JVM application's own jar is the last entry, and the key is there even when it is empty.
-    /// A REST client of a standalone master has put the jar in already.
+    /// Completes `spark.jars`: a JVM application's own jar is the last entry, and the key is set even when the list is empty.
+    /// REST clients of a standalone master have already added the jar.
     ///
     /// # Errors
-    /// Jars beside an R application: Spark looks into each for R packages, and can't open one that isn't a local file.
+    /// The request has jars for an R application: Spark searches each for R packages, and can't open one that isn't a local
+    /// file.
     pub(super) fn complete_jars(&self, conf: &mut SparkConf) -> Result<(), Refusal> {
         let jar = match self {
             Self::Java(jar) => jar,
@@ -99,7 +100,7 @@ impl MainAppResource {
         Ok(())
     }
 
-    /// The word of `spark.kubernetes.resource.type`.
+    /// Returns the value of `spark.kubernetes.resource.type`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Java(_) => "java",
@@ -108,7 +109,7 @@ impl MainAppResource {
         }
     }
 
-    /// What the driver's command names.
+    /// Returns the resource as an argument of the driver's command.
     pub(crate) fn argument(&self) -> &str {
         match self {
             Self::Java(resource) => resource.as_deref().unwrap_or(INTERNAL),

@@ -1,13 +1,13 @@
-//! Lists of resources. Spark uploads what lies on the submitter's disk; there is no such disk here, so every entry must
-//! be somewhere that the driver can reach.
+//! Lists of resources. Spark uploads files from the submitter's disk; the gateway can't read that disk, so every entry must be
+//! a URI that the driver can fetch.
 
 use crate::spark::{Refusal, conf::SparkConf};
 
 const LISTS: [&str; 4] = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
 const UPLOAD_PATH: &str = "spark.kubernetes.file.upload.path";
 
-/// Checks the four lists and writes them as Spark does: trimmed entries, no empty ones, and `spark.submit.pyFiles`
-/// always present. Globs are left to the driver, which expands them again in any case.
+/// Checks the four lists and writes them as Spark does: entries are trimmed, empty ones dropped, and `spark.submit.pyFiles` is
+/// always set. Globs are left to the driver, which expands them again in any case.
 pub(super) fn resolve_all(conf: &mut SparkConf) -> Result<(), Refusal> {
     conf.set_if_missing("spark.submit.pyFiles", String::new);
     for key in LISTS.into_iter().filter(|key| conf.contains(key)).collect::<Vec<_>>() {
@@ -20,7 +20,7 @@ pub(super) fn resolve_all(conf: &mut SparkConf) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The value of an option such as `--jars` (`Utils.resolveURIs`): entries are *not* trimmed, blank ones dropped.
+/// Returns the value of an option such as `--jars` (`Utils.resolveURIs`): entries are *not* trimmed, blank ones are dropped.
 pub(super) fn of_option(field: &str, list: &str) -> Result<String, Refusal> {
     let entries: Vec<&str> = list.split(',').filter(|entry| !entry.trim().is_empty()).collect();
     for entry in &entries {
@@ -29,8 +29,8 @@ pub(super) fn of_option(field: &str, list: &str) -> Result<String, Refusal> {
     Ok(entries.join(","))
 }
 
-/// Refuses what Spark calls local and resolvable: a URI without a scheme, or with `file`. To Spark, text that isn't a
-/// URI at all is the name of a local file.
+/// Refuses a URI that Spark calls local and resolvable: one without a scheme, or with `file`. Spark takes text that isn't a URI
+/// at all for the name of a local file.
 pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
     let hint = match scheme(uri) {
         Some(scheme) if scheme.eq_ignore_ascii_case("file") => "",
@@ -49,18 +49,18 @@ pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
 
 const NOT_A_URI: &str = " (To Spark it is not a URI: write a space as %20.)";
 
-/// Schemes that Spark knows by heart, in this spelling only.
+/// Schemes that Spark handles itself, in this spelling only.
 const KNOWN: [&str; 5] = ["local", "file", "http", "https", "ftp"];
 
 fn is_shouted(scheme: &str, known: &str) -> bool {
     scheme != known && scheme.eq_ignore_ascii_case(known)
 }
 
-/// As [`remote`], for an entry of a list. There Spark looks for a local file of that name, by its first folder's name,
-/// and stumbles over the colon in it.
+/// Does the same as [`remote`] for an entry of a list. For a list, Spark searches a local file of that name, beginning with the
+/// name of its first folder, and fails on the colon in that name.
 fn entry_is_remote(field: &str, entry: &str) -> Result<(), Refusal> {
     if let Some(odd) = scheme(entry).filter(|scheme| KNOWN.iter().any(|known| is_shouted(scheme, known))) {
-        return Err(Refusal::field(field, format!("No FileSystem for scheme \"{odd}\": write it in small letters.")));
+        return Err(Refusal::field(field, format!("No FileSystem for scheme \"{odd}\": write it in lower case.")));
     }
     let folder = entry.split('/').next().unwrap_or(entry);
     match folder.strip_suffix(':') {
@@ -76,12 +76,12 @@ fn entry_is_remote(field: &str, entry: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Whether `java.net.URI` would take it: RFC 2396 with other letters than ASCII's.
+/// Returns whether `java.net.URI` would accept a text: RFC 2396 plus letters outside ASCII.
 fn is_legal(uri: &str) -> bool {
     let (rest, fragment) = uri.split_once('#').unwrap_or((uri, ""));
     let after_scheme = rest.split_once(':').map_or("", |(_, after)| after);
     let before_query = after_scheme.split('?').next().unwrap_or(after_scheme);
-    // Brackets may stand around an IPv6 address.
+    // Brackets may enclose an IPv6 address.
     let path = match before_query.strip_prefix("//") {
         Some(authority) => authority.find('/').map_or("", |at| &authority[at..]),
         None => before_query,
@@ -94,12 +94,12 @@ fn is_legal(uri: &str) -> bool {
         && escapes_are_whole(uri)
 }
 
-/// Every `%` is followed by two hexadecimal digits.
+/// Returns whether every `%` is followed by two hexadecimal digits.
 fn escapes_are_whole(uri: &str) -> bool {
     uri.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|b| b.is_ascii_hexdigit()))
 }
 
-/// With an upload path Spark would upload, so its sentence would mislead.
+/// Removes Spark's sentence if there is an upload path: Spark would then upload, so the sentence would mislead.
 fn explain_upload(conf: &SparkConf, mut refusal: Refusal) -> Refusal {
     if conf.contains(UPLOAD_PATH) {
         let hint = refusal.reason.find("nothing here").map(|at| refusal.reason[at..].to_owned());
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_java_takes_for_a_uri_is_remote() {
+    fn a_uri_that_java_accepts_is_remote() {
         for good in
             ["local:///a.jar", "https://h/a?x=[1]#f", "s3a://b/ä%20.jar", "hdfs://[::1]:8020/a", "local:/a/*.jar"]
         {

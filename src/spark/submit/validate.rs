@@ -1,4 +1,4 @@
-//! The checks of `SparkSubmitArguments` and `SparkSubmit`, with their texts.
+//! The checks of `SparkSubmitArguments` and `SparkSubmit`, with their messages.
 
 use std::fmt::Arguments;
 
@@ -9,12 +9,13 @@ use crate::spark::{
     yaml,
 };
 
-/// NUL ends a string for the kernel and is refused by Kubernetes and Postgres alike, each in words of its own.
+/// Refuses NUL characters. To the kernel a NUL ends a string; Kubernetes and Postgres both refuse it, each with its own
+/// message.
 pub(super) fn no_nul(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
     let check = |field: Arguments<'_>, text: &str| match text.contains('\0') {
         true => {
             let field = field.to_string().replace('\0', "\\0");
-            Err(Refusal::field(field, "A NUL character (\\u0000) is not possible here."))
+            Err(Refusal::field(field, "A NUL character (\\u0000) is not allowed here."))
         }
         false => Ok(()),
     };
@@ -37,16 +38,16 @@ pub(super) fn no_nul(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
 
 pub(super) const TOTAL_EXECUTOR_CORES: &str = "Total executor cores must be a positive number";
 
-/// Memory, cores and instances must be positive numbers.
+/// Checks that memory, cores and instances are positive numbers.
 pub(super) fn sizes(conf: &SparkConf, version: SparkVersion) -> Result<(), Refusal> {
     let memory = |text: &str| bytes(text, version).is_some_and(|bytes| bytes > 0);
     positive(conf, "spark.driver.memory", memory, "Driver memory must be a positive number")?;
     positive(conf, "spark.executor.memory", memory, "Executor memory must be a positive number")?;
     positive(conf, "spark.driver.cores", is_count, "Driver cores must be a positive number")?;
     positive(conf, "spark.executor.cores", is_count, "Executor cores must be a positive number")?;
-    // For standalone clusters, but looked at all the same.
+    // For standalone clusters, but Spark checks it here, too.
     positive(conf, "spark.cores.max", is_count, TOTAL_EXECUTOR_CORES)?;
-    // Read leniently here: any other word than `true` is for the driver to refuse.
+    // Read leniently here: the driver refuses any value that is not a boolean.
     let dynamic = conf.get("spark.dynamicAllocation.enabled").is_some_and(|word| word.eq_ignore_ascii_case("true"));
     if !dynamic {
         positive(conf, "spark.executor.instances", is_count, "Number of executors must be a positive number")?;
@@ -69,8 +70,8 @@ fn positive(conf: &SparkConf, key: &str, passes: impl Fn(&str) -> bool, otherwis
     }
 }
 
-/// Coordinates that can't be resolved by anybody (`MavenUtils.extractMavenCoordinates`). Spark resolves them at the
-/// submitter too; here only the driver does.
+/// Refuses Maven coordinates that can't be resolved anywhere (`MavenUtils.extractMavenCoordinates`). Spark resolves them at the
+/// submitter, too; here only the driver does.
 pub(super) fn packages(conf: &SparkConf) -> Result<(), Refusal> {
     let key = "spark.jars.packages";
     let Some(packages) = conf.get(key).filter(|packages| !packages.trim().is_empty()) else { return Ok(()) };
@@ -90,7 +91,8 @@ pub(super) fn packages(conf: &SparkConf) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What the launcher says to a heap among the options of the driver's JVM. (The one in the driver's container would.)
+/// Refuses a heap size in the options of the driver's JVM, as the launcher does. (The launcher in the driver's container would
+/// refuse it.)
 pub(super) fn no_heap_option(conf: &SparkConf) -> Result<(), Refusal> {
     for key in ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"] {
         if let Some(options) = conf.get(key).filter(|options| options.contains("Xmx")) {
@@ -104,14 +106,15 @@ pub(super) fn no_heap_option(conf: &SparkConf) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Values that spark-submit reads for itself: without effect here, but no request of `spark-submit` passes with them.
+/// Refuses invalid values of properties that only spark-submit itself reads: they have no effect here, but spark-submit would
+/// refuse the request.
 pub(super) fn submission_client(conf: &SparkConf) -> Result<(), Refusal> {
     conf.boolean("spark.submit.proxyUser.allowCustomClasspathInClusterMode")?;
     conf.int("spark.kubernetes.submission.connectionTimeout")?;
     conf.int("spark.kubernetes.submission.requestTimeout")?;
     conf.boolean("spark.kubernetes.trust.certificates")?;
     let is_boolean = |text: &str| text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
-    // Read without a typed entry, hence the other words.
+    // Read without a typed entry, hence the different message.
     let input = |text: &str| format!("For input string: \"{text}\"");
     for service in ["hadoopfs", "hbase"] {
         let key = format!("spark.security.credentials.{service}.enabled");
@@ -126,7 +129,7 @@ pub(super) fn submission_client(conf: &SparkConf) -> Result<(), Refusal> {
     }
 }
 
-/// Spark Connect's client has no cluster of its own.
+/// Refuses `spark.remote`: a client of Spark Connect has no cluster of its own.
 pub(super) fn not_remote(conf: &SparkConf) -> Result<(), Refusal> {
     match conf.contains("spark.remote") {
         true => Err(Refusal::property("spark.remote", "Remote cannot be specified with master and/or deploy mode.")),
@@ -136,7 +139,7 @@ pub(super) fn not_remote(conf: &SparkConf) -> Result<(), Refusal> {
 
 const SHELLS: &str = "Cluster deploy mode is not applicable to Spark shells.";
 
-/// Classes that spark-submit doesn't run in cluster mode; `field` names the class.
+/// Refuses classes that spark-submit doesn't run in cluster mode; `field` is the field that names the class.
 pub(super) fn runs_in_cluster(field: &str, main_class: &str, version: SparkVersion) -> Result<(), Refusal> {
     let reason = match main_class {
         "org.apache.spark.repl.Main" => SHELLS,
@@ -161,7 +164,7 @@ pub(super) fn runs_in_cluster(field: &str, main_class: &str, version: SparkVersi
     Err(Refusal::field(field, reason))
 }
 
-/// An empty namespace names none; Spark's Kubernetes client then refuses to send anything.
+/// Refuses an empty namespace, for which Spark's Kubernetes client would refuse to send a request.
 pub(super) fn namespace(conf: &SparkConf) -> Result<(), Refusal> {
     match conf.get("spark.kubernetes.namespace") {
         Some("") => Err(Refusal::property(

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use crate::spark::{Refusal, SparkVersion};
 
-/// What 4.0 began to ask of a size without a unit, in bytes.
+/// The minimum, in bytes, that Spark requires since 4.0 of a size without a unit.
 const MIN_SIZE: i64 = 1024;
 
 pub(super) struct VolumeOptions<'a> {
-    /// Everything under the prefix, by what follows it.
+    /// All entries under the prefix; the prefix is removed from the keys.
     entries: &'a BTreeMap<String, String>,
     pub(super) version: SparkVersion,
     prefix: &'a str,
@@ -27,7 +27,7 @@ impl<'a> VolumeOptions<'a> {
         Self { entries, version, prefix, kind, name }
     }
 
-    /// A key as Spark's sentences name it: without the prefix.
+    /// Returns a key as Spark's messages name it: without the prefix.
     pub(super) fn short_key(&self, key: &str) -> String {
         format!("{}.{}.{key}", self.kind, self.name)
     }
@@ -45,7 +45,7 @@ impl<'a> VolumeOptions<'a> {
         self.get(key).map(str::to_owned).ok_or_else(missing)
     }
 
-    /// False where it is absent. Scala's `toBoolean`: any case, no blanks.
+    /// Reads a boolean, which is false if absent. As Scala's `toBoolean`, it ignores case and accepts no blanks.
     pub(super) fn boolean(&self, key: &str) -> Result<bool, Refusal> {
         match self.get(key).map(str::to_ascii_lowercase).as_deref() {
             Some("true") => Ok(true),
@@ -54,7 +54,7 @@ impl<'a> VolumeOptions<'a> {
         }
     }
 
-    /// `options.sizeLimit`: a quantity of Kubernetes. The API server checks what Spark doesn't.
+    /// Reads `options.sizeLimit`, a Kubernetes quantity. The API server checks what Spark doesn't.
     pub(super) fn size_limit(&self) -> Result<Option<String>, Refusal> {
         let key = "options.sizeLimit";
         let Some(size) = self.get(key) else { return Ok(None) };
@@ -68,7 +68,8 @@ impl<'a> VolumeOptions<'a> {
         Ok(Some(size.to_owned()))
     }
 
-    /// `label.*` or `annotation.*`, by what follows. Spark takes the family's name out wherever it occurs in a key.
+    /// Returns `label.*` or `annotation.*` without the family's name. As in Spark, the name is removed wherever it occurs in a
+    /// key.
     pub(super) fn family(&self, family: &str) -> BTreeMap<String, String> {
         let prefix = self.short_key(family);
         let entries = self.entries.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));

@@ -1,27 +1,27 @@
-//! What can be wrong with a YAML text.
+//! Errors in a YAML text.
 
 use granit_parser::ScanError;
 
 use super::{MAX_BYTES, MAX_DEPTH};
 
-/// Why a text was not read. Lines count from one.
+/// The reason why a text can't be parsed. Lines count from one.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum YamlError {
-    #[error("it has {bytes} bytes; {MAX_BYTES} are the most")]
+    #[error("it has {bytes} bytes; the maximum is {MAX_BYTES}")]
     TooLarge { bytes: usize },
     #[error("line {line}: lists and maps are nested more than {MAX_DEPTH} deep")]
     TooDeep { line: usize },
-    #[error("its values are too many; anchors and aliases, if it has them, are filled in before they are counted")]
+    #[error("it has too many values; they are counted after anchors and aliases, if there are any, are expanded")]
     TooHeavy,
     #[error("line {line}: a second document begins; give one only")]
     Several { line: usize },
-    #[error("line {line}: the alias stands inside the value that it names")]
+    #[error("line {line}: the alias is inside the value that it refers to")]
     Cycle { line: usize },
-    #[error("line {line}: the key `{key}` is there twice")]
+    #[error("line {line}: the key `{key}` is repeated")]
     Duplicate { key: String, line: usize },
-    #[error("line {line}: a key must be a plain text")]
+    #[error("line {line}: a key must be a string, a number or a boolean")]
     Key { line: usize },
-    #[error("line {line}: the tag `{tag}` is not possible here")]
+    #[error("line {line}: the tag `{tag}` is not allowed here")]
     Tag { tag: String, line: usize },
     #[error("it ends in the middle of a value")]
     Unfinished,
@@ -33,7 +33,7 @@ pub(crate) enum YamlError {
     Json(serde_json::Error),
 }
 
-/// What fits into a message of a name or a value that somebody sent.
+/// Shortens a name or a value from a client so that it fits into a message.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {

@@ -1,4 +1,4 @@
-//! Plain words of YAML by its JSON schema, which is what Spark's reader follows: `yes`, `~`, `0x1F` and `010` are texts.
+//! Resolves plain scalars by YAML's JSON schema, as Spark's parser does: `yes`, `~`, `0x1F` and `010` are strings.
 
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 use super::{YamlError, shortened};
 use crate::spark::conf::double_text;
 
-/// The value of a scalar. Only an unquoted one can be anything but a text.
+/// Returns the value of a scalar. Without a tag, a quoted scalar is always a string.
 pub(super) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>, line: usize) -> Result<Value, YamlError> {
     let Some(tag) = tag else {
         return Ok(match style {
@@ -36,14 +36,14 @@ fn plain(text: &str) -> Value {
     }
 }
 
-/// A number as JSON writes it, so `serde_json` is the grammar. Whole numbers that don't fit stay texts.
+/// Parses a number in JSON's grammar, hence with `serde_json`. Integers that don't fit stay strings.
 fn number(text: &str) -> Option<Number> {
     let number: Number = text.parse().ok()?;
     let whole = !text.contains(['.', 'e', 'E']);
     (whole != number.is_f64()).then_some(number)
 }
 
-/// A single value as a text, the way Java writes it. `None` for null, lists and maps.
+/// Returns a single value as text, as Java writes it. `None` for null, lists and maps.
 pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -9,7 +9,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn plain_words_follow_the_json_schema() {
+fn plain_scalars_follow_the_json_schema() {
     let text = "[yes, ~, 0x1F, 010, .5, True, 1_000, null, true, 5, -1, 1.50, 1e3, '5', !!str 5]";
     assert_eq!(
         parse(text).unwrap(),
@@ -26,7 +26,7 @@ fn plain_words_follow_the_json_schema() {
 }
 
 #[test]
-fn anchors_are_filled_in_and_merge_keys_are_not() {
+fn aliases_are_expanded_and_merge_keys_are_not() {
     let read = parse("a: &x {k: 1}\nb: *x\nc: {<<: *x}").unwrap();
     assert_eq!(read, json!({"a": {"k": 1}, "b": {"k": 1}, "c": {"<<": {"k": 1}}}));
     assert!(error("a: &x [*x]").contains("inside the value"));
@@ -39,15 +39,15 @@ fn one_document_is_read_and_a_second_is_refused() {
 }
 
 #[test]
-fn errors_say_the_line() {
+fn errors_name_the_line() {
     assert!(error("a: 1\nb: [").contains("line 2"));
-    assert_eq!(error("a: 1\nb: 2\na: 3"), "line 3: the key `a` is there twice");
-    assert_eq!(error("a: !own x"), "line 1: the tag `!own` is not possible here");
+    assert_eq!(error("a: 1\nb: 2\na: 3"), "line 3: the key `a` is repeated");
+    assert_eq!(error("a: !own x"), "line 1: the tag `!own` is not allowed here");
     assert!(error("{a: 1}").contains("JSON"));
 }
 
 #[test]
-fn what_would_fill_memory_or_the_stack_is_refused() {
+fn text_that_would_exhaust_memory_or_the_stack_is_refused() {
     let mut laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..20 {
         let alias = format!("*a{},", level - 1).repeat(10);

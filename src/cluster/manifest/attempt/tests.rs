@@ -20,7 +20,7 @@ fn installation() -> Installation {
     Installation::new(Uuid::nil(), vec![7; 32])
 }
 
-/// What the service makes of a request, for an attempt whose names are these.
+/// Returns the manifest that the service builds for an attempt with these names.
 fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
     let installation = installation();
     let marks = Marks {
@@ -74,7 +74,7 @@ fn names(seed: u8) -> DriverNames {
 }
 
 #[test]
-fn another_attempt_is_what_would_be_built_for_it() {
+fn the_manifest_of_a_later_attempt_equals_one_that_is_built_for_it() {
     let (first, second, third) = (names(1), names(2), names(3));
     let manifest = built(&first, 1);
     assert!(!manifest.before.is_empty() && manifest.beside.len() >= 3, "every kind of object is there");
@@ -91,7 +91,7 @@ fn another_attempt_is_what_would_be_built_for_it() {
 }
 
 #[test]
-fn objects_that_lack_what_is_ours_make_no_attempt() {
+fn objects_without_our_labels_make_no_later_attempt() {
     let (first, second) = (names(1), names(2));
     let without = |spoil: fn(&mut Manifest<Value>)| {
         let mut manifest = built(&first, 1);

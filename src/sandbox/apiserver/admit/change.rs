@@ -1,4 +1,4 @@
-//! What an update may change.
+//! The rules for what an update may change.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const POD_WORDS: &str = "pod updates may not change fields other than `spec.cont
 /// Compares two versions of an object.
 ///
 /// # Errors
-/// 422, with every field that must stay as it was.
+/// 422, with every changed field that is immutable.
 pub(in super::super) fn check_change(resource: &Resource, old: &Value, new: &Value) -> Answer<()> {
     let mut causes: Vec<Cause> = new_finalizers(old, new).into_iter().collect();
     match resource.plural {
@@ -29,7 +29,7 @@ pub(in super::super) fn check_change(resource: &Resource, old: &Value, new: &Val
     Err(Failure::invalid(resource, text(new, "/metadata/name"), causes))
 }
 
-/// An object on its way out takes no more finalizers.
+/// Refuses new finalizers on an object that is being deleted.
 fn new_finalizers(old: &Value, new: &Value) -> Option<Cause> {
     old.pointer("/metadata/deletionTimestamp")?;
     let before = list(old, "/metadata/finalizers");
@@ -45,7 +45,7 @@ fn new_finalizers(old: &Value, new: &Value) -> Option<Cause> {
     (!added.is_empty()).then(|| Cause::forbidden("metadata.finalizers", &words))
 }
 
-/// A pod's spec without the fields that may change.
+/// Returns a pod's spec without the fields that may change.
 fn frozen_pod(pod: &Value) -> Value {
     let mut spec = pod["spec"].clone();
     for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::failure::Cause;
 use super::names::check_data_key;
 
-/// All values of one object together.
+/// Maximum number of bytes of all values of one object together.
 const DATA_BYTES: usize = 1 << 20;
 
 pub(super) fn check(object: &Value) -> Vec<Cause> {
@@ -23,7 +23,7 @@ pub(super) fn check(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What an update of an object marked `immutable` must not touch.
+/// Refuses changes of the data of an object that is marked `immutable`.
 pub(super) fn check_change(old: &Value, new: &Value) -> Vec<Cause> {
     const WORDS: &str = "field is immutable when `immutable` is set";
     if old["immutable"] != true {

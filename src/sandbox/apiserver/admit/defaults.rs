@@ -1,4 +1,4 @@
-//! The fields that kube-apiserver fills in and clients rely on.
+//! The defaults that kube-apiserver sets and on which clients rely.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,7 +8,7 @@ use super::super::object::{child, map, text};
 use super::super::resource::Resource;
 use super::pod_defaults;
 
-/// Fills what the request left open.
+/// Sets the defaults of fields that the request leaves out.
 pub(in super::super) fn fill_defaults(resource: &Resource, object: &mut Value) {
     match resource.plural {
         "pods" => pod_defaults::fill(object),
@@ -21,7 +21,7 @@ pub(in super::super) fn fill_defaults(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// The status of a new object: what the request says of it counts for nodes only, as in Kubernetes.
+/// Returns the status of a new object. As in Kubernetes, the status in the request counts only for nodes.
 pub(in super::super) fn initial_status(resource: &Resource) -> Option<Value> {
     match resource.plural {
         "pods" | "persistentvolumeclaims" => Some(json!({ "phase": "Pending" })),

@@ -7,7 +7,7 @@ use super::super::object::{list, text};
 use super::super::resource::Resource;
 use super::names::{check_label_value, check_qualified};
 
-/// The keys and values of all annotations together.
+/// Maximum number of bytes of the keys and values of all annotations together.
 const ANNOTATION_BYTES: usize = 256 << 10;
 
 pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
@@ -23,7 +23,7 @@ pub(super) fn check(resource: &Resource, object: &Value) -> Vec<Cause> {
     }
     let mut bytes = 0;
     for (key, value) in pairs(object, "/metadata/annotations") {
-        // Unlike labels, annotations may have upper case in the key.
+        // Unlike labels, annotations may have upper-case letters in the key.
         causes.extend(check_qualified("metadata.annotations", &key.to_lowercase()));
         bytes += key.len() + value.as_str().unwrap_or_default().len();
     }

@@ -1,4 +1,4 @@
-//! Kubernetes' rules for names, labels and keys, in its own words.
+//! Kubernetes' rules for names, labels and keys, with its own messages.
 
 use super::super::failure::Cause;
 
@@ -8,7 +8,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const DATA_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// Which names a resource's objects may have.
+/// The rule for the names of a resource's objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum NameRule {
     /// RFC 1123 subdomain: labels joined by dots, at most 253 characters.
@@ -18,7 +18,7 @@ pub(in super::super) enum NameRule {
 }
 
 impl NameRule {
-    /// The faults of a name.
+    /// Returns the errors in a name.
     pub(in super::super) fn check(self, field: &str, name: &str) -> Vec<Cause> {
         let (limit, words, ok) = match self {
             Self::Subdomain => (253, SUBDOMAIN, name.split('.').all(is_label)),
@@ -39,7 +39,7 @@ fn is_label(name: &str) -> bool {
     is_framed(name, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), b"-")
 }
 
-/// Whether `name` begins and ends with a `letter` and has only those and `inner` between.
+/// Returns whether `name` begins and ends with a `letter`, and has only letters and `inner` in between.
 fn is_framed(name: &str, letter: impl Fn(u8) -> bool, inner: &[u8]) -> bool {
     let bytes = name.as_bytes();
     matches!((bytes.first(), bytes.last()), (Some(&first), Some(&last)) if letter(first) && letter(last))
@@ -50,7 +50,7 @@ fn is_word(name: &str) -> bool {
     is_framed(name, |byte| byte.is_ascii_alphanumeric(), b"-_.")
 }
 
-/// The faults of a label's key or an annotation's: `[prefix/]name`.
+/// Returns the errors in the key of a label or an annotation: `[prefix/]name`.
 pub(super) fn check_qualified(field: &str, key: &str) -> Vec<Cause> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -69,7 +69,7 @@ pub(super) fn check_qualified(field: &str, key: &str) -> Vec<Cause> {
     causes
 }
 
-/// The faults of a label's value.
+/// Returns the errors in a label's value.
 pub(super) fn check_label_value(field: &str, value: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     if value.len() > 63 {
@@ -81,7 +81,7 @@ pub(super) fn check_label_value(field: &str, value: &str) -> Vec<Cause> {
     causes
 }
 
-/// The faults of a key of a `ConfigMap` or `Secret`.
+/// Returns the errors in a key of a `ConfigMap` or `Secret`.
 pub(super) fn check_data_key(field: &str, key: &str) -> Vec<Cause> {
     let valid = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
     let mut causes = Vec::new();
@@ -96,7 +96,7 @@ pub(super) fn check_data_key(field: &str, key: &str) -> Vec<Cause> {
     causes
 }
 
-/// A name's random end, from letters and digits that cannot form words.
+/// Returns a name with a random suffix of letters and digits that can't form words.
 pub(in super::super) fn generated(base: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut name: String = base.chars().take(58).collect();
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn names_are_checked_by_their_rule() {
         for (name, subdomain, label) in [
             ("a", true, true),
             ("0-a", true, true),

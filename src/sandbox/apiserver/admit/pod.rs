@@ -109,7 +109,7 @@ fn resources<'a>(container: &'a Value, part: &str) -> impl Iterator<Item = (&'a 
     quantities.map(|(name, quantity)| (name.as_str(), quantity.as_str().unwrap_or_default()))
 }
 
-/// The words for a quantity that is none, which the real server refuses while it decodes.
+/// Returns the message for an invalid quantity, which the real server refuses while it decodes.
 pub(super) fn wrong_quantity(pod: &Value) -> Option<String> {
     let wrong = containers(pod)
         .flat_map(|(_, containers)| containers)

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::object::{child, map};
 use super::defaults::default;
 
-/// The seconds a pod stays on a node that is gone, from the plug-in `DefaultTolerationSeconds`.
+/// Seconds for which a pod stays on a node that is unreachable, from the plug-in `DefaultTolerationSeconds`.
 const TOLERATION_SECONDS: u32 = 300;
 
 pub(super) fn fill(pod: &mut Value) {
@@ -18,7 +18,7 @@ pub(super) fn fill(pod: &mut Value) {
     default(spec, "enableServiceLinks", true);
     default(spec, "priority", 0);
     default(spec, "preemptionPolicy", "PreemptLowerPriority");
-    // The deprecated twin of the service account's name is kept equal.
+    // The deprecated field for the name of the service account is kept equal.
     match (spec.get("serviceAccountName").cloned(), spec.get("serviceAccount").cloned()) {
         (Some(name), _) => spec.insert("serviceAccount".into(), name),
         (None, Some(name)) => spec.insert("serviceAccountName".into(), name),
@@ -51,7 +51,7 @@ fn tolerations(spec: &mut Map<String, Value>) {
 
 fn volume(volume: &mut Map<String, Value>) {
     if volume.len() < 2 {
-        volume.insert("emptyDir".into(), json!({})); // a name alone
+        volume.insert("emptyDir".into(), json!({})); // only a name is given
     }
     for source in ["configMap", "secret", "projected", "downwardAPI"] {
         if let Some(source) = volume.get_mut(source) {

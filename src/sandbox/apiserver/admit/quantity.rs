@@ -1,6 +1,6 @@
 //! Quantities such as `500m`, `1Gi`, `1e3`.
 
-/// The quantity's value, or `None` when it is none.
+/// Returns the quantity's value, or `None` if the text is not a quantity.
 pub(super) fn parse(quantity: &str) -> Option<f64> {
     let end = quantity.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c))).unwrap_or(quantity.len());
     let (number, suffix) = quantity.split_at(end);
@@ -32,7 +32,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn quantities() {
+    fn quantities_are_parsed_with_their_units() {
         assert_eq!(parse("1"), Some(1.0));
         assert_eq!(parse("500m"), Some(0.5));
         assert_eq!(parse("1408Mi"), Some(1408.0 * 1024.0 * 1024.0));

@@ -1,4 +1,4 @@
-//! The rules of `Service` and `PersistentVolumeClaim` that users meet.
+//! The rules of `Service` and `PersistentVolumeClaim` that users are likely to break.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! JSON Patch (RFC 6902), with bounds: `copy` can double a document with every operation.
+//! JSON Patch (RFC 6902), with limits: `copy` can double a document with every operation.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::super::failure::{Answer, Failure};
 
 const OPERATIONS: usize = 1_000;
-/// `copy` and `move` operations in one patch.
+/// Maximum number of `copy` and `move` operations in one patch.
 const COPIES: usize = 50;
-/// Values in a patched document.
+/// Maximum number of values in a patched document.
 const VALUES: usize = 1 << 18;
-/// Nesting of a patched document, and of a path.
+/// Maximum number of parts in a path. A patched document may be nested twice as deep.
 const DEPTH: usize = 100;
 
 pub(super) fn parse(body: Value) -> Answer<Patch> {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_take_effect_and_a_failed_test_stops_them() {
+    fn operations_are_applied_and_a_failed_test_stops_them() {
         let operations = json!([{ "op": "test", "path": "/data/a", "value": "1" }, { "op": "add", "path": "/data/b", "value": "2" }]);
         assert_eq!(patched(operations).unwrap(), json!({ "data": { "a": "1", "b": "2" } }));
         assert!(patched(json!([{ "op": "test", "path": "/data/a", "value": "2" }])).is_err());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_cannot_blow_up_a_document() {
+    fn a_patch_cannot_inflate_a_document() {
         let double = |n| json!({ "op": "copy", "from": "", "path": format!("/data/x{n}") });
         let doubling: Vec<Value> = (0..40).map(double).collect();
         assert!(patched(doubling.into()).is_err());

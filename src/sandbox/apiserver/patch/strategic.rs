@@ -1,4 +1,4 @@
-//! Strategic merge: as a JSON merge patch, but lists of named things are merged by their key.
+//! Strategic merge: like a JSON merge patch, but lists of items with a key are merged by that key.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
         if let Some(list) = key.strip_prefix("$deleteFromPrimitiveList/") {
             delete_from(target, list, value);
         } else if key.starts_with('$') {
-            // The order of lists carries no meaning that the sandbox keeps.
+            // Directives about the order of lists are ignored: the sandbox doesn't need that order.
         } else if value.is_null() {
             target.remove(key);
         } else if let Value::Array(items) = value {
@@ -36,7 +36,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// `$retainKeys`: only these stay, as when a volume changes its kind.
+/// Applies `$retainKeys`: only these keys stay, for example when a volume changes its type.
 fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     if let Some(keys) = patch.get("$retainKeys").and_then(Value::as_array) {
         target.retain(|key, _| keys.iter().any(|kept| kept == key));
@@ -80,7 +80,8 @@ fn merge_list(target: &mut Value, field: &str, patch: &[Value]) {
     }
 }
 
-/// What identifies the items of a list, from the `patchMergeKey` tags of Kubernetes' types; other lists are replaced.
+/// Returns the key that identifies the items of a list, from the `patchMergeKey` tags of Kubernetes' types. Lists without one
+/// are replaced.
 fn merge_key(field: &str, patch: &[Value]) -> Option<&'static str> {
     let key = match field {
         "containers"
@@ -96,7 +97,7 @@ fn merge_key(field: &str, patch: &[Value]) -> Option<&'static str> {
         "conditions" | "addresses" => "type",
         "hostAliases" | "podIPs" | "hostIPs" => "ip",
         "topologySpreadConstraints" => "topologyKey",
-        // A Service's ports are known by `port`, a container's by `containerPort`.
+        // A Service's ports are identified by `port`, a container's by `containerPort`.
         "ports" if patch.iter().any(|port| port.get("containerPort").is_some()) => "containerPort",
         "ports" => "port",
         _ => return None,
@@ -104,7 +105,7 @@ fn merge_key(field: &str, patch: &[Value]) -> Option<&'static str> {
     patch.iter().all(|item| item.get(key).is_some()).then_some(key)
 }
 
-/// A new item without directives in it.
+/// Returns a new item without its directives.
 fn clean(item: &Value) -> Value {
     let mut fresh = Value::Null;
     merge(&mut fresh, item);
@@ -122,7 +123,7 @@ mod tests {
     use super::merge;
 
     #[test]
-    fn merges_lists_by_their_key() {
+    fn lists_are_merged_by_their_key() {
         for (old, patch, expected) in [
             (
                 json!({ "conditions": [{ "type": "A", "status": "False", "reason": "r" }, { "type": "B" }] }),

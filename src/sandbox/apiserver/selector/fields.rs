@@ -1,4 +1,4 @@
-//! Field selectors: `metadata.name=a,status.phase!=Running`, over the few fields that each resource offers.
+//! Field selectors: `metadata.name=a,status.phase!=Running`, over the few fields that each resource supports.
 
 use serde_json::Value;
 
@@ -15,8 +15,10 @@ struct Term {
 }
 
 impl FieldSelector {
+    /// Parses a selector.
+    ///
     /// # Errors
-    /// The text is no selector, or the resource cannot be selected by that field.
+    /// The text is not a selector, or the resource cannot be selected by that field.
     pub(in super::super) fn parse(selector: &str, resource: &Resource) -> Result<Self, String> {
         let mut terms = Vec::new();
         for term in split_terms(selector) {
@@ -28,7 +30,7 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Adds `metadata.name=name`: the name in the path of a single object's watch.
+    /// Adds `metadata.name=name`, for a watch of a single object, whose name is in the path.
     pub(in super::super) fn require_name(&mut self, name: &str) {
         self.0.push(Term { pointer: "/metadata/name".into(), value: name.into(), equal: true });
     }
@@ -67,7 +69,7 @@ fn as_text(value: Option<&Value>) -> String {
     }
 }
 
-/// Splits at commas that no backslash precedes.
+/// Splits at commas that are not escaped by a backslash.
 fn split_terms(selector: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut escaped = false;
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_and_nonsense_are_refused() {
+    fn unknown_fields_and_malformed_selectors_are_refused() {
         for selector in ["data.x=b", "metadata.name", "=a", "metadata.name!a"] {
             assert!(FieldSelector::parse(selector, &PODS).is_err(), "{selector}");
         }

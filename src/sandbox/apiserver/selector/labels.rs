@@ -26,8 +26,10 @@ enum Test {
 }
 
 impl LabelSelector {
+    /// Parses a selector.
+    ///
     /// # Errors
-    /// The text is no selector; the message says where it stopped making sense.
+    /// The text is not a selector; the message says where parsing failed.
     pub(in super::super) fn parse(selector: &str) -> Result<Self, String> {
         let mut tokens = Tokens(selector.chars().peekable());
         let mut requirements = Vec::new();
@@ -68,7 +70,7 @@ impl Requirement {
             Test::Exists => value.is_some(),
             Test::Absent => value.is_none(),
             Test::In(values) => value.is_some_and(|value| values.contains(value)),
-            // An object without the label passes, as in Kubernetes.
+            // As in Kubernetes, an object without the label matches.
             Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
             Test::Above(limit) => number().is_some_and(|number| number > *limit),
             Test::Below(limit) => number().is_some_and(|number| number < *limit),
@@ -116,7 +118,7 @@ fn is_word(character: char) -> bool {
     !character.is_whitespace() && !"=!(),<>".contains(character)
 }
 
-/// Words, and the signs between them.
+/// The tokens of a selector: words, and the signs between them.
 struct Tokens<'a>(Peekable<Chars<'a>>);
 
 impl Tokens<'_> {
@@ -134,7 +136,7 @@ impl Tokens<'_> {
         Some(token)
     }
 
-    /// The operator after a key, or `None` where the requirement ends.
+    /// Reads the operator after a key; `None` if the requirement ends there.
     fn peek_operator(&mut self) -> Option<String> {
         while self.0.next_if(|next| next.is_whitespace()).is_some() {}
         if self.0.peek().is_none_or(|next| *next == ',') {
@@ -143,7 +145,7 @@ impl Tokens<'_> {
         self.next()
     }
 
-    /// A value, which may be empty.
+    /// Reads a value, which may be empty.
     fn value(&mut self) -> String {
         while self.0.next_if(|next| next.is_whitespace()).is_some() {}
         if self.0.peek().is_none_or(|next| !is_word(*next)) {
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_selects_what_kubernetes_selects() {
+    fn each_form_of_selector_matches_as_in_kubernetes() {
         let pod = json!({ "metadata": { "labels": { "role": "driver", "n": "3", "a.b/c": "" } } });
         for (selector, expected) in [
             ("", true),
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_selectors_are_refused() {
         for selector in ["a b", "=", "a in", "a in (b", "a in b", "n>x", "a,", ",a", "!", "a=b c=d", "(a)"] {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }

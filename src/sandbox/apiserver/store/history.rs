@@ -1,13 +1,13 @@
-//! The latest changes, kept for watches and for lists of an earlier version.
+//! The history: the latest changes, kept for watches and for lists of an earlier version.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::super::object::Object;
 
-/// How many changes are remembered.
+/// Maximum number of changes in the history.
 const CHANGES: usize = 10_000;
-/// How many bytes of objects the remembered changes may hold.
+/// Maximum number of bytes of the objects in the history.
 const BYTES: usize = 64 << 20;
 
 /// One write.
@@ -15,7 +15,7 @@ const BYTES: usize = 64 << 20;
 pub(in super::super) struct Change {
     pub(in super::super) version: u64,
     pub(in super::super) before: Option<Arc<Object>>,
-    /// The object as written; for a removal as it was last, with the version of the removal.
+    /// The object as it was written; for a removal, its last state with the version of the removal.
     pub(in super::super) after: Arc<Object>,
     pub(in super::super) removed: bool,
 }
@@ -24,7 +24,7 @@ pub(in super::super) struct Change {
 pub(super) struct History {
     changes: VecDeque<Change>,
     bytes: usize,
-    /// The newest version whose change is forgotten.
+    /// The newest version whose change has been dropped.
     floor: u64,
 }
 
@@ -54,7 +54,7 @@ impl History {
         }
     }
 
-    /// The changes after a version, oldest first; none at all when some of them are forgotten.
+    /// Returns the changes after a version, oldest first; `None` if some of them have been dropped.
     pub(super) fn since(&self, version: u64) -> Option<impl DoubleEndedIterator<Item = &Change>> {
         let start = self.changes.partition_point(|change| change.version <= version);
         (version >= self.floor).then(|| self.changes.range(start..))

@@ -13,7 +13,7 @@ fn names(state: &State, version: u64, resource: &'static Resource) -> Option<Vec
 }
 
 #[test]
-fn the_past_can_be_seen_until_it_is_forgotten() {
+fn earlier_versions_can_be_read_until_they_are_compacted() {
     let maps = find("", "configmaps").unwrap();
     let mut state = State::new(100);
     state.put(maps, map("a", None)).unwrap();
@@ -30,7 +30,7 @@ fn the_past_can_be_seen_until_it_is_forgotten() {
 }
 
 #[test]
-fn only_so_much_is_remembered() {
+fn the_history_is_limited() {
     let maps = find("", "configmaps").unwrap();
     let mut state = State::new(0);
     for _ in 0..10_005 {
@@ -54,7 +54,7 @@ fn sizes_are_limited_and_counted() {
 }
 
 #[test]
-fn dependants_are_known_by_their_owner() {
+fn dependants_are_found_by_their_owner() {
     let maps = find("", "configmaps").unwrap();
     let mut state = State::new(0);
     state.put(maps, map("a", Some("owner"))).unwrap();

@@ -1,4 +1,4 @@
-//! POST …/pods/{name}/binding: a scheduler, or the node itself, puts the pod on a node.
+//! POST …/pods/{name}/binding: binds the pod to a node, for a scheduler or the node itself.
 
 use axum::Json;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! POST: a new object.
+//! POST: creates an object.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(in super::super) fn create(call: &Call) -> Answer<Response> {
     Ok(answer(StatusCode::CREATED, &created))
 }
 
-/// Stores a new object, with all that the server adds to it.
+/// Stores a new object, with all fields that the server adds to it.
 pub(in super::super) fn insert(
     state: &mut State,
     resource: &'static Resource,
@@ -56,7 +56,7 @@ pub(in super::super) fn insert(
     state.put(resource, object)
 }
 
-/// The namespace of the path is the object's; a different one in the body is a mistake.
+/// Sets the object's namespace to that of the path; a different one in the body is an error.
 pub(super) fn settle_namespace(object: &mut Value, namespace: Option<&str>) -> Answer<()> {
     let given = text(object, "/metadata/namespace");
     if !given.is_empty() && Some(given) != namespace {

@@ -1,4 +1,4 @@
-//! DELETE of one object or of many: grace for pods that run, finalizers, preconditions.
+//! DELETE of one object or of many: grace periods for pods that run, finalizers, preconditions.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::super::resource::Resource;
 use super::super::selector::Selection;
 use super::super::store::State;
 
-/// What the client asks for. The propagation is always that of `Background`.
+/// The options of the client. The propagation policy is always `Background`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in super::super) struct DeleteOptions {
@@ -33,7 +33,7 @@ struct Preconditions {
 
 impl DeleteOptions {
     fn of(call: &Call) -> Answer<Self> {
-        // The query counts only where there is no body.
+        // The query counts only if there is no body.
         if call.body.is_empty() {
             return Ok(Self { grace_period_seconds: call.options.integer("gracePeriodSeconds")?, preconditions: None });
         }
@@ -84,7 +84,7 @@ pub(in super::super) fn delete_collection(call: &Call) -> Answer<Response> {
     Ok(list_answer(selection.resource, &metadata, deleted.iter().map(|object| &object.json)))
 }
 
-/// Begins the end of an object, or ends it: the object as it then is, and whether it is gone.
+/// Marks an object as being deleted, or removes it. Returns the object as it then is, and whether it was removed.
 pub(in super::super) fn remove(
     state: &mut State,
     resource: &'static Resource,
@@ -98,13 +98,13 @@ pub(in super::super) fn remove(
     let already = current.value["metadata"]["deletionGracePeriodSeconds"].as_i64();
     if grace == 0 && !finalizers && resource.plural != "namespaces" {
         if resource.plural == "pods" {
-            // As in Kubernetes, watches see a pod marked before they see it gone.
+            // As in Kubernetes, watches report the mark on a pod before they report its removal.
             mark(&mut value, already, 0);
             state.put(resource, value.clone())?;
         }
         return Ok((state.remove(resource, value), true));
     }
-    // A second request can only shorten the grace.
+    // A second request can only shorten the grace period.
     if already.is_some_and(|already| grace >= already) {
         return Ok((current, false));
     }
@@ -115,7 +115,7 @@ pub(in super::super) fn remove(
     Ok((state.put(resource, value)?, false))
 }
 
-/// Writes when the object is to be gone. The time of a second request counts from the first.
+/// Writes the time at which the object is to be removed. The grace period of a second request counts from the first request.
 fn mark(object: &mut Value, already: Option<i64>, grace: i64) {
     let first = already.and_then(|seconds| {
         let end = chrono::DateTime::parse_from_rfc3339(text(object, "/metadata/deletionTimestamp")).ok()?;
@@ -132,7 +132,7 @@ fn mark(object: &mut Value, already: Option<i64>, grace: i64) {
     }
 }
 
-/// The grace that Kubernetes grants: none but to a pod that a node runs.
+/// Returns the grace period as Kubernetes grants it: only a pod that a node runs has one.
 fn grace_of(object: &Object, options: &DeleteOptions) -> i64 {
     let ended = matches!(text(&object.value, "/status/phase"), "Succeeded" | "Failed");
     if object.resource.plural != "pods" || text(&object.value, "/spec/nodeName").is_empty() || ended {

@@ -1,4 +1,4 @@
-//! GET of one object or a list, in pages that all show the same moment.
+//! GET of one object or of a list, in pages that all show the same version.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(in super::super) fn get(call: &Call) -> Answer<Response> {
     Ok(answer(StatusCode::OK, &object))
 }
 
-/// Where the next page begins, and of which version the list is. Opaque to clients.
+/// A continue token: where the next page begins, and the version of the list. Opaque to clients.
 #[derive(Debug, Serialize, Deserialize)]
 struct Continue {
     version: u64,
@@ -86,7 +86,7 @@ pub(in super::super) fn list(call: &Call) -> Answer<Response> {
     Ok(list_answer(selection.resource, &metadata, page.iter().map(|object| &object.json)))
 }
 
-/// The selected objects as they were at a version.
+/// Returns the selected objects as they were at a version.
 fn matching(state: &State, selection: &Selection, version: u64) -> Answer<Vec<Arc<Object>>> {
     if version == state.version() {
         let all = state.all(selection.resource, selection.namespace.as_deref());

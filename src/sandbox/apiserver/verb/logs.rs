@@ -1,4 +1,4 @@
-//! GET …/pods/{name}/log: the kubelet of the pod's node has the log, and is asked for it.
+//! GET …/pods/{name}/log: requests the log from the kubelet of the pod's node.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use super::super::failure::{Answer, Failure};
 use super::super::object::{Key, list, text};
 use super::super::resource::{NODES, PODS};
 
-/// How long connecting to a kubelet may take, and its first answer.
+/// Timeout for the connection to a kubelet and its response headers.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How much of a kubelet's error text is handed on.
+/// Bytes of a kubelet's error text that are passed on.
 const ERROR_BYTES: usize = 64 << 10;
 
 pub(in super::super) async fn logs(call: &Call) -> Answer<Response> {
@@ -33,11 +33,11 @@ pub(in super::super) async fn logs(call: &Call) -> Answer<Response> {
     let container = container(&pod.value, &key.name, call.options.text("container"))?;
     let name = text(&pod.value, "/spec/nodeName");
     if name.is_empty() {
-        return Ok(StatusCode::NO_CONTENT.into_response()); // no node has it yet
+        return Ok(StatusCode::NO_CONTENT.into_response()); // the pod has no node yet
     }
     let node = node.ok_or_else(|| Failure::not_found(&NODES, name))?;
     let (host, port) = kubelet(&node.value)
-        .ok_or_else(|| Failure::internal(format!("node \"{name}\" tells no address and port of its kubelet")))?;
+        .ok_or_else(|| Failure::internal(format!("node \"{name}\" has no address and port of its kubelet")))?;
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let query: Vec<String> = call
         .options
@@ -53,7 +53,7 @@ pub(in super::super) async fn logs(call: &Call) -> Answer<Response> {
     pass_on(call, response).await
 }
 
-/// The container that is meant; it may be left out where there is only one.
+/// Returns the requested container, which may be left out if the pod has only one.
 fn container(pod: &Value, pod_name: &str, asked: &str) -> Answer<String> {
     let names = |pointer: &str| list(pod, pointer).iter().map(|container| text(container, "/name").to_owned());
     let mut all: Vec<String> = names("/spec/containers").collect();
@@ -74,7 +74,7 @@ fn container(pod: &Value, pod_name: &str, asked: &str) -> Answer<String> {
     }
 }
 
-/// Address and port from the node's status.
+/// Returns the kubelet's address and port from the node's status.
 fn kubelet(node: &Value) -> Option<(String, u16)> {
     let address = |kind: &str| {
         let found = list(node, "/status/addresses").iter().find(|address| text(address, "/type") == kind)?;

@@ -1,4 +1,4 @@
-//! PUT and PATCH: a new version of an object.
+//! PUT and PATCH: create a new version of an object.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::super::patch::Patch;
 use super::super::store::State;
 use super::create::{insert, settle_namespace};
 
-/// Which part of an object a request may change.
+/// The part of an object that a request may change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Part {
-    /// All but the status, where the status is a subresource.
+    /// Everything except the status, if the status is a subresource.
     Main,
     Status,
 }
@@ -49,8 +49,8 @@ pub(in super::super) fn patch(call: &Call, part: Part) -> Answer<Response> {
     Ok(answer(status, &updated))
 }
 
-/// Stores `new` in the place of `current`, unless someone was quicker or the change is not allowed. The last change of an
-/// object on its way out, that of its last finalizer, removes it.
+/// Replaces `current` by `new`, unless another client has changed the object or the change is not allowed. The change that
+/// removes the last finalizer of an object that is being deleted removes the object.
 pub(super) fn replace(
     state: &mut State,
     key: &Key,
@@ -90,12 +90,12 @@ pub(super) fn replace(
     state.put(resource, new)
 }
 
-/// Whether an object that is being deleted has neither a finalizer nor grace left.
+/// Returns whether an object is being deleted and has neither a finalizer nor a grace period left.
 fn may_go(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let no_finalizers = metadata["finalizers"].as_array().is_none_or(Vec::is_empty);
     let no_grace = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0;
-    // A namespace goes when it is empty, which the collector sees to.
+    // A namespace is removed by the garbage collector once it is empty.
     metadata["deletionTimestamp"].is_string() && no_finalizers && no_grace && object["kind"] != "Namespace"
 }
 
@@ -112,7 +112,7 @@ fn check_preconditions(current: &Object, key: &Key, new: &Value) -> Answer<()> {
     Ok(())
 }
 
-/// Takes over from `old` what this part of the API leaves alone.
+/// Copies from `old` the fields that this part of the API doesn't change.
 fn keep_other_part(has_status: bool, old: &Value, new: &mut Value, part: Part) {
     match part {
         Part::Main if has_status => set(map(new), "status", old["status"].clone()),

@@ -1,4 +1,4 @@
-//! GET with `watch`: the changes from a version on, as a stream that ends with its time.
+//! GET with `watch`: the changes since a version, as a stream that ends after its timeout.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -22,11 +22,11 @@ use super::super::object::Object;
 use super::super::selector::Selection;
 use super::super::store::{Change, State};
 
-/// How long a watch lasts when the client does not say.
+/// The duration of a watch if the client sets none.
 const LIFE: Duration = Duration::from_secs(40 * 60);
-/// How often a watch without news tells its version.
+/// The interval of bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// How long before its end a watch tells its version once more.
+/// How long before its end a watch sends a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 pub(in super::super) fn watch(call: &Call, upgrade: Option<WebSocketUpgrade>) -> Answer<Response> {
@@ -40,7 +40,7 @@ pub(in super::super) fn watch(call: &Call, upgrade: Option<WebSocketUpgrade>) ->
     })
 }
 
-/// The same over a WebSocket, one event in each message: what the Java client asks for first.
+/// Sends the events over a WebSocket, one event in each message, which the Java client requests first.
 async fn send(socket: WebSocket, events: impl Stream<Item = Bytes>) {
     let (sink, mut incoming) = socket.split();
     let texts = events.map(|event| Ok(Message::Text(String::from_utf8_lossy(&event).into_owned().into())));
@@ -56,7 +56,7 @@ struct Watcher {
     selection: Selection,
     news: Receiver<u64>,
     shutdown: CancellationToken,
-    /// The version up to which changes were looked at.
+    /// The version up to which changes have been read.
     position: u64,
     pending: VecDeque<Bytes>,
     bookmarks: bool,
@@ -91,7 +91,7 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Without a version the watch begins with an `ADDED` for every object there is.
+    /// Adds an `ADDED` event for every existing object, with which a watch without a version begins.
     fn begin_with_what_is(&mut self, mark_end: bool) {
         let Self { server, selection, pending, position, .. } = self;
         server.store.read(|state| {
@@ -117,7 +117,7 @@ impl Watcher {
             if self.ended {
                 return None;
             }
-            self.news.mark_unchanged(); // before reading, so that no write falls between
+            self.news.mark_unchanged(); // before reading, so that no write is missed in between
             self.read_changes();
             if self.pending.is_empty() && !self.ended {
                 self.wait().await;
@@ -125,7 +125,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for news, the time of a bookmark, or the end.
+    /// Waits for a change, the time of a bookmark, or the end.
     async fn wait(&mut self) {
         tokio::select! {
             changed = self.news.changed() => self.ended = changed.is_err(),
@@ -167,8 +167,8 @@ impl Watcher {
     }
 }
 
-/// What a change looks like to one who sees only the selected objects: one that begins to match is added, one that ceases
-/// to is deleted.
+/// Returns the event of a change for a watch with a selector: an object that begins to match is added, one that no longer
+/// matches is deleted.
 fn seen_through(selection: &Selection, change: &Change) -> Option<Bytes> {
     let before = change.before.as_ref().filter(|object| selection.matches(object));
     let after = Some(&change.after).filter(|object| !change.removed && selection.matches(object));
@@ -181,7 +181,7 @@ fn seen_through(selection: &Selection, change: &Change) -> Option<Bytes> {
     }
 }
 
-/// An object that leaves the selection is shown as it was, with the version of the change.
+/// Returns an object that no longer matches: as it was before, with the version of the change.
 fn as_of(object: &Object, version: u64) -> Arc<Object> {
     let mut value = object.value.clone();
     value["metadata"]["resourceVersion"] = version.to_string().into();

@@ -7,13 +7,14 @@ use super::{ApiAccess, Launch, Site};
 use crate::sandbox::node::env::Env;
 use crate::sandbox::node::properties;
 
-/// The path after `--properties-file`, if the arguments have one.
+/// Returns the path after `--properties-file`, if the arguments have one.
 pub(in crate::sandbox::node) fn properties_file(args: &[String]) -> Option<PathBuf> {
     let at = args.iter().position(|arg| arg == "--properties-file")?;
     args.get(at + 1).map(PathBuf::from)
 }
 
-/// The command line of a driver. `args` are the container's without the leading `driver`, `properties` the text of its file.
+/// Returns the command line of a driver. `args` are the container's arguments without the leading `driver`; `properties` is the
+/// text of its properties file.
 pub(in crate::sandbox::node) fn driver(
     site: &Site<'_>,
     env: Env,
@@ -28,7 +29,7 @@ pub(in crate::sandbox::node) fn driver(
         ("spark.executorEnv.SPARK_DRIVER_POD_IP", address.to_string()),
     ];
     confs.extend(host.map(|host| ("spark.driver.host", host.to_string())));
-    // What the submission says about its way to the API server stands: `local[2]` means a driver without executors.
+    // The submission's own settings for the API server take precedence: `local[2]` means a driver without executors.
     let path = |file: &PathBuf| file.to_string_lossy().into_owned();
     let access = [
         ("spark.kubernetes.driver.master", Some(api.url.clone())),
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn entrypoint_of_a_driver() {
+    fn a_driver_runs_spark_submit_in_client_mode() {
         let expected = "--conf spark.driver.bindAddress=127.1.2.3 --conf spark.executorEnv.SPARK_DRIVER_POD_IP=127.1.2.3 \
                         --conf spark.driver.host=127.1.2.3 --conf spark.kubernetes.driver.master=http://127.0.0.1:1 \
                         --conf spark.kubernetes.authenticate.driver.mounted.oauthTokenFile=/t \
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_submission_s_own_master_and_token_stand() {
+    fn master_and_token_of_the_submission_take_precedence() {
         let text =
             "spark.kubernetes.driver.master=local[2]\nspark.kubernetes.authenticate.driver.mounted.oauthTokenFile=/x\n";
         let args = launch(text, None).join(" ");
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_properties_file() {
+    fn the_properties_file_is_found_in_the_arguments() {
         let args = ["--properties-file", "/p", "--class", "x"].map(str::to_owned);
         assert_eq!(properties_file(&args).as_deref(), Some(Path::new("/p")));
         assert_eq!(properties_file(&args[..1]), None);

@@ -1,4 +1,5 @@
-//! `executor`: the JVM that the image's entrypoint starts, from the variables that the driver gives the pod.
+//! `executor`: the JVM that the image's entrypoint starts, built from the environment variables that the driver sets on the
+//! pod.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::sandbox::node::fault::Fault;
 
 const BACKEND: &str = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend";
 
-/// The backend's options, each with the variable that it takes its value from.
+/// The backend's options, each with the environment variable that has its value.
 const OPTIONS: [(&str, &str); 6] = [
     ("--driver-url", "SPARK_DRIVER_URL"),
     ("--executor-id", "SPARK_EXECUTOR_ID"),
@@ -18,7 +19,7 @@ const OPTIONS: [(&str, &str); 6] = [
     ("--podName", "SPARK_EXECUTOR_POD_NAME"),
 ];
 
-/// The command line of an executor.
+/// Returns the command line of an executor.
 ///
 /// # Errors
 /// A variable of the contract is missing.
@@ -41,7 +42,7 @@ pub(in crate::sandbox::node) fn executor(site: &Site<'_>, env: Env) -> Result<La
     Ok(Launch { program: java, args, env, dir: dir.to_owned() })
 }
 
-/// `SPARK_JAVA_OPT_<n>` in the order of n.
+/// Returns the values of `SPARK_JAVA_OPT_<n>` in the order of n.
 fn java_options(env: &Env) -> Vec<String> {
     let numbered = |(name, value): (&str, &str)| {
         Some((name.strip_prefix("SPARK_JAVA_OPT_")?.parse::<u32>().ok()?, value.to_owned()))
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn entrypoint_of_an_executor() {
+    fn an_executor_runs_sparks_backend() {
         let launch = launch(env()).unwrap();
         let expected = "-Dtwo -Dten -Xms1g -Xmx1g -cp /spark/conf:/extra.jar:/spark/jars/*:/w \
             org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --driver-url spark://x --executor-id 1 --cores 2 \

@@ -12,7 +12,7 @@ fn pod() -> Pod {
 }
 
 #[test]
-fn references_expand_to_what_is_set_before() {
+fn references_expand_to_variables_that_are_set_before() {
     let mut env = Env::default();
     env.set("A", "1");
     env.set("B", "$(A)");
@@ -21,7 +21,7 @@ fn references_expand_to_what_is_set_before() {
 }
 
 #[test]
-fn a_later_value_replaces_the_former() {
+fn a_later_value_replaces_an_earlier_one() {
     let mut env = Env::default();
     env.set("SPARK_USER", "a");
     env.set("SPARK_USER", "b");
@@ -30,7 +30,7 @@ fn a_later_value_replaces_the_former() {
 }
 
 #[test]
-fn fields_of_the_pod() {
+fn fields_of_the_pod_become_values() {
     for (path, expected) in [
         ("metadata.name", Some("p")),
         ("metadata.namespace", Some("n")),
@@ -48,7 +48,7 @@ fn fields_of_the_pod() {
 }
 
 #[test]
-fn a_missing_key_counts_unless_optional() {
+fn a_missing_key_is_an_error_unless_optional() {
     let entries = Entries::from([("k".to_owned(), b"v".to_vec())]);
     assert_eq!(entry(Some(entries.clone()), "secret", "s", "k", None).unwrap().as_deref(), Some("v"));
     assert_eq!(entry(Some(entries.clone()), "secret", "s", "x", Some(true)).unwrap(), None);

@@ -1,4 +1,4 @@
-//! Reads a log: what there is, cut as asked, and what comes after.
+//! Reads a log: the requested part of the existing text, and, on request, everything that follows.
 
 use std::io::{self, SeekFrom};
 
@@ -19,14 +19,14 @@ const TIME: usize = 30;
 pub(super) struct Options {
     pub(super) follow: bool,
     pub(super) timestamps: bool,
-    /// Lines from the end.
+    /// The number of lines from the end.
     pub(super) tail: Option<usize>,
-    /// Bytes of output in all.
+    /// The maximum number of bytes in total.
     pub(super) limit: Option<usize>,
     pub(super) since: Option<DateTime<Utc>>,
 }
 
-/// Sends the log until its end, the limit, or the reader's departure.
+/// Sends the log until its end, the limit, or until the reader disconnects.
 pub(super) async fn read(mut log: Log, options: Options, out: Sender<io::Result<Bytes>>) {
     let mut cursor = Cursor { segment: log.file.segments().first().copied().unwrap_or_default(), offset: 0 };
     let mut printer = Printer { timestamps: options.timestamps, left: options.limit, in_line: false };
@@ -49,7 +49,7 @@ pub(super) async fn read(mut log: Log, options: Options, out: Sender<io::Result<
             return;
         }
         tokio::select! {
-            // An error means that the writer went away; its last word is in the value, and the loop ends by it.
+            // An error means that the writer was dropped; the last value says `done`, which ends the loop.
             _ = log.progress.changed() => {}
             () = out.closed() => return,
         }
@@ -62,7 +62,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Appends everything up to the present end of segment `last`. Segments that are gone already are passed over.
+    /// Appends everything up to the current end of segment `last`. Segments that no longer exist are skipped.
     async fn advance(&mut self, file: &LogFile, last: u64, records: &mut Vec<u8>) -> io::Result<()> {
         loop {
             match File::open(file.segment(self.segment)).await {
@@ -70,7 +70,7 @@ impl Cursor {
                     segment.seek(SeekFrom::Start(self.offset)).await?;
                     let start = records.len();
                     segment.read_to_end(records).await?;
-                    // A record that is being written is left for the next time.
+                    // A record that is still being written is read the next time.
                     let whole = records[start..].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
                     records.truncate(start + whole);
                     self.offset += whole as u64;
@@ -104,7 +104,7 @@ fn since(records: &[u8], since: Option<DateTime<Utc>>) -> &[u8] {
     &records[early..]
 }
 
-/// The records of the last `count` lines; a last line without its end counts as one.
+/// Returns the records of the last `count` lines; an incomplete last line counts as one.
 fn last_lines(records: &[u8], count: usize) -> &[u8] {
     let mut left = count;
     let mut from = records.len();
@@ -123,7 +123,7 @@ fn last_lines(records: &[u8], count: usize) -> &[u8] {
 struct Printer {
     timestamps: bool,
     left: Option<usize>,
-    /// The last record was a part of a line.
+    /// Whether the last record was a part of a line.
     in_line: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Takes a container's output and writes it line by line, each with its time, as container runtimes do.
+//! Writes a container's output line by line, each line with its time, as container runtimes do.
 //!
 //! A record is `<time> F <text>` for a whole line, or `<time> P <text>` for a part of one.
 
@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use super::{LogFile, Progress};
 
-/// A longer line is written in parts.
+/// The maximum length of a record; a longer line is written in parts.
 const LONGEST: usize = 16 * 1024;
-/// Size of a segment and how many are kept: the last 32 MiB of a pod's output, or a little less.
+/// The size of a segment and the number of segments that are kept: the last 32 MiB of a pod's output, or a little less.
 const SEGMENT: u64 = 8 * 1024 * 1024;
 const KEPT: u64 = 4;
 
-/// The writing end of a log. Readers learn from `progress` that there is more, and when it is complete.
+/// The writing end of a log. It notifies readers through `progress` of new text and of the end.
 pub(in crate::sandbox::node) struct LogWriter {
     file: LogFile,
     open: File,
@@ -46,14 +46,14 @@ impl LogWriter {
             };
             let used = chunk.len();
             if let Err(error) = self.write(chunk) {
-                // The container runs on; a full disk must not stop a job whose log nobody reads.
+                // The container keeps running; a full disk must not stop a job whose log may never be read.
                 tracing::warn!(%error, "cannot write a container's log");
             }
             output.consume(used);
         }
     }
 
-    /// A line from the node itself, where there is no process that could say it.
+    /// Writes a line from the node itself, where there is no process that could write it.
     pub(in crate::sandbox::node) fn say(&mut self, line: &str) {
         if let Err(error) = self.write(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "cannot write a container's log");

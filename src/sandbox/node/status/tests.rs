@@ -45,7 +45,7 @@ fn condition<'a>(status: &'a serde_json::Value, name: &str) -> &'a serde_json::V
 }
 
 #[test]
-fn running() {
+fn a_running_pod_is_ready() {
     let status = report(State::Running { since: time("2026-01-01T00:00:02Z") });
     assert_eq!(status["phase"], "Running");
     assert_eq!(status["podIP"], "127.4.5.6");
@@ -58,7 +58,7 @@ fn running() {
 }
 
 #[test]
-fn exit_codes_decide_the_phase() {
+fn the_exit_code_decides_the_phase() {
     for (code, phase, reason, pod_reason) in [
         (0, "Succeeded", "Completed", "PodCompleted"),
         (3, "Failed", "Error", "PodFailed"),
@@ -75,7 +75,7 @@ fn exit_codes_decide_the_phase() {
 }
 
 #[test]
-fn a_verdict_fails_the_pod_whatever_the_container_did() {
+fn a_verdict_fails_the_pod_whatever_its_exit_code() {
     let verdict = Some(("DeadlineExceeded", "too long".to_owned()));
     let status = status(&pod(), &Seen { verdict, ..seen(terminated(0)) }, time("2026-01-01T00:01:00Z"));
     assert_eq!(status.phase.as_deref(), Some("Failed"));
@@ -89,7 +89,7 @@ fn only_the_spark_container_runs() {
 }
 
 #[test]
-fn times_and_conditions_of_others_stay() {
+fn transition_times_and_conditions_of_other_clients_stay() {
     let status = report(State::Waiting { reason: "ContainerCreating", message: None });
     assert_eq!(status["phase"], "Pending");
     assert_eq!(condition(&status, "PodScheduled")["lastTransitionTime"], "2026-01-01T00:00:00Z");

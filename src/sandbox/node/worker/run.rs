@@ -1,4 +1,4 @@
-//! The part of a pod's life in which its container runs.
+//! Runs a pod's container to its end.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use super::super::process::Process;
 use super::super::status::{State, exit_reason};
 use super::{Interrupt, LAUNCHED, Plan, Worker, deadline_exceeded};
 
-/// Kubernetes' default.
+/// Kubernetes' default grace period.
 const GRACE_SECONDS: i64 = 30;
-/// What processes get when the whole node goes down, and what their last report may take.
+/// Grace period of processes when the whole node shuts down, and the timeout for their last report.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const SHUTDOWN_REPORT: Duration = Duration::from_secs(3);
 
 impl Worker {
-    /// Runs the container to its end and reports that.
+    /// Runs the container and reports its end.
     pub(super) async fn execute(&mut self, plan: Plan) {
         let container = self.seen.container.clone().unwrap_or_default();
         let file = LogFile::new(&self.dir, &container);
@@ -65,7 +65,7 @@ impl Worker {
         self.finish(code, since, &interrupt).await;
     }
 
-    /// Waits for the exit; after the grace period, which a second delete may shorten, it kills.
+    /// Waits for the exit, and kills the process after the grace period, which a second delete may shorten.
     async fn exit_within_grace(&mut self, process: &mut Process, interrupt: &Interrupt) -> i32 {
         let start = Instant::now();
         loop {
@@ -94,7 +94,7 @@ impl Worker {
 
     async fn finish(&mut self, code: i32, since: Timestamp, interrupt: &Interrupt) {
         let limit = if matches!(interrupt, Interrupt::Shutdown) { SHUTDOWN_REPORT } else { Duration::MAX };
-        // A stopping sandbox may have stopped its API server first.
+        // A sandbox that is shutting down may have stopped its API server first.
         let _ = tokio::time::timeout(limit, self.end(code, exit_reason(code), None, Some(since))).await;
     }
 
@@ -106,12 +106,12 @@ impl Worker {
     }
 
     async fn cannot_start(&mut self, message: &str) {
-        // 128 is what a container runtime answers when the program can't be started.
+        // 128 is the exit code of a container runtime when the program can't be started.
         self.end(128, "StartError", Some(message.to_owned()), None).await;
     }
 }
 
-/// The grace period of a deletion, else the pod's own.
+/// Returns the grace period of the deletion, or else the pod's own.
 fn grace(pod: &Pod) -> Duration {
     let own = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
     let seconds = pod.metadata.deletion_grace_period_seconds.or(own).unwrap_or(GRACE_SECONDS);

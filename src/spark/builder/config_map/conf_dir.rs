@@ -1,5 +1,5 @@
-//! Which files of `SPARK_CONF_DIR` travel to the driver (`KubernetesClientUtils.loadSparkConfDirFiles`): texts that fit,
-//! the smallest first. What doesn't is left out without a word to the client, who couldn't change it.
+//! Selects the files of `SPARK_CONF_DIR` that are shipped to the driver (`KubernetesClientUtils.loadSparkConfDirFiles`): text
+//! files that fit, the smallest first. Other files are left out without an error, because the client couldn't change them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const MAX_SIZE: &str = "spark.kubernetes.configMap.maxSize";
 /// Kubernetes' limit for a `ConfigMap`, and Spark's default.
 const LIMIT: i64 = 1 << 20;
 
-/// Names and texts of the files. `spark.properties` isn't among them, and doesn't count against the limit.
+/// Returns the names and texts of the files. `spark.properties` isn't one of them, and doesn't count against the limit.
 pub(super) fn files(conf: &DriverConf<'_>) -> Result<BTreeMap<String, String>, Refusal> {
     let limit = conf.long(MAX_SIZE, |size| size <= LIMIT, "Must have at most 1048576 bytes")?.unwrap_or(LIMIT);
     let fits = |length: usize| i64::try_from(length).is_ok_and(|length| length <= limit);
@@ -34,13 +34,14 @@ pub(super) fn files(conf: &DriverConf<'_>) -> Result<BTreeMap<String, String>, R
     Ok(files)
 }
 
-/// Spark's own configuration is read, not shipped; templates and archives are of no use there.
+/// Returns whether a file is never shipped: Spark's own configuration files are read instead, and templates and archives are of
+/// no use to the driver.
 fn is_skipped(name: &str) -> bool {
     let own = name.starts_with("spark") && (name.ends_with("conf") || name.ends_with("properties"));
     own || [".template", ".gz", ".zip", ".jar", ".tar"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// The length of a text in Java, where Spark counts.
+/// Returns the length of a text in UTF-16 code units, in which Spark counts.
 fn java_length(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }

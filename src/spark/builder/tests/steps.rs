@@ -1,4 +1,4 @@
-//! Feature steps where the gateway differs from spark-submit on purpose, or where Spark's answer is not one.
+//! Feature steps where the gateway differs from spark-submit on purpose, or where Spark's answer can't be compared.
 
 use k8s_openapi::ByteString;
 use serde_json::json;
@@ -10,7 +10,7 @@ const PACKAGE: &str = "org.apache.spark.deploy.k8s.features";
 const USER_STEPS: &str = "spark.kubernetes.driver.pod.featureSteps";
 const GROUP_JSON: &str = "spark.kubernetes.scheduler.volcano.podGroupTemplateJson";
 
-/// The property at fault, and why.
+/// Returns the refused property and the reason.
 fn refused(properties: &[(&str, &str)], version: SparkVersion) -> (String, String) {
     let refusal = build(&request(properties), version).unwrap_err();
     let key = refusal.field.trim_start_matches("sparkProperties[\"").trim_end_matches("\"]");
@@ -27,7 +27,7 @@ fn pod_group(template: &str) -> Result<PodGroup, Refusal> {
 }
 
 #[test]
-fn only_the_operators_files_can_be_named() {
+fn only_files_of_the_operator_can_be_named() {
     let key = "spark.kubernetes.authenticate.driver.caCertFile";
     let with = |value: &str| {
         let request = request(&[(key, value)]);
@@ -40,13 +40,13 @@ fn only_the_operators_files_can_be_named() {
         let refusal = with(value).unwrap_err();
         let sentence = format!("Driver CA cert file provided at {value} does not exist or is not a file.");
         assert!(refusal.reason.starts_with(&sentence), "{refusal}");
-        assert!(refusal.reason.contains("a path of a request is never opened"), "{refusal}");
+        assert!(refusal.reason.contains("never opens a path from a request"), "{refusal}");
         assert!(refusal.reason.contains("spark.kubernetes.authenticate.driver.mounted.caCertFile"), "{refusal}");
     }
 }
 
 #[test]
-fn claims_on_demand_have_names_of_their_own() {
+fn each_on_demand_claim_has_its_own_name() {
     let key =
         |name: &str, option: &str| format!("spark.kubernetes.driver.volumes.persistentVolumeClaim.{name}.{option}");
     let properties: Vec<(String, String)> = ["a", "b"]
@@ -79,7 +79,7 @@ fn claims_on_demand_have_names_of_their_own() {
 }
 
 #[test]
-fn a_wrong_volume_is_refused_at_its_key() {
+fn an_invalid_volume_is_refused_with_its_key() {
     let driver = "spark.kubernetes.driver.volumes.hostPath.h.mount.path";
     let executor = "spark.kubernetes.executor.volumes.emptyDir.e.options.sizeLimit";
     let (key, reason) = refused(&[(driver, "/v")], SparkVersion::V4_3);
@@ -90,7 +90,7 @@ fn a_wrong_volume_is_refused_at_its_key() {
 }
 
 #[test]
-fn what_an_excluded_step_would_read_is_not_checked() {
+fn properties_of_an_excluded_step_are_not_checked() {
     let cases = [
         ("spark.kubernetes.driver.secretKeyRef.A", "no-colon", "EnvSecretsFeatureStep"),
         ("spark.kubernetes.driver.volumes.nfs.n.mount.path", "/n", "MountVolumesFeatureStep"),
@@ -109,7 +109,7 @@ fn a_step_that_needs_a_jvm_is_refused_with_the_reason() {
     let volcano = format!("{PACKAGE}.VolcanoFeatureStep");
     let cases = [
         ("org.example.Step", SparkVersion::V4_3, "code for a JVM"),
-        (volcano.as_str(), SparkVersion::V4_1, "it came with 4.2"),
+        (volcano.as_str(), SparkVersion::V4_1, "it was added in 4.2"),
         ("org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep", SparkVersion::V4_3, "always there"),
     ];
     for (class, version, words) in cases {
@@ -120,7 +120,7 @@ fn a_step_that_needs_a_jvm_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_pod_group_keeps_what_its_template_says() {
+fn a_pod_group_keeps_the_fields_of_its_template() {
     let group = pod_group(
         r#"{"kind": "PodGroup", "metadata": {"name": "ignored", "labels": {"n": 1}}, "status": {"phase": "Running"},
             "spec": {"minMember": "2", "minResources": {"cpu": 1}, "queue": "q", "networkTopology": {"mode": "hard"}}}"#,
@@ -143,14 +143,14 @@ fn a_pod_group_keeps_what_its_template_says() {
 }
 
 #[test]
-fn a_template_of_anything_but_a_pod_group_is_refused() {
+fn a_pod_group_template_of_another_kind_is_refused() {
     let cases = [
         (r#"{"kind": "Pod"}"#, "kind: only PodGroup"),
         (r#"{"apiVersion": "v1"}"#, "apiVersion: only scheduling.volcano.sh/v1beta1"),
         (r#"{"specs": {}}"#, "specs: a PodGroup has no such field"),
         (r#"{"spec": {"minMember": "few"}}"#, "spec.minMember: "),
         (r#"{"metadata": {"labels": "a"}}"#, "metadata.labels: "),
-        ("spec: [a, b]", "spec: a map"),
+        ("spec: [a, b]", "spec: expected a map"),
         ("{", "The template of the PodGroup can't be read"),
         ("", "a map with a `spec`"),
     ];
@@ -162,7 +162,7 @@ fn a_template_of_anything_but_a_pod_group_is_refused() {
 }
 
 #[test]
-fn a_step_that_is_named_twice_makes_one_group() {
+fn a_step_that_is_named_twice_creates_one_pod_group() {
     let step = format!("{PACKAGE}.VolcanoFeatureStep");
     let twice = format!("{step},{step}");
     let driver = build(&request(&[(USER_STEPS, &twice)]), SparkVersion::V4_3).unwrap();
@@ -170,7 +170,7 @@ fn a_step_that_is_named_twice_makes_one_group() {
 }
 
 #[test]
-fn no_pod_has_any_number_of_local_directories() {
+fn the_number_of_local_directories_is_limited() {
     let (key, _) = refused(&[("spark.local.dir", &"a,".repeat(10_001))], SparkVersion::V4_3);
     assert_eq!(key, "spark.local.dir");
     let mut request = request(&[]);

@@ -1,4 +1,4 @@
-//! `spark.driver.resource.<name>.*`: devices such as GPUs, by the names of Kubernetes' device plugins.
+//! `spark.driver.resource.<name>.*`: devices such as GPUs, with the resource names of Kubernetes' device plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::spark::{Refusal, driver::DriverConf};
 
 const PREFIX: &str = "spark.driver.resource.";
 
-/// The limits `<vendor>/<name>`. An amount of zero asks for nothing.
+/// Returns the limits `<vendor>/<name>`. An amount of zero adds no limit.
 pub(super) fn limits(conf: &DriverConf<'_>) -> Result<BTreeMap<String, Quantity>, Refusal> {
     let keys = conf.with_prefix(PREFIX);
     let mut names = BTreeSet::new();
@@ -23,7 +23,7 @@ pub(super) fn limits(conf: &DriverConf<'_>) -> Result<BTreeMap<String, Quantity>
     for name in names {
         let key = format!("{PREFIX}{name}.amount");
         let amount: i32 = match conf.get(&key) {
-            // Not a typed entry of Spark's, hence no blanks and other words.
+            // Not a typed entry of Spark, hence no blanks are accepted and the message differs.
             Some(text) => text.parse().map_err(|_| Refusal::property(&key, unreadable(text)))?,
             None => return Err(Refusal::property(&key, format!("You must specify an amount for {name}"))),
         };

@@ -1,17 +1,17 @@
-//! How much memory the driver's pod asks for: the JVM's heap and what comes on top of it.
+//! The memory of the driver's pod: the JVM's heap plus the overhead.
 
 use crate::spark::{Refusal, SparkVersion, conf::double_text, driver::DriverConf, submit::MainAppResource};
 
 const FACTOR: &str = "spark.kubernetes.memoryOverheadFactor";
 const JVM_FACTOR: f64 = 0.1;
-/// Python and R run in processes beside the JVM.
+/// Higher, because Python and R run in separate processes beside the JVM.
 const NON_JVM_FACTOR: f64 = 0.4;
 const MIN_OVERHEAD_MIB: i64 = 384;
 
 pub(super) struct DriverMemory {
     /// Request and limit of the pod.
     pub(super) total_mib: i64,
-    /// The factor that executors inherit, as Java writes it. A factor for the driver alone isn't published.
+    /// The factor that executors inherit, as Java writes it. A factor that is set only for the driver isn't passed on.
     pub(super) default_factor: String,
 }
 
@@ -35,7 +35,7 @@ impl DriverMemory {
             // Truncated to 32 bits as in Scala's `toInt`.
             None => i64::from((factor * heap_mib as f64) as i32).max(least_mib),
         };
-        // A sum beyond 64 bits is negative, as on the JVM; Kubernetes refuses it.
+        // A sum beyond 64 bits wraps to a negative number, as on the JVM; Kubernetes refuses it.
         Ok(Self { total_mib: heap_mib.wrapping_add(overhead_mib), default_factor: double_text(default_factor) })
     }
 }

@@ -1,5 +1,5 @@
-//! From a template's values to a `PodGroup`. What Volcano defines is converted as Spark's reader converts it; fields of
-//! the spec that Spark doesn't know, such as those of a newer Volcano, stay as they are.
+//! Converts a template's values to a `PodGroup`. Fields of the spec that Spark knows are converted as Spark's parser converts
+//! them; other fields, such as those of a newer Volcano, stay as they are.
 
 use std::collections::BTreeMap;
 
@@ -34,13 +34,15 @@ fn is_empty<T>(map: &Option<BTreeMap<String, T>>) -> bool {
     map.as_ref().is_none_or(BTreeMap::is_empty)
 }
 
+/// Converts a template to a `PodGroup`.
+///
 /// # Errors
-/// What is wrong with the template, as a sentence.
+/// A sentence that says why the template is invalid.
 pub(super) fn pod_group(template: Value) -> Result<PodGroup, String> {
     let Value::Object(mut fields) = template else {
         return Err("A template of a PodGroup is a map with a `spec`.".to_owned());
     };
-    // The status is Volcano's to write.
+    // Only Volcano writes the status.
     fields.remove("status");
     refuse_other(&mut fields, "apiVersion", PodGroup::API_VERSION)?;
     refuse_other(&mut fields, "kind", PodGroup::KIND)?;
@@ -50,7 +52,7 @@ pub(super) fn pod_group(template: Value) -> Result<PodGroup, String> {
     };
     let spec = match present(&mut fields, "spec") {
         Some(Value::Object(spec)) => self::spec(spec)?,
-        Some(_) => return Err("spec: a map is wanted here.".to_owned()),
+        Some(_) => return Err("spec: expected a map.".to_owned()),
         None => Map::new(),
     };
     match fields.keys().next() {
@@ -59,14 +61,14 @@ pub(super) fn pod_group(template: Value) -> Result<PodGroup, String> {
     }
 }
 
-/// The field's value, unless it is null.
+/// Removes a field and returns its value, unless it is null.
 fn present(fields: &mut Map<String, Value>, name: &str) -> Option<Value> {
     fields.remove(name).filter(|value| !value.is_null())
 }
 
 fn refuse_other(fields: &mut Map<String, Value>, name: &str, only: &str) -> Result<(), String> {
     match present(fields, name) {
-        Some(value) if value != only => Err(format!("{name}: only {only} is possible here, not {value}.")),
+        Some(value) if value != only => Err(format!("{name}: only {only} is allowed here, not {value}.")),
         _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ fn id_of(path: &str, version: SparkVersion) -> Option<String> {
 }
 
 #[test]
-fn the_id_is_the_first_segment_behind_the_action() {
+fn the_id_is_the_first_segment_after_the_action() {
     for version in [SparkVersion::V3_5, SparkVersion::V4_3] {
         for path in ["x", "x/", "x/y", "x;a=b", "./x", "y/../x", "%78"] {
             assert_eq!(id_of(&format!("/v1/submissions/status/{path}"), version).as_deref(), Some("x"), "{path}");
@@ -21,7 +21,7 @@ fn the_id_is_the_first_segment_behind_the_action() {
 }
 
 #[test]
-fn jetty_12_refuses_what_could_be_read_differently() {
+fn jetty_12_refuses_ambiguous_paths() {
     for path in ["a%2Fb", "a%25", "a%5Cb", "a%ff", "a|b", "a%0Ab", "a%7F", "%2e%2e/x", ";/x", "/x", "..;/x"] {
         let path = format!("/v1/submissions/status/{path}");
         assert!(matches!(parse_path(&path, SparkVersion::V4_2), Err(BadPath::Ambiguous(_))), "{path}");
@@ -34,7 +34,7 @@ fn jetty_12_refuses_what_could_be_read_differently() {
 }
 
 #[test]
-fn no_version_takes_a_broken_path() {
+fn every_version_refuses_a_malformed_path() {
     for path in ["", "*", "x", "/..", "/a/../..", "/%", "/%4", "/%zz", "/a%00", "/%é"] {
         for version in [SparkVersion::V3_5, SparkVersion::V4_1, SparkVersion::V4_3] {
             assert_eq!(parse_path(path, version), Err(BadPath::Malformed), "{path}");

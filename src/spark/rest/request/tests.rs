@@ -24,7 +24,7 @@ fn refusal(body: &Value) -> String {
 }
 
 #[test]
-fn scalars_become_the_text_they_were() {
+fn scalars_become_strings_as_they_were_written() {
     let body = r#"{"action": "CreateSubmissionRequest", "clientSparkVersion": 4.30, "appResource": true,
         "mainClass": -0, "appArgs": [1e3, 2.50, 100000000000000000000000, false, "\u00e9"],
         "sparkProperties": {"spark.a": 1E+2, "spark.a": 7}} trailing"#;
@@ -73,7 +73,7 @@ fn a_failed_validation_names_the_field() {
 }
 
 #[test]
-fn wrong_types_say_where() {
+fn a_type_mismatch_names_the_path() {
     for (field, value, place) in [
         ("sparkProperties", json!({"spark.a": {"b": 1}}), "[\"sparkProperties\"][\"spark.a\"]"),
         ("sparkProperties", json!(["a"]), "[\"sparkProperties\"]"),
@@ -88,7 +88,7 @@ fn wrong_types_say_where() {
 }
 
 #[test]
-fn three_five_asks_for_more() {
+fn spark_3_5_requires_more_fields() {
     let v3_5 = SparkVersion::V3_5;
     assert!(parse_create(good().to_string().as_bytes(), v3_5).is_ok());
     for field in ["appArgs", "environmentVariables", "spark.app.name"] {
@@ -103,7 +103,7 @@ fn three_five_asks_for_more() {
 }
 
 #[test]
-fn no_depth_and_no_bytes_break_the_parser() {
+fn deep_nesting_and_invalid_bytes_are_refused() {
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     let template = |n| good().to_string().replacen('{', &format!("{{\"driverPodTemplate\": {},", deep(n)), 1);
     let of = |body: String| parse_create(body.as_bytes(), SparkVersion::V4_3);
@@ -129,7 +129,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_template_is_not_taken_apart_when_it_is_too_large_for_any() {
+fn an_oversized_template_is_refused_before_it_is_parsed() {
     for template in [json!(vec![0; 2 << 20]), json!("x".repeat(2 << 20))] {
         let refusal = refusal(&with("executorPodTemplate", template));
         assert!(refusal.contains("executorPodTemplate: the template has"), "{refusal}");

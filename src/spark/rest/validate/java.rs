@@ -1,11 +1,11 @@
-//! Whether a text is what the JVM's or Spark's own parsers take.
+//! Checks whether a text is accepted by the parsers of the JVM or of Spark.
 
-/// Scala's `toBoolean`.
+/// Returns whether Scala's `toBoolean` accepts a text.
 pub(super) fn is_boolean(text: &str) -> bool {
     text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
 }
 
-/// `Double.parseDouble`, less its hexadecimal form, which nobody writes for cores.
+/// Returns whether `Double.parseDouble` accepts a text, except for its hexadecimal form, which is not used for cores.
 pub(super) fn is_double(text: &str) -> bool {
     let text = text.trim_matches(|c| c <= ' ');
     let number = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -13,7 +13,7 @@ pub(super) fn is_double(text: &str) -> bool {
         return true;
     }
     let number = number.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(number);
-    // Rust would also take `inf` and the like: only what begins as a number may pass.
+    // Rust would also accept `inf` and the like, so the text must begin as a number.
     number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && number.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
         && number.parse::<f64>().is_ok()

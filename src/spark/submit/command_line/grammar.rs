@@ -1,13 +1,13 @@
-//! The options of spark-submit and how a line is cut into them (`SparkSubmitOptionParser`).
+//! The options of spark-submit, and the parser that splits a command line into them (`SparkSubmitOptionParser`).
 
 use crate::spark::{Refusal, SparkVersion};
 
-/// What an option does to a driver on Kubernetes.
+/// The effect of an option on a driver on Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// `key=value`.
     Conf,
-    /// The launcher makes it a `--conf` of this key, so a later `--conf` wins over it.
+    /// The launcher turns it into a `--conf` of this key, so a later `--conf` overrides it.
     ConfOf(&'static str),
     /// Sets this key, whatever any `--conf` says.
     Property(&'static str),
@@ -18,7 +18,7 @@ pub(super) enum Meaning {
     ProxyUser,
     DeployMode,
     TotalExecutorCores,
-    /// For other cluster managers, for the terminal, or what is done anyway.
+    /// For other cluster managers, for the terminal, or for something that is done anyway.
     Nothing,
     Refused(&'static str),
 }
@@ -40,12 +40,12 @@ const fn switch(name: &'static str, short: &'static str, meaning: Meaning) -> Cl
 }
 
 const CLIENTS_FILE: Meaning = Meaning::Refused(
-    "the file lies on the client's machine and can't be read here. Send what is in it as sparkProperties, or ask the \
+    "the file is on the client's machine and can't be read here. Send its content as sparkProperties, or ask the \
      operator for a named spark-defaults.conf (spark.sparkgate.defaults)",
 );
 const KILL: Meaning = Meaning::Refused("nothing would be submitted. Send POST /v1/submissions/kill/<id> instead");
 const STATUS: Meaning = Meaning::Refused("nothing would be submitted. Send GET /v1/submissions/status/<id> instead");
-const PRINTS: Meaning = Meaning::Refused("nothing would be submitted, and nobody reads what it prints. Leave it out");
+const PRINTS: Meaning = Meaning::Refused("nothing would be submitted, and its output would be lost. Leave it out");
 
 const OPTIONS: [CliOption; 37] = [
     valued("--archives", Meaning::Uris("spark.archives")),
@@ -90,13 +90,13 @@ const OPTIONS: [CliOption; 37] = [
     switch("--version", "", PRINTS),
 ];
 
-/// One option with its value (empty for a switch), or the application's resource. `at` is the word's place in the line.
+/// One option with its value (empty for a switch), or the application's resource. `at` is the argument's index in the line.
 pub(super) enum Word<'a> {
     Option { at: usize, name: &'static str, meaning: Meaning, value: &'a str },
     Resource { at: usize, text: &'a str },
 }
 
-/// Reads a line word by word.
+/// Reads a command line argument by argument.
 pub(super) struct Words<'a> {
     line: &'a [String],
     next: usize,
@@ -108,7 +108,7 @@ impl<'a> Words<'a> {
         Self { line, next: 0, version }
     }
 
-    /// What follows what was read: after the resource, the application's own arguments.
+    /// Returns the arguments that have not been read: after the resource, these are the application's own arguments.
     pub(super) fn rest(&self) -> &'a [String] {
         self.line.get(self.next..).unwrap_or_default()
     }
@@ -146,7 +146,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `--option=value`, as the pattern `(--[^=]+)=(.+)` sees it: neither part empty, no line break in the value.
+/// Splits `--option=value` as the pattern `(--[^=]+)=(.+)` does: neither part is empty, and the value has no line break.
 fn split(word: &str) -> (&str, Option<&str>) {
     let breaks_line = |c: char| matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
     match word.split_once('=') {

@@ -22,7 +22,7 @@ fn refusal(line: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn options_win_over_conf_and_conf_over_properties() {
+fn options_override_conf_and_conf_overrides_properties() {
     let line =
         ["--executor-memory", "2g", "--conf", "spark.executor.memory=9g", "-c", "spark.x=a=b", "--class", "a.B", JAR];
     let request = expand(&line);
@@ -33,14 +33,14 @@ fn options_win_over_conf_and_conf_over_properties() {
 }
 
 #[test]
-fn what_the_launcher_makes_a_conf_is_in_order_with_the_others() {
+fn of_conf_and_options_that_become_conf_the_last_one_wins() {
     let memory = |line: &[&str]| expand(&[line, &[JAR]].concat()).spark_properties["spark.driver.memory"].clone();
     assert_eq!(memory(&["--driver-memory", "2g", "--conf", "spark.driver.memory=3g"]), "3g");
     assert_eq!(memory(&["--conf", "spark.driver.memory=3g", "--driver-memory", "2g"]), "2g");
 }
 
 #[test]
-fn a_value_may_be_joined_and_arguments_of_the_application_are_its_own() {
+fn values_may_be_joined_and_arguments_of_the_application_are_not_parsed() {
     let request = expand(&["--verbose=yes", "--name=My App", "--conf=spark.a=b=c", JAR, "--name", "-x", ""]);
     assert_eq!(request.spark_properties["spark.app.name"], "My App");
     assert_eq!(request.spark_properties["spark.a"], "b=c");
@@ -48,7 +48,7 @@ fn a_value_may_be_joined_and_arguments_of_the_application_are_its_own() {
 }
 
 #[test]
-fn a_line_is_understood_only_once() {
+fn an_expanded_command_line_is_not_expanded_again() {
     let once = expand(&["--proxy-user", "bob", "local:///pi.py", "10"]);
     assert_eq!((once.main_class.as_str(), once.proxy_user.as_deref()), ("", Some("bob")));
     assert_eq!(*expand_command_line(&once, SparkVersion::V4_3).unwrap(), once);
@@ -56,7 +56,7 @@ fn a_line_is_understood_only_once() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_its_place() {
+fn an_invalid_argument_is_named_by_its_index() {
     for (line, at, reason) in [
         (&["--class", "a.B", "--bogus=x", JAR][..], "appArgs[2]", "Unrecognized option: --bogus"),
         (&["--name=", JAR], "appArgs[0]", "Unrecognized option: --name="),
@@ -85,7 +85,7 @@ fn what_is_wrong_is_told_by_its_place() {
 }
 
 #[test]
-fn an_older_release_does_not_know_later_options() {
+fn an_older_release_refuses_later_options() {
     let line = request(&["--load-spark-defaults", JAR]);
     let error = expand_command_line(&line, SparkVersion::V3_5).unwrap_err();
     assert_eq!(error.reason, "Unrecognized option: --load-spark-defaults");

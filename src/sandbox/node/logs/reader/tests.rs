@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 use super::super::{Known, Logs};
 use super::*;
 
-/// A log that is being written: what is sent to the returned end appears in it.
+/// Begins a log to which everything is appended that is written to the returned stream.
 fn begin(dir: &std::path::Path) -> (Logs, tokio::io::DuplexStream, tokio::task::JoinHandle<()>) {
     let logs = Logs::default();
     let writer = logs.begin("ns", "pod", "uid", LogFile::new(dir, "c")).unwrap();
@@ -45,7 +45,7 @@ async fn written(text: &[&str]) -> (tempfile::TempDir, Log) {
 }
 
 #[tokio::test]
-async fn text_comes_out_as_it_went_in() {
+async fn text_is_read_as_it_was_written() {
     let long = "x".repeat(40_000);
     let text = ["one\n\ntw", "o\n", &long, "\nthe end"];
     let (_dir, log) = written(&text).await;
@@ -77,7 +77,7 @@ async fn since_leaves_out_what_is_older() {
 }
 
 #[tokio::test]
-async fn timestamps_stand_before_lines() {
+async fn timestamps_precede_lines() {
     let (_dir, log) = written(&["a\nb\n"]).await;
     let text = all(log, Options { timestamps: true, ..Default::default() }).await;
     for (line, expected) in text.lines().zip(["a", "b"]) {
@@ -88,7 +88,7 @@ async fn timestamps_stand_before_lines() {
 }
 
 #[tokio::test]
-async fn follow_goes_on_over_segments_and_ends_with_the_container() {
+async fn follow_continues_across_segments_and_ends_with_the_container() {
     let dir = tempfile::tempdir().unwrap();
     let (logs, mut input, pump) = begin(dir.path());
     input.write_all(b"first\n").await.unwrap();
@@ -108,7 +108,7 @@ async fn follow_goes_on_over_segments_and_ends_with_the_container() {
 }
 
 #[tokio::test]
-async fn old_segments_go() {
+async fn old_segments_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let (logs, mut input, pump) = begin(dir.path());
     let line = format!("{}\n", "z".repeat(15_000));
