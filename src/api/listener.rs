@@ -1,4 +1,5 @@
-//! Connections whose client has stopped reading don't stay for ever, and don't keep a process from ending.
+//! A TCP listener that closes connections whose client has stopped reading, so that they neither stay open for ever nor
+//! keep the process from ending.
 
 use std::{
     io::{self, ErrorKind, IoSlice},
@@ -15,12 +16,12 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// How long a client may take to read anything of what waits for it: longer than somebody looks at a page of a log.
+/// How long a write may wait for the client to read. Longer than a user looks at one page of a log.
 const STALLED: Duration = Duration::from_secs(300);
-/// The same while this process is ending.
+/// The same limit while this process shuts down.
 const AT_THE_END: Duration = Duration::from_secs(2);
 
-/// A listener on TCP, until the process is told to end.
+/// A TCP listener that knows when the process shuts down.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -28,7 +29,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Connections of `listener`, which are hurried as soon as `stop` is cancelled.
+    /// Wraps `listener`. Once `stop` is cancelled, its connections have the shorter time limit of the shutdown.
     pub fn new(listener: TcpListener, stop: CancellationToken) -> Self {
         Self { listener, stop }
     }
@@ -40,7 +41,8 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
-        // An event doesn't wait for the acknowledgement of the one before. Without it, it is only slower.
+        // Without Nagle's algorithm an event doesn't wait for the acknowledgement of the previous one. A failure is
+        // ignored: it only makes the connection slower.
         let _ = stream.set_nodelay(true);
         let stopped = Box::pin(self.stop.clone().cancelled_owned());
         (Connection { stream, stopped: Some(stopped), stalled: None }, address)
@@ -51,13 +53,13 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// One connection.
+/// A connection whose writes have a time limit.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    /// `None` once the process is ending.
+    /// `None` once the process shuts down.
     stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// Runs while a write waits for the client.
+    /// The time limit of the write that waits for the client, if one does.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -131,7 +133,7 @@ mod tests {
         (connection, client.unwrap())
     }
 
-    /// Writes until it is given up; the clock moves by itself while nothing else does.
+    /// Writes until the connection fails. The paused clock advances by itself while all tasks wait.
     async fn given_up_after(mut connection: Connection) -> Duration {
         let begun = Instant::now();
         loop {
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_read_is_given_up_and_sooner_at_the_end() {
+    async fn connection_whose_client_does_not_read_is_closed_and_sooner_during_shutdown() {
         let stop = CancellationToken::new();
         let (connection, _client) = connected(&stop).await;
         let after = given_up_after(connection).await;
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_reads_again_is_served() {
+    async fn client_that_reads_again_is_served() {
         let (mut connection, mut client) = connected(&CancellationToken::new()).await;
         let sent = vec![7; 8 << 20];
         let sending = tokio::spawn(async move {
