@@ -1,5 +1,5 @@
-//! What the port answers from process start. A process that waits for its database is alive: restarting it would not
-//! help.
+//! Answers requests from process start until the router is ready. A process that waits for its database is alive:
+//! restarting it would not help.
 
 use std::{
     convert::Infallible,

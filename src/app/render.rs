@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Why nothing was rendered.
+/// Errors of [`render`] and [`run`].
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// The input isn't a request.

@@ -10,7 +10,7 @@ use crate::{
 
 /// Hide ended submissions
 ///
-/// Status requests of this protocol don't find them any more.
+/// Status requests of this protocol don't find them any more. Their records are kept.
 #[utoipa::path(
     post, path = "/v1/submissions/clear", tag = "Spark", operation_id = "clearSubmissions",
     responses(

@@ -12,7 +12,8 @@ pub(in crate::app) struct Limits {
     /// requests may override up to this bound.
     #[arg(long, env = "SPARKGATE_MAX_START_TIMEOUT", default_value_t = TimeOrOff(None), value_name = "TIME")]
     max_start_timeout: TimeOrOff,
-    /// Upper bound for the run timeout, in the same way (default: `spark.sparkgate.runTimeout`).
+    /// Upper bound for the run timeout, the time from running to the end: a duration, or `off`. It also applies to
+    /// submissions that set none. `spark.sparkgate.runTimeout` in the Spark defaults sets a default.
     #[arg(long, env = "SPARKGATE_MAX_RUN_TIMEOUT", default_value_t = TimeOrOff(None), value_name = "TIME")]
     max_run_timeout: TimeOrOff,
     /// Upper bound for the grace period of killed drivers, or `off`.
