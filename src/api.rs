@@ -1,4 +1,4 @@
-//! The HTTP face: routes and what surrounds every request. Handlers translate; the service below decides.
+//! The HTTP layer: routes and the middleware of every request. Handlers translate; the service below decides.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -31,14 +31,14 @@ pub use door::Door;
 pub use openapi::openapi;
 pub use server::serve;
 
-/// What the HTTP face may spend on one request.
+/// Limits of the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
     /// The largest body of a create request, in bytes: 8 MiB by default.
     pub max_request_body_bytes: usize,
-    /// How long a request may take to arrive, and then again to be answered.
+    /// Timeout for receiving a request's body, and again for answering the request.
     pub request_timeout: Duration,
-    /// Clients that follow changes, or wait for one, at the same time.
+    /// The most clients that may follow events or wait for a submission at the same time.
     pub max_subscribers: usize,
     /// Connections at the same time; more wait until one ends.
     pub max_connections: usize,
@@ -63,7 +63,7 @@ struct AppState {
     settings: HttpSettings,
 }
 
-/// All that is served on the gateway's port. What no route names is Spark's: its protocol has an answer to any path.
+/// Returns the router of the gateway's port. Paths without a route go to Spark's protocol, which answers every path.
 ///
 /// # Errors
 /// An origin of the settings that can't be used.
@@ -84,7 +84,7 @@ pub fn router(gateway: Gateway, settings: HttpSettings) -> Result<Router, Origin
         .layer(from_fn(request_log::request_log)))
 }
 
-/// Resources to one side, Spark's protocol to the other: both live below `/v1/submissions`.
+/// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.
 async fn face(state: AppState, resources: Router, id: RequestId, request: Request) -> Response {
     if !v1::serves(request.uri().path()) {
         return spark::serve(&state, &id, request).await;

@@ -6,17 +6,17 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::HttpSettings;
 
-/// Why there is no body to read.
+/// Reasons for which a body could not be read.
 #[derive(Debug)]
 pub(super) enum Fault {
     TooLarge { limit: usize },
     Broken(String),
 }
 
-/// Reads it whole.
+/// Reads the whole body.
 pub(super) async fn read(body: Body, settings: &HttpSettings) -> Result<Bytes, Fault> {
     let limit = settings.max_request_body_bytes;
-    // What is announced as too large needn't be read.
+    // A body whose announced length is too large is refused without reading it.
     if axum::body::HttpBody::size_hint(&body).lower() > limit as u64 {
         return Err(Fault::TooLarge { limit });
     }

@@ -1,4 +1,4 @@
-//! A panic costs one request, not its connection.
+//! Turns a panic of a handler into a 500, so that the connection stays open for other requests.
 
 use std::panic::AssertUnwindSafe;
 
@@ -14,7 +14,7 @@ use futures::FutureExt;
 use super::{request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
-/// Answers 500 with the request's id. The panic's place and text are printed by the panic hook.
+/// Answers 500 with the request's id. The panic hook prints the panic's location and message.
 pub(super) async fn catch_panic(
     State(version): State<SparkVersion>,
     Extension(id): Extension<RequestId>,
@@ -49,7 +49,7 @@ mod tests {
     use crate::api::request_log::request_log;
 
     #[tokio::test]
-    async fn the_client_gets_an_id_and_not_the_text() {
+    async fn panic_is_answered_with_the_request_id_and_without_its_message() {
         let router: Router = Router::new()
             .fallback(async || -> StatusCode { panic!("secret") })
             .layer(from_fn_with_state(SparkVersion::V4_3, catch_panic))

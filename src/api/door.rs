@@ -1,5 +1,5 @@
-//! What the port answers from the first moment on: a process that waits for its database is alive, and nobody gains by
-//! its being started again.
+//! Answers requests from process start until the router is ready. A process that waits for its database is alive:
+//! restarting it would not help.
 
 use std::{
     convert::Infallible,
@@ -19,9 +19,10 @@ use tower::ServiceExt;
 use super::{health, request_log, spark};
 use crate::spark::SparkVersion;
 
-const WAITING: &str = "Sparkgate is starting and waits for its database. Try again in a moment; its log tells more.";
+const WAITING: &str =
+    "Sparkgate is starting and waits for its database. Try again in a moment; see its log for details.";
 
-/// In front of a router that isn't there yet. Until then `/livez` answers 200 and all else 503. Cheap to clone.
+/// Stands in for the router until it is ready. Until then `/livez` answers 200 and every other path 503. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Door {
     shut: Router,
@@ -29,7 +30,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// A door that is shut; its errors name this release.
+    /// Creates a door that is shut. Its errors name this Spark release.
     pub fn new(version: SparkVersion) -> Self {
         let shut = Router::new()
             .route("/livez", get(health::livez))
@@ -41,13 +42,13 @@ impl Door {
         Self { shut, inside: Arc::default() }
     }
 
-    /// From now on every request goes to `router`, on connections that are open already too.
+    /// Sends every request to `router` from now on, also on connections that are already open.
     pub fn open(&self, router: Router) {
-        // It is opened once.
+        // The door is opened once, so the result needs no check.
         let _ = self.inside.set(router);
     }
 
-    /// To be served.
+    /// Returns the router to serve.
     pub fn router(&self) -> Router {
         Router::new().fallback(enter).with_state(self.clone())
     }
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn alive_before_it_is_open_and_ready_afterwards() {
+    async fn process_is_alive_before_the_router_is_set_and_ready_afterwards() {
         let door = Door::new(SparkVersion::V4_3);
         assert_eq!(status(&door, "/livez").await, 200);
         for path in ["/readyz", "/v1/submissions/status/x", "/"] {
@@ -86,6 +87,6 @@ mod tests {
         }
         door.open(Router::new().route("/readyz", get(|| async { "ok" })));
         assert_eq!(status(&door, "/readyz").await, 200);
-        assert_eq!(status(&door, "/livez").await, 404, "the router inside decides alone");
+        assert_eq!(status(&door, "/livez").await, 404, "only the router answers now");
     }
 }

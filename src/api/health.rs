@@ -1,4 +1,4 @@
-//! Probes of the process itself, for Kubernetes and load balancers. They are no part of Spark's protocol.
+//! Probes for Kubernetes and load balancers. They are not part of Spark's protocol.
 
 use axum::{
     extract::State,
@@ -9,7 +9,7 @@ use axum::{
 use super::AppState;
 use crate::service::Readiness;
 
-/// The process answers.
+/// Check that the process is alive
 #[utoipa::path(
     get, path = "/livez", tag = "Probes",
     responses((status = 200, description = "The process runs", body = String, content_type = "text/plain"))
@@ -18,18 +18,20 @@ pub(super) async fn livez() -> &'static str {
     "ok"
 }
 
-/// Submissions can be taken and followed: the database answers and the cluster is being watched.
+/// Check that the gateway is ready
+///
+/// It can accept and follow submissions: the database answers and the cluster is being watched.
 #[utoipa::path(
     get, path = "/readyz", tag = "Probes",
     responses(
         (status = 200, description = "Ready", body = String, content_type = "text/plain"),
-        (status = 503, description = "Not ready; the text says why", body = String, content_type = "text/plain"),
+        (status = 503, description = "Not ready; the text gives the reason", body = String, content_type = "text/plain"),
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
     match state.gateway.readiness().await {
         Readiness::Ready => "ok".into_response(),
-        // No replica reaches the cluster: submissions are accepted all the same.
+        // No replica reaches the cluster. Submissions are still accepted.
         Readiness::Accepting(trouble) => format!("ok, but {trouble}").into_response(),
         Readiness::NotReady(reason) => {
             (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], reason).into_response()

@@ -1,4 +1,4 @@
-//! The description of the API, made from the handlers.
+//! The `OpenAPI` description, generated from the handlers.
 
 use utoipa::OpenApi;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -14,9 +14,9 @@ use super::{health, spark, v1};
     info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
     tags(
         (name = "Submissions", description = "Submissions as resources"),
-        (name = "Events", description = "What changes, as it changes"),
+        (name = "Events", description = "State changes of submissions"),
         (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
-        (name = "Probes", description = "The life of the gateway itself"),
+        (name = "Probes", description = "Liveness and readiness of the gateway"),
     ),
     paths(
         v1::create::create,
@@ -44,14 +44,14 @@ use super::{health, spark, v1};
 )]
 struct Api;
 
-/// The document at `/v1/openapi.json`, and at `/docs` a page to read and try it. All that the page needs is in this binary.
+/// Returns the document at `/v1/openapi.json` and Swagger UI at `/docs`. All assets of the page are in this binary.
 pub(super) fn page() -> SwaggerUi {
-    // Swagger UI would otherwise have the document judged by a server of its own.
+    // By default Swagger UI sends the document to a validator on the internet.
     let config = Config::default().validator_url("none").try_it_out_enabled(true).display_request_duration(true);
     SwaggerUi::new("/docs").url("/v1/openapi.json", openapi()).config(config)
 }
 
-/// The `OpenAPI` 3.1 document of everything that [`super::router`] serves.
+/// Returns the `OpenAPI` 3.1 document of everything that [`super::router`] serves.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }
@@ -59,7 +59,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_operation_has_a_name_of_its_own() {
+    fn every_operation_id_is_unique() {
         let document = serde_json::to_value(super::openapi()).unwrap();
         let operations =
             document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());

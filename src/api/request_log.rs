@@ -1,4 +1,4 @@
-//! An id for every request and one line in the log.
+//! Gives every request an id and one line in the log.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const HEADER: &str = "x-request-id";
 
-/// The request's id: the caller's `x-request-id` if it is fit for a log, else a new one.
+/// The request's id: the caller's `x-request-id` if it is short and of harmless characters, otherwise a new UUID.
 #[derive(Debug, Clone)]
 pub(super) struct RequestId(String);
 
@@ -30,7 +30,7 @@ impl RequestId {
     }
 }
 
-/// Gives the request its id, and logs method, path (never the query), status and duration when it is answered.
+/// Gives the request its id. Logs method, path (never the query), status and duration of the response.
 pub(super) async fn request_log(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = RequestId::of(&request);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_line_for_a_request_and_none_for_a_probe() {
+    async fn request_is_one_log_line_and_a_probe_is_none() {
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::INFO);

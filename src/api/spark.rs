@@ -1,4 +1,4 @@
-//! Spark's REST protocol: which handler a request goes to, and Jetty's answers to methods that have none.
+//! Spark's REST protocol: dispatches requests to handlers, and answers methods without a handler as Jetty does.
 
 use axum::{
     body::{Body, HttpBody},
@@ -26,7 +26,7 @@ use fault::Fault;
 pub(super) use fault::internal_error;
 pub(super) use reply::error;
 
-/// Any request that isn't for one of our own routes.
+/// Answers any request that matches no other route.
 pub(super) async fn serve(state: &AppState, request_id: &RequestId, request: Request) -> Response {
     let version = state.gateway.spark_version();
     let is_head = request.method() == Method::HEAD;
@@ -58,7 +58,7 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
             let body = body::read(request.into_body(), &state.settings).await?;
             (body, key.map_err(|reason| Refusal::field("Idempotency-Key", reason))?)
         }
-        // Nobody else reads one, whatever its size.
+        // No other action reads a body or a key, so a body of any size is ignored.
         _ => Default::default(),
     };
     let answer = async {
@@ -74,15 +74,15 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     tokio::time::timeout(state.settings.request_timeout, answer).await.map_err(|_| Fault::Slow)?
 }
 
-/// `HttpServlet`: what it says where a servlet has no method of its own. TRACE, which would echo the request with its
-/// headers, is not offered.
+/// Answers as `HttpServlet` does for a method that the servlet doesn't override. TRACE is not offered, because it would
+/// echo the request with its headers.
 fn other_method(action: Action, request: &Request, state: &AppState) -> Response {
     let version = state.gateway.spark_version();
     let allow = if action.is_read() { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
     match *request.method() {
         Method::OPTIONS => reply::empty(StatusCode::OK, Some(allow), None),
         Method::GET | Method::HEAD | Method::POST => {
-            // A HEAD is refused as the GET that it stands for.
+            // A HEAD gets the refusal of the corresponding GET.
             let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
             let message = format!("HTTP method {method} is not supported by this URL");
             reply::page(StatusCode::METHOD_NOT_ALLOWED, &message, request, Some(allow))
@@ -94,7 +94,7 @@ fn other_method(action: Action, request: &Request, state: &AppState) -> Response
     }
 }
 
-/// The answer to a HEAD tells the length of what a GET would have got.
+/// Removes the body for a HEAD. `Content-Length` is that of the response to the same GET.
 fn without_body(mut response: Response) -> Response {
     let length = response.body().size_hint().exact();
     *response.body_mut() = Body::empty();
@@ -104,7 +104,7 @@ fn without_body(mut response: Response) -> Response {
     response
 }
 
-/// 468, which only Spark knows.
+/// Returns 468, a status code of Spark's own.
 fn unknown_protocol_version() -> StatusCode {
     StatusCode::from_u16(UNKNOWN_PROTOCOL_VERSION).unwrap_or(StatusCode::BAD_REQUEST)
 }

@@ -1,4 +1,4 @@
-//! The resource API: submissions as resources, under the same path as Spark's protocol, with errors of its own kind.
+//! The resource API: submissions as resources, below the same path as Spark's protocol, with its own error format.
 
 pub(super) mod attempts;
 pub(super) mod create;
@@ -37,10 +37,10 @@ use reply::Reply;
 
 pub(super) use finish::{forbidden, internal_error};
 
-/// All of it. What asks for another path or method gets a problem.
+/// Returns the router of the resource API. Requests for any other path or method get a problem.
 pub(super) fn router(state: AppState) -> Router {
     let submissions: MethodRouter<AppState> = get(list::list).post(create::create);
-    // Answered at once; what takes its time comes below.
+    // These routes answer at once and have a timeout; routes that wait for changes follow below.
     let quick = Router::new()
         .route("/v1/submissions", submissions)
         .route("/v1/submissions/{id}", get(get::get).delete(delete::delete))
@@ -62,8 +62,8 @@ pub(super) fn router(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// Whether a path is for the resource API; all others are Spark's. Spark's own answer to these is that an action is
-/// missing.
+/// Returns whether a path belongs to the resource API. All others are Spark's. Spark's master answers the paths of the
+/// resource API only with an error: the action is missing.
 pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));

@@ -1,9 +1,9 @@
-//! `sparkgate adopt-cluster`: moves a database to another cluster on purpose.
+//! `sparkgate adopt-cluster`: assigns a database to another cluster.
 
 use super::settings::AdoptCluster;
 use crate::{cluster::Cluster, service, store::Store};
 
-/// Makes the cluster of the kubeconfig the database's own.
+/// Assigns the database to the cluster of the kubeconfig.
 ///
 /// # Errors
 /// The database or the cluster can't be used, or submissions may have drivers in the other cluster.

@@ -24,32 +24,31 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway: needs a Postgres database and a Kubernetes cluster.
+    /// Run the gateway. Needs a Postgres database and a Kubernetes cluster.
     Serve(Box<Serve>),
     /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
     Dev(Dev),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
     Render(Spark),
-    /// Let all driver pods go that wait for a gateway to record their outcome: before an uninstall. It lets go the pods of
-    /// every installation in these namespaces.
+    /// Remove the gateway's finalizer from all driver pods, before an uninstall. This includes the pods of every
+    /// installation in these namespaces.
     ReleaseFinalizers(Place),
-    /// Move the database to the cluster of the kubeconfig. A gateway refuses to run on any cluster but its database's own.
+    /// Assign the database to the cluster of the kubeconfig. A gateway refuses to run on any cluster but its database's own.
     AdoptCluster(AdoptCluster),
-    /// Apply the database migrations that are missing.
+    /// Apply all pending database migrations.
     Migrate(Database),
     /// Print the `OpenAPI` document of the HTTP interface.
     Openapi,
-    /// Run the sandbox alone: a stand-in for a cluster whose pods are local processes.
+    /// Run only the sandbox: a simulated cluster whose pods are local processes.
     Sandbox(Sandbox),
     #[command(flatten)]
     Client(ClientCommand),
 }
 
-/// Runs the chosen command to its end. A command of the client tells by itself what went wrong, and has exit codes of its
-/// own.
+/// Runs the chosen command to its end. Client commands print their own errors and have their own exit codes.
 ///
 /// # Errors
-/// What stopped it, for a person to read.
+/// The reason for which the command failed, in words for the user.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let logs = cli.logs;
     match cli.command {

@@ -1,7 +1,7 @@
 //! `sparkgate dev`: everything on one machine.
 //!
-//! Postgres and the sandbox are processes of their own. A gateway that is killed leaves them alone, and the next `dev`
-//! finds them again: its jobs go on as they would on a cluster. Ctrl-C ends all three, and so does the end of one.
+//! Postgres and the sandbox are separate processes. If the gateway is killed, they keep running, and the next `dev` uses
+//! them again: jobs go on as they would on a cluster. Ctrl-C stops all three. If one of them ends, the others are stopped.
 
 mod child;
 mod lock;
@@ -28,9 +28,9 @@ use crate::{
 /// Runs the database, the sandbox and the gateway until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Whatever is missing on this machine, with what to install; a part that ended by itself.
+/// Something is missing on this machine (the text says what to install), or a part ended by itself.
 pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
-    // Before anything is started, what may be wrong is looked at, and from here a signal waits for its turn.
+    // Checks come first, before anything is started. Signals are caught from the last check on and handled later.
     settings.check()?;
     let defaults = defaults(&settings)?;
     settings.submitter_dir.as_deref().map(Submitter::read).transpose()?;
@@ -46,7 +46,7 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
 
     if !has_spark {
-        tracing::warn!("no Spark found: drivers are only played; set SPARK_HOME or pip install pyspark");
+        tracing::warn!("no Spark found: drivers are only simulated; set SPARK_HOME or pip install pyspark");
     }
     let postgres = PrivatePostgres::start(&dir.join("postgres")).await?;
     tracing::info!("database: a private Postgres in {}", dir.display());
@@ -55,7 +55,7 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
     served.and(stopped)
 }
 
-/// The gateway beside its sandbox.
+/// Runs the sandbox and the gateway until a signal, or until one of them or Postgres ends.
 async fn beside(
     settings: &Dev,
     defaults: PathBuf,
@@ -102,7 +102,8 @@ async fn beside(
     served.and(stopped)
 }
 
-/// The operator's defaults with the one that every submission needs: an image, whose name the sandbox ignores.
+/// Returns the operator's Spark defaults, preceded by the one that every submission needs: an image, whose name the
+/// sandbox ignores.
 fn defaults(settings: &Dev) -> anyhow::Result<String> {
     let mut text = format!("spark.kubernetes.container.image=spark:{}\n", settings.spark_version);
     if let Some(path) = &settings.spark_defaults {
@@ -112,7 +113,8 @@ fn defaults(settings: &Dev) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Root's home may be closed to the account that Postgres runs as.
+/// Returns the default directory. Root's is not below its home, which the account that Postgres runs as may not be able to
+/// read.
 fn default_dir() -> anyhow::Result<PathBuf> {
     if geteuid().is_root() {
         return Ok(PathBuf::from("/var/lib/sparkgate-dev"));

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Why nothing was rendered.
+/// Errors of [`render`] and [`run`].
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// The input isn't a request.
@@ -32,7 +32,7 @@ pub enum RenderError {
 /// Renders one request (Spark's `CreateSubmissionRequest` as JSON) into a Kubernetes `List` in the order of creation:
 /// the driver pod, what its feature steps add, the main `ConfigMap`.
 ///
-/// Names are drawn anew each time.
+/// Names are generated anew for each call.
 ///
 /// # Errors
 /// [`RenderError::Input`] and [`RenderError::Refused`].
@@ -41,7 +41,7 @@ pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderErr
     Ok(list(&driver(request, settings)?)?)
 }
 
-/// The driver of a request, under names that are drawn anew.
+/// Builds the driver of a request, with newly generated names.
 ///
 /// # Errors
 /// [`Refusal`].
@@ -56,8 +56,9 @@ pub fn driver(request: CreateSubmissionRequest, settings: &SparkSettings) -> Res
     build_driver(&request, &context)
 }
 
-/// The command: a request from `input`, its `List` on `output`, and on `notes` what in it has no effect, and may be
-/// misspelt. (Over HTTP that is the reply's `unknownFields`, and a line of the gateway's log.)
+/// Runs the command: reads a request from `input` and writes its `List` to `output`. Writes fields and properties without
+/// effect, which may be misspelt, to `notes`. (Over HTTP these are the reply's `unknownFields` and a line of the gateway's
+/// log.)
 ///
 /// # Errors
 /// Those of [`render`], and failures of the streams.
@@ -75,18 +76,18 @@ pub fn run(
     }
     for key in request.spark_properties.keys() {
         if !key.starts_with("spark.") {
-            writeln!(notes, "sparkgate: note: {key}: dropped, it doesn't begin with spark.")?;
+            writeln!(notes, "sparkgate: note: {key}: dropped because it doesn't begin with spark.")?;
         } else if !keys::is_known(key) {
-            writeln!(notes, "sparkgate: note: {key}: no Spark knows this property")?;
+            writeln!(notes, "sparkgate: note: {key}: unknown to every Spark release")?;
         }
     }
     writeln!(output, "{:#}", list(&driver(request, settings)?)?)?;
     Ok(())
 }
 
-/// The objects of a driver as a Kubernetes `List`, in the order of creation.
+/// Returns the objects of a driver as a Kubernetes `List`, in the order of creation.
 pub fn list(driver: &DriverObjects) -> Result<Value, serde_json::Error> {
-    // Types of Kubernetes write `apiVersion` and `kind` themselves.
+    // The Kubernetes types serialize `apiVersion` and `kind` themselves.
     let mut items = driver.pre_resources.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     items.push(serde_json::to_value(&driver.pod)?);
     for object in &driver.resources {

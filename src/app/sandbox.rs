@@ -1,4 +1,4 @@
-//! `sparkgate sandbox`: the stand-in for a cluster on its own, or only its node for a cluster that has none.
+//! `sparkgate sandbox`: runs the simulated cluster, or only its node for a cluster that has none.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::sandbox::{apiserver, node};
 
-/// Runs until SIGINT or SIGTERM; then ends all pods.
+/// Runs the sandbox until SIGINT or SIGTERM, then ends all pods.
 ///
 /// # Errors
-/// An address or a directory that can't be used, a cluster that can't be reached, a part that ended by itself.
+/// An address or a directory can't be used, the cluster can't be reached, or a part ended by itself.
 pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
     settings.check()?;
     let signals = Signals::listen()?;
@@ -48,14 +48,14 @@ pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
         ended = parts.join_next() => Some(ended),
         () = signals.received() => None,
     };
-    // The node first: it reports the end of its pods to the API.
+    // The node stops first, because it reports the end of its pods to the API server.
     node_stop.cancel();
     if let Some(ended) = ended {
         ended.context("a part of the sandbox ended")???;
     }
     let of_its_own = settings.kubeconfig.is_none();
     if of_its_own {
-        // The node is the part that ends by itself now.
+        // The node is the part that ends now.
         let _ = tokio::time::timeout(Duration::from_secs(40), parts.join_next()).await;
     }
     api_stop.cancel();
@@ -80,7 +80,7 @@ async fn node_config(mut config: Config, settings: &Sandbox) -> anyhow::Result<n
     })
 }
 
-/// The cluster's certificate authority as the PEM file that a driver wants, `None` for a plain address.
+/// Writes the cluster's certificate authority to the PEM file that drivers need. Returns `None` if the kubeconfig has none.
 fn write_ca(config: &Config, settings: &Sandbox) -> anyhow::Result<Option<PathBuf>> {
     let Some(certificates) = &config.root_cert else { return Ok(None) };
     let pem = |der: &Vec<u8>| {

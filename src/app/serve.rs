@@ -1,4 +1,4 @@
-//! `sparkgate serve`: one database, one cluster, HTTP and the workers, until a signal.
+//! `sparkgate serve`: runs HTTP and the workers on one database and one cluster until a signal.
 
 mod connect;
 mod signals;
@@ -18,17 +18,19 @@ use connect::Parts;
 
 pub(super) use signals::Signals;
 
-/// What is under way when a signal comes has this long. A launch is some calls to the cluster, and one takes milliseconds, or
-/// up to a minute if webhooks are slow. What isn't through by then is left to the next process, which finds out how far it got.
+/// How long work in progress may go on after a signal. A launch is several calls to the cluster. A call takes milliseconds,
+/// or up to a minute if webhooks are slow. Another process completes launches that are unfinished by then; it determines
+/// how far they got.
 const DRAIN: Duration = Duration::from_secs(26);
-/// Then the leases are given back and the database is told goodbye: a server that is gone never answers.
+/// How long releasing the leases, and then closing the database connections, may take after the drain. It is limited
+/// because a database server that is gone never answers.
 /// All three together fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Runs the gateway until SIGINT or SIGTERM, then drains.
 ///
 /// # Errors
-/// A setting, the database, the cluster or the listening address that can't be used; a part that ended by itself.
+/// A setting, the database, the cluster or the listening address can't be used, or a part ended by itself.
 pub(super) async fn serve(settings: Serve) -> anyhow::Result<()> {
     settings.http.check()?;
     settings.database.settings()?;
@@ -41,8 +43,8 @@ pub(super) async fn serve(settings: Serve) -> anyhow::Result<()> {
     run(&settings, listener, signalled).await
 }
 
-/// Listens at once, and works as soon as the database is there, until `until` says that it is time, or why it has to
-/// end; then drains.
+/// Listens at once and starts to work as soon as the database is available. Runs until `until` completes, and returns its
+/// error if it fails; then drains.
 ///
 /// # Errors
 /// As [`serve`].
@@ -78,7 +80,7 @@ impl Parts {
     ) -> anyhow::Result<()> {
         let Self { store, gateway, http, clean_up } = self;
         let last = CancellationToken::new();
-        // Work that is under way needs its leases to the end.
+        // Work in progress needs its leases until the end of the drain.
         let keeper = tokio::spawn(workers::lease_keeper(gateway.clone(), last.clone()));
         tasks.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
         tasks.spawn(named("publisher", workers::publisher(gateway.clone(), stop.clone())));
@@ -96,7 +98,7 @@ impl Parts {
         stop.cancel();
         tracing::info!("shutting down");
         if timeout(DRAIN, async { while tasks.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!("what was still under way after {DRAIN:?} is left to the next process");
+            tracing::warn!("work that was unfinished after {DRAIN:?} is left to the next process");
             tasks.shutdown().await;
         }
         last.cancel();
@@ -116,9 +118,7 @@ fn by_itself(ended: Option<Result<&'static str, tokio::task::JoinError>>) -> any
 }
 
 pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("listening on {address}: is something else there already?"))
+    TcpListener::bind(address).await.with_context(|| format!("listening on {address}: is the address already in use?"))
 }
 
 fn announce(address: SocketAddr) {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kubernetes_waits_until_it_has_drained() {
+    fn termination_grace_period_exceeds_the_time_to_drain() {
         let manifests = include_str!("../../deploy/kubernetes.yaml");
         let grace = manifests.lines().find_map(|line| line.trim().strip_prefix("terminationGracePeriodSeconds: "));
         let grace = Duration::from_secs(grace.unwrap().parse().unwrap());

@@ -1,4 +1,4 @@
-//! Settings: flags and `SPARKGATE_*` variables, one struct for each concern.
+//! Settings: flags and `SPARKGATE_*` variables, one struct for each subject.
 
 mod clean_up;
 mod dev;
@@ -18,13 +18,13 @@ pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::store::DatabaseSettings;
 
-/// Where the log goes and how it looks.
+/// Settings of the log.
 #[derive(Debug, Args)]
 pub(super) struct Logs {
-    /// What to log: a level, or a filter such as `info,sparkgate::service=debug`.
+    /// Log level, or a filter such as `info,sparkgate::service=debug`.
     #[arg(long = "log", value_name = "FILTER", env = "SPARKGATE_LOG", default_value = "info", global = true)]
     pub(super) filter: String,
-    /// Lines for people, or JSON for machines.
+    /// Format of the log.
     #[arg(long = "log-format", env = "SPARKGATE_LOG_FORMAT", default_value = "text", global = true)]
     pub(super) format: LogFormat,
 }
@@ -37,11 +37,11 @@ pub(super) enum LogFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct Database {
-    /// postgres://user:password@host:port/name
+    /// URL of the Postgres database: postgres://user:password@host:port/name
     #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true)]
     database_url: String,
-    /// Connections to open at most: two for leases, half of the others for the workers, the rest for requests (three of them
-    /// to accept submissions, if there are 12 in all). At least 4; a few for each core is plenty.
+    /// Maximum number of database connections, at least 4. Two are for leases, half of the others for the workers, the rest
+    /// for requests (with 12 or more in total, three of these only accept submissions). A few per core are enough.
     #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(4..))]
     database_connections: u32,
 }
@@ -52,7 +52,7 @@ pub(super) struct AdoptCluster {
     pub(super) database: Database,
     #[command(flatten)]
     pub(super) place: Place,
-    /// Move although submissions may have drivers in the other cluster: they end as LOST here, and those that ask for retries
+    /// Proceed although submissions may have drivers in the other cluster. They end as LOST here, and those with retries
     /// are started again.
     #[arg(long)]
     pub(super) with_live_submissions: bool,
@@ -63,8 +63,10 @@ impl Database {
         Self { database_url, database_connections: 16 }
     }
 
+    /// Returns the settings of the database.
+    ///
     /// # Errors
-    /// Not a URL of Postgres. The text may be a password that got into the wrong variable, so it isn't repeated.
+    /// The URL is not a URL of Postgres. The error doesn't quote it, because it may be a password in the wrong variable.
     pub(super) fn settings(&self) -> anyhow::Result<DatabaseSettings> {
         let url = self.database_url.clone();
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {

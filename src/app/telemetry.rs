@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::settings::{LogFormat, Logs};
 
-/// What libraries say about failures that are ours to report, once.
+/// Silences libraries' log lines about failures, because the gateway reports each failure once itself.
 const QUIET: &str = "sqlx=warn,kube_client::client::builder=off";
 
 /// Starts the log on standard error.

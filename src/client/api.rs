@@ -1,4 +1,4 @@
-//! Calls of the gateway over HTTP, repeated where that is safe and may help.
+//! HTTP calls to the gateway, with retries where they are safe and may help.
 
 mod call;
 
@@ -25,12 +25,12 @@ use super::{
 pub(super) use call::Call;
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// Notices a peer that is gone during a stream that may be silent for hours.
+/// TCP keep-alive. It detects a peer that is gone during a stream that may be silent for hours.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// A pause from here on is told.
+/// The shortest pause before a retry that the user is informed of.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A gateway.
+/// The connection to a gateway.
 #[derive(Debug)]
 pub(super) struct Api {
     server: Server,
@@ -43,22 +43,24 @@ enum Http {
     Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
-/// A successful answer, whole.
+/// A successful response with its whole body.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// Why one try was none.
+/// The error of one try, and whether a retry may help.
 struct Failed {
     error: Error,
     miss: Option<Miss>,
 }
 
 impl Api {
+    /// Creates a client for a gateway.
+    ///
     /// # Errors
-    /// The system has no certificates to trust, for an `https` server.
+    /// The server is an `https` URL, and the system has no trusted certificates.
     pub(super) fn new(server: &Server) -> Result<Self, Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -70,8 +72,8 @@ impl Api {
         let http = if server.is_https() {
             let tls = HttpsConnectorBuilder::new().with_native_roots().map_err(|error| {
                 Error::Here(format!(
-                    "the certificates that this system trusts can't be read: {error}. Name a file \
-                                     of them in SSL_CERT_FILE"
+                    "the trusted certificates of this system can't be read: {error}. Set SSL_CERT_FILE to a file \
+                     of certificates"
                 ))
             })?;
             Http::Tls(client.build(tls.https_only().enable_http1().wrap_connector(tcp)))
@@ -81,10 +83,10 @@ impl Api {
         Ok(Self { server: server.clone(), http })
     }
 
-    /// Makes a call and reads the whole answer.
+    /// Makes a call and reads the whole response.
     ///
     /// # Errors
-    /// After some tries, that the gateway can't be reached; at once, that it said no.
+    /// The gateway can't be reached or is overloaded, also after retries; or it refuses the request, which is not retried.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, Error> {
         repeated(async || {
             let response = self.once(call).await?;
@@ -95,7 +97,7 @@ impl Api {
         .await
     }
 
-    /// Makes a call whose answer is read as it comes.
+    /// Makes a call whose response is read as it arrives.
     ///
     /// # Errors
     /// As [`Api::send`].
@@ -110,7 +112,7 @@ impl Api {
             Http::Tls(http) => http.request(request),
         };
         let response = match timeout(call.patience, sent).await {
-            Err(_) => return Err(broken(call, format!("no answer within {} seconds", call.patience.as_secs()))),
+            Err(_) => return Err(broken(call, format!("no response within {} seconds", call.patience.as_secs()))),
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
                 let error = Error::NoGateway { server: self.server.clone(), cause: root(&error) };
@@ -131,7 +133,7 @@ impl Api {
             request = request.header(*name, value);
         }
         request.body(Full::new(call.body.clone())).map_err(|error| {
-            let error = Error::Here(format!("{}: it can't be asked for: {error}", call.action));
+            let error = Error::Here(format!("{}: the request can't be built: {error}", call.action));
             Failed { error, miss: None }
         })
     }
@@ -145,11 +147,11 @@ async fn whole(call: &Call, body: Incoming) -> Result<Bytes, Failed> {
     match timeout(call.patience, body.collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) => Err(broken(call, root(&error))),
-        Err(_) => Err(broken(call, format!("the answer stopped for {} seconds", call.patience.as_secs()))),
+        Err(_) => Err(broken(call, format!("the response was incomplete after {} seconds", call.patience.as_secs()))),
     }
 }
 
-/// Reads why it was no success.
+/// Reads the error from a response that is not a success.
 async fn refused(call: &Call, response: Response<Incoming>) -> Failed {
     let (head, body) = response.into_parts();
     let body = match whole(call, body).await {
@@ -159,7 +161,7 @@ async fn refused(call: &Call, response: Response<Incoming>) -> Failed {
     let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
     let mut problem = Problem::of_answer(head.status, &body, text("x-request-id"));
     if let (true, Some(place)) = (head.status.is_redirection(), text("location")) {
-        problem.detail = format!("it points to {place}: give --server the URL that answers itself");
+        problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
     }
     let busy = matches!(
         head.status,
@@ -172,7 +174,7 @@ async fn refused(call: &Call, response: Response<Incoming>) -> Failed {
     Failed { error: Error::Problem(Box::new(problem)), miss }
 }
 
-/// Tries until it is answered, refused, or too much.
+/// Retries a call until it succeeds or is refused, or until the retries are used up.
 async fn repeated<T>(once: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Error> {
     let mut misses = 0;
     loop {
@@ -183,7 +185,7 @@ async fn repeated<T>(once: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Err
         misses += 1;
         let Some(pause) = miss.and_then(|miss| backoff::pause(misses, miss)) else { return Err(error) };
         if pause >= LONG {
-            note(&format!("{error}\n  trying again in {}s", pause.as_secs()));
+            note(&format!("{error}\n  retrying in {}s", pause.as_secs()));
         }
         sleep(pause).await;
     }

@@ -1,23 +1,23 @@
-//! How often a call is repeated, and after how long. Every call of this client may be: reads and kills are idempotent, and
-//! a submission carries an idempotency key.
+//! The number of retries of a call and the pauses between them. Every call of this client may be retried: reads and kills
+//! are idempotent, and a submission carries an idempotency key.
 
 use std::time::Duration;
 
-/// A try that brought no answer to work with.
+/// The kind of failure of a try that may be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Miss {
-    /// Nobody took the connection, so nobody is there, or one is just being started again.
+    /// No connection could be made: no gateway runs there, or it is being restarted.
     NoConnection,
-    /// The connection broke, or nothing came in time.
+    /// The connection broke, or there was no response in time.
     Broken,
-    /// 429, 502, 503 or 504, with what `Retry-After` asks for.
+    /// Status 429, 502, 503 or 504, with the value of `Retry-After`.
     Busy(Option<Duration>),
 }
 
-/// The longest that a server's `Retry-After` is waited for.
+/// The upper bound for a server's `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The pause before the next try after `misses` of them (1 for the first), or `None` to give up.
+/// Returns the pause before the next try after `misses` failed ones (1 after the first), or `None` to give up.
 pub(super) fn pause(misses: u32, miss: Miss) -> Option<Duration> {
     let (most, first) = match miss {
         Miss::NoConnection => (2, Duration::from_millis(200)),
@@ -32,7 +32,7 @@ pub(super) fn pause(misses: u32, miss: Miss) -> Option<Duration> {
     }
 }
 
-/// `Retry-After` in seconds. (As a date, which the gateway never sends, it is passed over.)
+/// Parses `Retry-After` in seconds. A date, which the gateway never sends, is ignored.
 pub(super) fn retry_after(value: Option<&str>) -> Option<Duration> {
     value?.trim().parse().ok().map(Duration::from_secs)
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_and_end_and_a_server_is_heard() {
+    fn pauses_double_up_to_a_number_of_retries_and_honour_retry_after() {
         let millis = |miss| (1..).map_while(|misses| pause(misses, miss)).map(|p| p.as_millis()).collect::<Vec<_>>();
         assert_eq!(millis(Miss::NoConnection), [200, 400]);
         assert_eq!(millis(Miss::Broken), [400, 800, 1600, 3200]);

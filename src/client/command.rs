@@ -1,4 +1,4 @@
-//! The commands: each is a file with its flags and what it does.
+//! The client's commands, each in its own file.
 
 mod events;
 mod kill;
@@ -14,10 +14,10 @@ use clap::Subcommand;
 
 use super::{error::Error, screen::note};
 
-/// The commands that speak to a gateway.
+/// The commands that call a gateway.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
-    /// Submit an application: takes spark-submit's own arguments. Prints the submission's id.
+    /// Submit an application with spark-submit's own arguments. Prints the submission's id.
     Submit(Box<submit::Submit>),
     /// Show a submission: its state, why it waits or failed, driver and executors.
     Status(status::Status),
@@ -29,15 +29,15 @@ pub enum ClientCommand {
     Kill(kill::Kill),
     /// Wait until a submission has ended; the exit code is the driver's.
     Wait(wait::Wait),
-    /// Follow changes of state, of one submission or of all.
+    /// Follow state changes, of one submission or of all.
     Events(events::Events),
 }
 
-/// How a command that did what it was asked for ends.
+/// The exit code of a command without an error, or its error.
 type Outcome = Result<u8, Error>;
 
 impl ClientCommand {
-    /// Runs the command to its end. What goes wrong is told on standard error.
+    /// Runs the command to its end. Prints errors to standard error.
     pub fn run(self) -> ExitCode {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -57,7 +57,7 @@ impl ClientCommand {
                 Self::Events(command) => command.run().await,
             }
         });
-        // A look-up of a name that hangs would hold the runtime.
+        // Otherwise a DNS look-up that hangs would block the runtime's shutdown.
         runtime.shutdown_background();
         match outcome {
             Ok(code) => code.into(),
@@ -75,7 +75,7 @@ fn tell(error: &Error) {
     }
 }
 
-/// A label's `key=value`.
+/// Parses a label, `key=value`.
 fn label(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),

@@ -1,4 +1,5 @@
-//! The gateway's documents, as far as they are shown. Everything may be missing: an older or newer gateway is shown too.
+//! The gateway's documents, as far as they are displayed. Every field is optional, so that documents of older and newer
+//! gateways can be displayed too.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::error::Error;
 use crate::submission::State;
 
-/// Reads a document; `action` is for the error.
+/// Parses a document. `action` is for the error message.
 pub(super) fn read<T: DeserializeOwned>(action: &str, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body)
         .map_err(|error| Error::NotUnderstood { action: action.to_owned(), cause: error.to_string() })
@@ -30,7 +31,7 @@ pub(super) struct Submission {
     pub(super) started_at: Option<DateTime<Utc>>,
     pub(super) finished_at: Option<DateTime<Utc>>,
     pub(super) driver: Driver,
-    /// Counts by state, in the order of [`EXECUTOR_STATES`] where it knows them.
+    /// Counts by state. They are displayed in the order of [`EXECUTOR_STATES`].
     pub(super) executors: BTreeMap<String, i64>,
     pub(super) limits: Limits,
     pub(super) retries: BTreeMap<String, i64>,
@@ -39,7 +40,7 @@ pub(super) struct Submission {
     pub(super) exit_code: Option<i64>,
 }
 
-/// In the order of a life.
+/// The known states of executors, in the order of the life cycle.
 pub(super) const EXECUTOR_STATES: [&str; 5] = ["pending", "running", "succeeded", "failed", "deleted"];
 
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
@@ -58,7 +59,7 @@ pub(super) struct Limits {
     pub(super) kill_grace_seconds: Option<u64>,
 }
 
-/// Why it failed, or isn't running yet.
+/// Why a submission failed, or isn't running yet.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Why {
@@ -106,7 +107,7 @@ impl Submission {
         self.state().is_some_and(State::is_terminal)
     }
 
-    /// What a script that waited gets: 0 for FINISHED, the driver's own code where a process could have it, else 1.
+    /// Returns the exit code for scripts: 0 for FINISHED, the driver's exit code if it is from 1 to 125, otherwise 1.
     pub(super) fn exit_status(&self) -> u8 {
         if self.state == State::Finished.as_str() {
             return 0;
@@ -121,24 +122,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drivers_exit_code_is_ours_where_a_process_could_have_it() {
+    fn exit_status_is_the_drivers_exit_code_from_1_to_125() {
         let status = |state: &str, exit_code| {
             Submission { state: state.to_owned(), exit_code, ..Submission::default() }.exit_status()
         };
         assert_eq!(status("FINISHED", Some(0)), 0);
         assert_eq!(status("FAILED", Some(3)), 3);
-        assert_eq!(status("FAILED", Some(137)), 1, "a signal is no code of its own");
+        assert_eq!(status("FAILED", Some(137)), 1, "a signal is not an exit code");
         assert_eq!(status("FAILED", Some(0)), 1, "never success");
         assert_eq!(status("KILLED", None), 1);
     }
 
     #[test]
-    fn a_document_of_another_release_is_read_as_far_as_it_goes() {
+    fn document_of_another_release_is_parsed_as_far_as_it_is_known() {
         let text = br#"{"id": "driver-1-1", "state": "PONDERING", "newField": [1], "executors": {"sleeping": 3}}"#;
         let submission: Submission = read("reading it", text).unwrap();
         assert_eq!((submission.state(), submission.executors["sleeping"]), (None, 3));
         assert!(!submission.has_ended());
         let error = read::<Submission>("reading it", b"<html>").unwrap_err();
-        assert!(error.to_string().starts_with("reading it: the answer is not one of a Sparkgate"), "{error}");
+        assert!(error.to_string().starts_with("reading it: the response is not one of a Sparkgate"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked for, and the exit code that tells scripts.
+//! Errors of commands and their exit codes.
 
 use std::{fmt, io};
 
@@ -6,24 +6,24 @@ use super::{problem::Problem, server::Server};
 
 #[derive(Debug)]
 pub(super) enum Error {
-    /// Nobody took the connection.
+    /// No connection could be made.
     NoGateway { server: Server, cause: String },
-    /// The connection broke, or nothing came in time; repeats too.
+    /// The connection broke, or there was no response in time, also after retries.
     Broken { action: String, cause: String },
-    /// The gateway, or what answered in its place, said no.
+    /// The gateway, or a proxy in front of it, answered with an error.
     Problem(Box<Problem>),
-    /// It said yes, and then something that is no answer of a gateway.
+    /// The response is a success, but not a document of a gateway.
     NotUnderstood { action: String, cause: String },
-    /// Standard output.
+    /// Writing to standard output failed.
     Output(io::Error),
-    /// `--timeout` is over.
+    /// `--timeout` has expired.
     TimedOut(String),
-    /// A file of the command line, the system's certificates.
+    /// A local error: a file of the command line, or the system's certificates.
     Here(String),
 }
 
 impl Error {
-    /// Whether another try may go better: nobody said no.
+    /// Returns whether a retry may succeed: the request was not refused.
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Self::NoGateway { .. } | Self::Broken { .. } => true,
@@ -32,7 +32,8 @@ impl Error {
         }
     }
 
-    /// 4 for a submission, executor or log that doesn't exist, 124 for a time that is over (as `timeout` has it), 0 for a reader that had enough, else 1.
+    /// Returns the exit code: 4 if the submission, executor or log doesn't exist, 124 for an expired timeout (as in
+    /// `timeout(1)`), 0 if standard output was closed, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Problem(problem) if problem.status == 404 && problem.code.ends_with("-not-found") => 4,
@@ -42,7 +43,7 @@ impl Error {
         }
     }
 
-    /// Whether there is nobody to tell it.
+    /// Returns whether the error is not printed: the reader of standard output has closed it.
     pub(super) fn is_silent(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -53,13 +54,13 @@ impl fmt::Display for Error {
         match self {
             Self::NoGateway { server, cause } => write!(
                 f,
-                "no gateway answers at {server}: {cause}. Name yours with --server URL or SPARKGATE_URL, or start one \
-                 here with `sparkgate dev`"
+                "no gateway answers at {server}: {cause}. Set its URL with --server or SPARKGATE_URL, or start a \
+                 gateway on this machine with `sparkgate dev`"
             ),
             Self::Broken { action, cause } => write!(f, "{action}: the connection broke: {cause}"),
             Self::Problem(problem) => problem.fmt(f),
             Self::NotUnderstood { action, cause } => {
-                write!(f, "{action}: the answer is not one of a Sparkgate that this client knows: {cause}")
+                write!(f, "{action}: the response is not one of a Sparkgate that this client knows: {cause}")
             }
             Self::Output(error) => write!(f, "writing to standard output: {error}"),
             Self::TimedOut(what) | Self::Here(what) => f.write_str(what),
@@ -68,13 +69,13 @@ impl fmt::Display for Error {
 }
 
 impl From<io::Error> for Error {
-    /// Only standard output is written with `?`.
+    /// Converts an error of standard output, the only one that is converted with `?`.
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-/// The innermost cause: what the layers above say of it ("client error (Connect)") helps nobody.
+/// Returns the innermost cause. The messages of the layers above it ("client error (Connect)") don't help.
 pub(super) fn root(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_tell_scripts_what_happened() {
+    fn exit_code_depends_on_the_error() {
         let problem = |status, code: &str| {
             Error::Problem(Box::new(Problem { status, code: code.to_owned(), ..Problem::default() }))
         };
@@ -98,11 +99,11 @@ mod tests {
         assert_eq!(Error::TimedOut(String::new()).exit_code(), 124);
         let pipe = Error::Output(io::ErrorKind::BrokenPipe.into());
         assert!(pipe.is_silent() && pipe.exit_code() == 0);
-        assert!(!Error::Output(io::ErrorKind::StorageFull.into()).is_silent(), "a full disk is told");
+        assert!(!Error::Output(io::ErrorKind::StorageFull.into()).is_silent(), "a full disk is reported");
     }
 
     #[test]
-    fn only_what_nobody_refused_is_tried_again() {
+    fn refused_request_is_not_retried() {
         let problem = |status| Error::Problem(Box::new(Problem { status, ..Problem::default() }));
         assert!(problem(503).is_passing() && !problem(409).is_passing() && !problem(500).is_passing());
     }

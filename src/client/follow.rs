@@ -15,13 +15,13 @@ use super::{
 };
 use crate::submission::State;
 
-/// How long a gateway that answered before may be away.
+/// How long a gateway that has answered before may be unavailable.
 const AWAY: Duration = Duration::from_secs(300);
-/// A poll: short while there may be something new to say about why it isn't running.
+/// The length of a poll. It is short while the reason for which the submission isn't running may change.
 const NOT_RUNNING: Duration = Duration::from_secs(10);
 const RUNNING: Duration = Duration::from_secs(50);
 
-/// A submission as a document and as we read it.
+/// A submission, as the gateway's document and parsed.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) body: Bytes,
@@ -34,7 +34,7 @@ impl Seen {
     }
 }
 
-/// The submission, with all that is known of it.
+/// Reads a submission with all details.
 ///
 /// # Errors
 /// Those of the call; a 404 for an unknown id.
@@ -43,10 +43,10 @@ pub(super) async fn look(api: &Api, id: &str) -> Result<Seen, Error> {
     Seen::of(call.action(), api.send(&call).await?)
 }
 
-/// Waits until the submission has ended, or is in `goal` or past it, and tells each change to `tell`.
+/// Waits until the submission has ended, or has reached `goal` or passed it. Calls `tell` after each poll.
 ///
 /// # Errors
-/// [`Error::TimedOut`] at `deadline`; that the gateway says no, or is away for minutes.
+/// [`Error::TimedOut`] at `deadline`; the gateway refuses a request, or is unavailable for minutes.
 pub(super) async fn follow(
     api: &Api,
     id: &str,
@@ -59,7 +59,7 @@ pub(super) async fn follow(
     loop {
         tell(&seen.submission);
         if seen.submission.has_ended() {
-            // All that is known of the end comes with the submission itself alone.
+            // Only a read of the submission itself has all details of the end.
             return match look(api, id).await {
                 Err(error) if error.is_passing() => Ok(seen),
                 looked => looked,
@@ -73,14 +73,14 @@ pub(super) async fn follow(
         let left = deadline.map_or(most, |deadline| deadline.duration_since(before));
         if left.is_zero() {
             let state = &seen.submission.state;
-            return Err(Error::TimedOut(format!("{id} is still {state}: the time to wait is over")));
+            return Err(Error::TimedOut(format!("{id} is still {state}: the timeout has expired")));
         }
         match poll(api, id, next_of(&seen.submission), left.min(most)).await {
             Ok(next) => {
                 let nothing_new = next.submission == seen.submission;
                 seen = next;
                 answered = Instant::now();
-                // Something in between that answers at once must not make this spin.
+                // A proxy that answers at once must not turn this into a busy loop.
                 if nothing_new && before.elapsed() < Duration::from_millis(100) {
                     sleep(Duration::from_millis(500)).await;
                 }
@@ -102,12 +102,12 @@ async fn poll(api: &Api, id: &str, state: Option<State>, time: Duration) -> Resu
     Seen::of(call.action(), api.send(&call).await?)
 }
 
-/// Whether it is in this state or past it.
+/// Returns whether the submission has reached `goal` or passed it.
 fn has_arrived(submission: &Submission, goal: Option<State>) -> bool {
     goal.zip(submission.state()).is_some_and(|(goal, state)| state == goal || goal.may_become(state))
 }
 
-/// The next state worth telling.
+/// Returns the next state to wait for.
 fn next_of(submission: &Submission) -> Option<State> {
     match submission.state()? {
         State::Queued | State::Launching => Some(State::Pending),
@@ -117,14 +117,14 @@ fn next_of(submission: &Submission) -> Option<State> {
     }
 }
 
-/// Turns what is seen into lines, each of them once.
+/// Formats the progress of a submission as lines, without repeating a line.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     last: String,
 }
 
 impl Progress {
-    /// The line to say, if there is something new.
+    /// Returns the line to print, if it is new.
     pub(super) fn line(&mut self, submission: &Submission) -> Option<String> {
         let line = describe(submission);
         let is_new = line != self.last;
@@ -147,7 +147,7 @@ fn describe(submission: &Submission) -> String {
         }
         _ => {}
     }
-    // That it is merely queued or starting needs no words.
+    // The state already says that the submission is only queued or starting.
     if let Some(why) = submission.waiting.as_ref().filter(|why| why.class != "waiting") {
         line += &format!(": {}", headline(why));
     }
@@ -164,17 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_is_reached_by_being_in_it_or_past_it() {
+    fn goal_is_reached_in_its_state_or_a_later_one() {
         let arrived = |state, goal| has_arrived(&submission(state), goal);
         assert!(!arrived("PENDING", Some(State::Running)));
         assert!(arrived("RUNNING", Some(State::Running)) && arrived("KILLING", Some(State::Running)));
         assert!(arrived("FAILED", Some(State::Running)) && arrived("FINISHED", Some(State::Finished)));
         assert!(!arrived("RUNNING", Some(State::Finished)) && !arrived("RUNNING", None));
-        assert!(!arrived("PONDERING", Some(State::Queued)), "a state of another release is no end");
+        assert!(!arrived("PONDERING", Some(State::Queued)), "an unknown state is not an end");
     }
 
     #[test]
-    fn progress_is_told_once_and_with_its_reason() {
+    fn progress_is_reported_once_and_with_its_reason() {
         let mut progress = Progress::default();
         assert_eq!(progress.line(&submission("QUEUED")).as_deref(), Some("QUEUED"));
         assert_eq!(progress.line(&submission("QUEUED")), None);

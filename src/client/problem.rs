@@ -1,4 +1,4 @@
-//! An answer that is an error: a problem document (RFC 9457), or whatever a proxy in between said.
+//! Error responses: a problem document (RFC 9457), or the response of a proxy.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::clean;
 
-/// Why the gateway, or what answered in its place, did not do it.
+/// An error response of the gateway, or of a proxy in front of it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Problem {
@@ -19,19 +19,19 @@ pub(super) struct Problem {
     pub(super) errors: Vec<FieldError>,
 }
 
-/// One thing that is wrong, and where.
+/// An invalid part of the request.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct FieldError {
-    /// Into the body, as a JSON pointer in a URI fragment: `#/appArgs/3`.
+    /// The field of the body, as a JSON pointer in a URI fragment: `#/appArgs/3`.
     pub(super) pointer: Option<String>,
-    /// Or of the query.
+    /// The name of the query parameter or header.
     pub(super) parameter: Option<String>,
     pub(super) detail: String,
 }
 
 impl Problem {
-    /// Reads an answer that is no success. `request_id` is the header's, for documents without one.
+    /// Parses a response that is not a success. `request_id` is the header's, for documents without one.
     pub(super) fn of_answer(status: StatusCode, body: &[u8], request_id: Option<&str>) -> Self {
         let mut problem = serde_json::from_slice::<Self>(body)
             .ok()
@@ -44,7 +44,8 @@ impl Problem {
         problem
     }
 
-    /// Not a problem document: the first line of a text, if it is one.
+    /// Creates a problem from a response that isn't a problem document. The detail is the first line, if the body is plain
+    /// text.
     fn foreign(status: StatusCode, body: &[u8]) -> Self {
         const MOST: usize = 200;
         let text = std::str::from_utf8(body).unwrap_or_default().trim();
@@ -54,7 +55,7 @@ impl Problem {
         Self { title: format!("HTTP {} {reason}", status.as_u16()), detail, ..Self::default() }
     }
 
-    /// Puts the words of a command line beside what points at them: the user knows `--name`, not `appArgs/2`.
+    /// Replaces pointers into the command line by the words that they point to: the user knows `--name`, not `appArgs/2`.
     pub(super) fn with_words(mut self, line: &[String]) -> Self {
         for error in &mut self.errors {
             let at = error.pointer.as_deref().and_then(place_in_line);
@@ -65,7 +66,7 @@ impl Problem {
         self
     }
 
-    /// What to say behind the title: nothing that stands in `errors` too.
+    /// Returns the detail to print after the title, unless `errors` contains it too.
     fn own_detail(&self) -> Option<&str> {
         let said = |error: &FieldError| self.detail.ends_with(&error.detail);
         let own = !self.detail.is_empty() && self.detail != self.title && !self.errors.iter().any(said);
@@ -73,7 +74,8 @@ impl Problem {
     }
 }
 
-/// `#/appArgs/2`, or with the words of a refusal `#/appArgs[2]`.
+/// Returns the position in the command line that a pointer refers to: `#/appArgs/2`, or `#/appArgs[2]` as refusals have
+/// it.
 fn place_in_line(pointer: &str) -> Option<usize> {
     let place = pointer.strip_prefix("#/appArgs")?;
     place.strip_prefix('/').or_else(|| place.strip_prefix('[')?.strip_suffix(']'))?.parse().ok()
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_told_with_its_places_and_its_request() {
+    fn problem_is_printed_with_its_fields_and_request_id() {
         let body =
             br##"{"type": "https://sparkgate.dev/problems/invalid-request", "title": "Invalid request", "status": 400,
             "detail": "The request can't be run.", "code": "invalid-request", "requestId": "r1", "errors": [
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn detail_of_a_field_is_printed_once() {
         let body = br##"{"title": "It can't be run", "detail": "appArgs[0]: there is no YARN.", "errors": [
             {"pointer": "#/appArgs[0]", "detail": "there is no YARN."}]}"##;
         let problem = Problem::of_answer(StatusCode::BAD_REQUEST, body, None);
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_somebody_else_is_told_by_its_status() {
+    fn response_of_a_proxy_is_reported_by_its_status() {
         let said = |body: &[u8]| Problem::of_answer(StatusCode::BAD_GATEWAY, body, None).to_string();
         assert_eq!(said(b"<html><h1>Bad Gateway</h1>"), "HTTP 502 Bad Gateway");
         assert_eq!(said(b"upstream is\x1b gone\nsecond line"), "HTTP 502 Bad Gateway: upstream is\u{fffd} gone");

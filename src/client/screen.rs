@@ -1,4 +1,4 @@
-//! What is written where: standard output has what was asked for, standard error all else.
+//! Output: the requested data goes to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
@@ -10,25 +10,26 @@ use super::{
     table::{self, Cell, Column},
 };
 
-/// Standard output and what it can show.
+/// Standard output and its capabilities.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Screen {
     colours: bool,
-    /// Columns, of a terminal.
+    /// The number of columns, if standard output is a terminal.
     width: Option<usize>,
 }
 
 impl Screen {
-    /// Colours are for terminals, unless `NO_COLOR` (no-color.org) or a dumb one says otherwise.
+    /// Detects the capabilities of standard output. Terminals get colours, unless `NO_COLOR` is set (no-color.org) or the
+    /// terminal is dumb.
     pub(super) fn new() -> Self {
         let terminal = stdout().is_terminal();
         Self { colours: terminal && colours_wanted(), width: terminal.then(width).flatten() }
     }
 
-    /// Writes text as it is, and at once.
+    /// Writes text unchanged and flushes it.
     ///
     /// # Errors
-    /// Those of standard output; also that nobody reads it any more.
+    /// Those of standard output, including that its reader has closed it.
     pub(super) fn write(self, text: &[u8]) -> Result<(), Error> {
         let mut out = stdout().lock();
         out.write_all(text)?;
@@ -39,7 +40,7 @@ impl Screen {
         self.write(format!("{text}\n").as_bytes())
     }
 
-    /// A document of the gateway as it came.
+    /// Writes a document of the gateway unchanged.
     pub(super) fn document(self, body: &[u8]) -> Result<(), Error> {
         let body = body.trim_ascii_end();
         self.write(&[body, b"\n"].concat())
@@ -49,7 +50,7 @@ impl Screen {
         self.write(table::layout(columns, rows, self.width, self.colours).as_bytes())
     }
 
-    /// A state in its colour.
+    /// Returns a state in its colour.
     pub(super) fn state(self, state: &str) -> String {
         let state = clean::line(state);
         let style = if self.colours { style_of(&state) } else { Style::new() };
@@ -57,12 +58,12 @@ impl Screen {
     }
 }
 
-/// A line for people beside the output. That standard error is closed is nobody's concern.
+/// Writes a line for the user to standard error. Errors are ignored, so that a closed standard error stops no command.
 pub(super) fn note(text: &str) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// The colour of a state's word.
+/// Returns the colour of a state.
 pub(super) fn style_of(state: &str) -> Style {
     let colour = match state {
         "RUNNING" => AnsiColor::Cyan,

@@ -1,4 +1,4 @@
-//! Where the gateway is, and how answers are shown: the flags that all commands of the client share.
+//! The flags that all client commands share: the gateway's URL and the output format.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use http::Uri;
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct Target {
-    /// Where the gateway is.
+    /// URL of the gateway.
     #[arg(
         long,
         env = "SPARKGATE_URL",
@@ -16,7 +16,7 @@ pub(super) struct Target {
         help_heading = "Gateway"
     )]
     pub(super) server: Server,
-    /// Tables for people, or the gateway's JSON as it is.
+    /// Output format: text tables, or the gateway's JSON unchanged.
     #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
     pub(super) output: Format,
 }
@@ -33,12 +33,12 @@ pub(super) enum Format {
     Json,
 }
 
-/// The gateway's URL up to what `/v1` is put behind: `http` or `https`, an authority, maybe a path of a proxy.
+/// The gateway's base URL, to which `/v1` is appended: `http` or `https`, an authority, and optionally a path of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server(String);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected http://host:port or https://host, with a path if a proxy puts the gateway below one")]
+#[error("expected http://host:port or https://host, with a path if a proxy serves the gateway below one")]
 pub(super) struct NoServer;
 
 impl Server {
@@ -58,7 +58,7 @@ impl FromStr for Server {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        // `gateway:6066`, as one would write it for curl.
+        // The scheme is optional, as in curl: `gateway:6066`.
         let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: Uri = text.parse().map_err(|_| NoServer)?;
         let fine = matches!(uri.scheme_str(), Some("http" | "https"))
@@ -68,7 +68,7 @@ impl FromStr for Server {
         if !fine {
             return Err(NoServer);
         }
-        // The scheme and the authority without regard to case; a lone `/` is no path.
+        // The parser has normalized the case of the scheme. A lone `/` is not a path.
         let path = uri.path().trim_end_matches('/');
         Ok(Self(format!(
             "{}://{}{path}",
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_a_url_or_what_one_would_write_for_curl() {
+    fn server_is_a_url_whose_scheme_is_optional() {
         for (text, url) in [
             ("http://127.0.0.1:6066/", "http://127.0.0.1:6066"),
             ("gateway:6066", "http://gateway:6066"),

@@ -1,4 +1,4 @@
-//! Times as people write and read them: `1h30m`, `2d 4h`.
+//! Durations and moments in human-readable form: `1h30m`, `2d 4h`.
 
 use std::{str::FromStr, time::Duration};
 
@@ -8,12 +8,12 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A whole number of seconds, written as `90s`, `10m`, `1h30m` or `7d`.
+/// A duration in whole seconds, written as `90s`, `10m`, `1h30m` or `7d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span(u64);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a time such as 90s, 10m, 1h30m or 7d")]
+#[error("expected a duration such as 90s, 10m, 1h30m or 7d")]
 pub(super) struct NoSpan;
 
 impl Span {
@@ -30,7 +30,7 @@ impl FromStr for Span {
     type Err = NoSpan;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        /// More than a century is a slip.
+        /// The longest duration, a century. A longer one is a mistake.
         const LONGEST: u64 = 36525 * DAY;
         let mut rest = text.trim();
         let mut seconds: u64 = 0;
@@ -48,7 +48,7 @@ impl FromStr for Span {
                 "d" => DAY,
                 _ => return Err(NoSpan),
             };
-            // `30m1h` and `1m1m` are slips too.
+            // `30m1h` and `1m1m` are mistakes too.
             if unit >= last {
                 return Err(NoSpan);
             }
@@ -60,7 +60,7 @@ impl FromStr for Span {
     }
 }
 
-/// A moment: RFC 3339, or a time before now.
+/// A moment: a date (RFC 3339), or a duration before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     At(DateTime<Utc>),
@@ -68,11 +68,11 @@ pub(super) enum Moment {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a time before now such as 10m or 2d, or a date such as 2026-01-02T03:04:05Z")]
+#[error("expected a duration before now such as 10m or 2d, or a date such as 2026-01-02T03:04:05Z")]
 pub(super) struct NoMoment;
 
 impl Moment {
-    /// As the API takes it.
+    /// Formats the moment for the API.
     pub(super) fn rfc3339(self, now: DateTime<Utc>) -> String {
         let at = match self {
             Self::At(at) => at,
@@ -97,7 +97,7 @@ impl FromStr for Moment {
     }
 }
 
-/// The two largest units: `45s`, `3m 12s`, `2h`, `3d 4h`.
+/// Formats a duration with at most two units: `45s`, `3m 12s`, `2h`, `3d 4h`.
 pub(super) fn in_words(seconds: u64) -> String {
     let parts = match seconds {
         0..MINUTE => [(seconds, "s"), (0, "")],
@@ -111,7 +111,7 @@ pub(super) fn in_words(seconds: u64) -> String {
     }
 }
 
-/// From one moment to a later one. Clocks differ: what would be negative is none.
+/// Formats the duration between two moments. Clocks differ, so a negative duration is shown as 0.
 pub(super) fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> String {
     in_words(u64::try_from((to - from).num_seconds()).unwrap_or(0))
 }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_numbers_with_falling_units() {
+    fn duration_has_units_in_descending_order() {
         for (text, seconds) in [("90s", 90), ("10m", 600), ("1h30m", 5400), ("7d", 604_800), (" 1d 2h ", 93_600)] {
             assert_eq!(text.parse(), Ok(Span(seconds)), "{text}");
         }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_a_date_or_a_time_ago() {
+    fn moment_is_a_date_or_a_duration_ago() {
         let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
         let read = |text: &str| text.parse::<Moment>().map(|moment| moment.rfc3339(now));
         assert_eq!(read("1h"), Ok("2027-01-15T07:00:00.000Z".to_owned()));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_two_units_at_most() {
+    fn duration_is_printed_with_two_units_at_most() {
         for (seconds, words) in
             [(0, "0s"), (59, "59s"), (60, "1m"), (192, "3m 12s"), (7200, "2h"), (7261, "2h 1m"), (273_600, "3d 4h")]
         {

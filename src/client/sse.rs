@@ -1,6 +1,6 @@
-//! Server-sent events (WHATWG HTML, 9.2.6), read as they arrive.
+//! An incremental parser for server-sent events (WHATWG HTML, 9.2.6).
 
-/// One event: its `id` if it had one, and its `data` lines joined.
+/// One event: its `id`, if any, its type, and its joined `data` lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) id: Option<String>,
@@ -8,7 +8,7 @@ pub(super) struct Message {
     pub(super) data: String,
 }
 
-/// Takes bytes in and gives out what is complete.
+/// Parses a stream of bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     line: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// What these bytes completed.
+    /// Returns the events that these bytes complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Message> {
         let mut complete = Vec::new();
         for &byte in bytes {
@@ -52,7 +52,7 @@ impl Reader {
                 }
                 self.message.data.push_str(value);
             }
-            // A comment (a heartbeat), `retry`, and what is yet to be invented.
+            // A comment (a heartbeat), `retry`, and unknown fields are ignored.
             _ => {}
         }
         None
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_however_the_bytes_are_cut() {
+    fn events_do_not_depend_on_the_boundaries_of_chunks() {
         let text = "retry: 1000\n\n: heartbeat\n\nid: 7\nevent: state\ndata: {\"a\":\ndata: \"ü\"}\r\n\r\ndata\n\n\
                     id: 8\n\ndata: cut off\n";
         let expected = [message(Some("7"), "state", "{\"a\":\n\"ü\"}"), message(None, "", "")];

@@ -1,4 +1,4 @@
-//! Tables: columns as wide as what is in them. On a terminal that is too narrow, long names are cut.
+//! Text tables. Columns are as wide as their content. On a terminal that is too narrow, long names are truncated.
 
 use clap::builder::styling::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::clean;
 
 const GAP: usize = 2;
-/// What is left of a column that is cut.
+/// The least width of a truncated column.
 const LEAST: usize = 12;
 
 /// One field of a row.
@@ -26,7 +26,7 @@ impl Cell {
     }
 }
 
-/// A title, and whether the column may be cut.
+/// A column's title, and whether the column may be truncated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) title: &'static str,
@@ -41,7 +41,8 @@ pub(super) const fn cut(title: &'static str) -> Column {
     Column { title, may_be_cut: true }
 }
 
-/// Lays rows out below the titles. `width`: that of the terminal, `None` elsewhere; `colours`: whether styles count.
+/// Formats rows below the titles. `width` is the terminal's, `None` if there is no terminal. Without `colours`, styles are
+/// ignored.
 pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>, colours: bool) -> String {
     let titles: Vec<Cell> = columns.iter().map(|column| Cell::new(column.title)).collect();
     let lines: Vec<&[Cell]> = std::iter::once(titles.as_slice()).chain(rows.iter().map(Vec::as_slice)).collect();
@@ -50,7 +51,7 @@ pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize
     for cells in lines {
         let mut blanks = 0;
         for (cell, width) in cells.iter().zip(&widths) {
-            // The blanks before a field are written with it, so that no line ends in any.
+            // The blanks before a field are written together with the field, so that no line has trailing blanks.
             let shown = shortened(&cell.text, *width);
             if !shown.is_empty() {
                 text.extend(std::iter::repeat_n(' ', std::mem::take(&mut blanks)));
@@ -72,7 +73,7 @@ fn widths(columns: &[Column], lines: &[&[Cell]], width: Option<usize>) -> Vec<us
     let Some(most) = width else { return widths };
     let all = widths.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
     let mut over = all.saturating_sub(most);
-    // The widest is cut first, down to the next one.
+    // The widest column is truncated first, down to the width of the next one.
     while over > 0 {
         let cuttable = columns.iter().zip(&mut widths).filter(|(column, width)| column.may_be_cut && **width > LEAST);
         let Some((_, widest)) = cuttable.max_by_key(|(_, width)| **width) else { break };
@@ -82,7 +83,7 @@ fn widths(columns: &[Column], lines: &[&[Cell]], width: Option<usize>) -> Vec<us
     widths
 }
 
-/// At most `width` columns of the terminal, with `…` where something is missing.
+/// Truncates a text to `width` columns of the terminal, and marks the truncation with `…`.
 fn shortened(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_are_as_wide_as_their_content() {
         assert_eq!(
             table(&["Pi", "a longer name"], None),
             "ID        NAME           STATE\ndriver-1  Pi             RUNNING\ndriver-1  a longer name  RUNNING\n"
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_cuts_names_and_nothing_else() {
+    fn narrow_terminal_truncates_only_names() {
         assert_eq!(
             table(&["a very long name indeed", "短い名前ですが長いのです"], Some(36))
                 .lines()
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_take_no_room_and_line_breaks_no_lines() {
+    fn colours_have_no_width_and_line_breaks_become_blanks() {
         let red = Style::new().fg_color(Some(clap::builder::styling::AnsiColor::Red.into()));
         let rows = [vec![Cell::styled("a\nb", red), Cell::new("c")]];
         let columns = [whole("A"), whole("B")];

@@ -1,4 +1,4 @@
-//! Why a submission failed or waits, in words.
+//! Formats why a submission failed or waits.
 
 use chrono::{DateTime, Utc};
 
@@ -9,13 +9,13 @@ use super::{
     span,
 };
 
-/// One line: `OUT_OF_MEMORY: the driver …`.
+/// Returns the reason in one line: `OUT_OF_MEMORY: the driver …`.
 pub(super) fn headline(why: &Why) -> String {
     let parts: Vec<&str> = [&*why.code, &*why.message].into_iter().filter(|part| !part.is_empty()).collect();
     clean::line(&parts.join(": ")).into_owned()
 }
 
-/// All of it: the headline, exit code and signal, Kubernetes' events, the end of the log.
+/// Returns the reason with all details: the headline, exit code and signal, Kubernetes' events, the end of the log.
 pub(super) fn in_full(title: &str, why: &Why, now: DateTime<Utc>) -> String {
     let class = if why.class.is_empty() { String::new() } else { format!(" [{}]", clean::line(&why.class)) };
     let mut text = format!("\n{title}{class}: {}\n", headline(why));
@@ -27,13 +27,13 @@ pub(super) fn in_full(title: &str, why: &Why, now: DateTime<Utc>) -> String {
         text += &format!("  {}\n", clean::line(&facts.join(", ")));
     }
     if !why.events.is_empty() {
-        text += "  Kubernetes says:\n";
+        text += "  Events of Kubernetes:\n";
         for event in &why.events {
             text += &format!("    {}\n", clean::line(&of_event(event, now)));
         }
     }
     if let Some(tail) = why.log_tail.as_deref().filter(|tail| !tail.trim().is_empty()) {
-        text += "  The log ends with:\n";
+        text += "  End of the log:\n";
         for line in clean::lines(tail.trim_end()).lines() {
             text += &format!("    {line}\n");
         }
@@ -53,7 +53,7 @@ fn of_event(event: &PodEvent, now: DateTime<Utc>) -> String {
     line
 }
 
-/// Says on standard error why it failed, if it did.
+/// Prints to standard error why the submission failed, if it did.
 pub(super) fn tell_failure(submission: &Submission) {
     if let Some(failure) = &submission.failure {
         let tail = failure.log_tail.as_deref().map(str::trim_end).filter(|tail| !tail.is_empty());
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_with_all_that_is_known() {
+    fn failure_is_printed_with_all_details() {
         let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
         let events = vec![PodEvent {
             at: now.checked_sub_signed(chrono::TimeDelta::seconds(90)),
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(
             in_full("Failure", &why, now),
             "\nFailure [application]: OUT_OF_MEMORY: more than it asked for\n  exit code 137, SIGKILL, reason OOMKilled\n  \
-             Kubernetes says:\n    1m 30s ago  BackOff  restarting (3 times)\n  The log ends with:\n    one\n    two\u{fffd}\n"
+             Events of Kubernetes:\n    1m 30s ago  BackOff  restarting (3 times)\n  End of the log:\n    one\n    two\u{fffd}\n"
         );
         let bare = Why { code: "KILLED_ON_REQUEST".to_owned(), ..Why::default() };
         assert_eq!(in_full("Failure", &bare, now), "\nFailure: KILLED_ON_REQUEST\n");

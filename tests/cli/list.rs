@@ -55,7 +55,7 @@ fn pages() -> Played {
 fn a_page_says_that_there_are_more_and_all_goes_through_them() {
     let ended = run(&pages(), &["list"]);
     assert!(ended.stdout.contains("driver-1-2") && !ended.stdout.contains("driver-1-1"), "{}", ended.stdout);
-    assert_eq!(ended.stderr, "there are more: --all, or a larger --limit\n");
+    assert_eq!(ended.stderr, "there are more: use --all or a larger --limit\n");
     let ended = run(&pages(), &["list", "--all"]);
     assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (3, ""));
     let ended = run(&pages(), &["list", "--all", "-o", "json"]);

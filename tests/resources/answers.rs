@@ -96,9 +96,9 @@ async fn a_create_is_answered_though_no_request_may_read(pool: PgPool) {
     let api = api(&pool).await;
     let first = accepted(&api).await;
     let mut other = another(&pool).await;
-    run(&mut other, "BEGIN; LOCK TABLE executors").await;
-    let readers = (0..8).map(|_| {
-        let (api, path) = (api.clone(), format!("{first}/executors"));
+    run(&mut other, "BEGIN; LOCK TABLE executors, attempts").await;
+    let readers = (0..16).map(|n| {
+        let (api, path) = (api.clone(), format!("{first}/{}", ["executors", "logs"][n % 2]));
         tokio::spawn(async move { get(&api, &path).await })
     });
     let readers: Vec<JoinHandle<Answer>> = readers.collect();

@@ -1,5 +1,6 @@
-//! What answers in the place of a resource: `/v1/submissions` is shared with Spark's protocol, which has an answer to every
-//! path. What begins with `driver-` is a resource; whatever else stands there is answered as Spark's master does.
+//! Responses to paths below `/v1/submissions` that name no resource. The prefix is shared with Spark's protocol, which
+//! answers every path. A segment that begins with `driver-` names a resource; any other is answered as Spark's master
+//! does.
 
 use utoipa::{
     Modify,
@@ -10,10 +11,10 @@ use utoipa::{
     },
 };
 
-const DESCRIPTION: &str = "A parameter that can't be used (a problem), or a text that is no id: then in the words of \
-                           Spark's protocol, with which these paths are shared";
+const DESCRIPTION: &str = "A parameter is invalid (a problem), or the id is malformed (an `ErrorResponse` or an HTML \
+                           page of Spark's protocol, which shares these paths)";
 
-/// Adds the answers to paths that name nothing to those that the handlers describe.
+/// Adds the responses to paths that name no resource to those that the handlers describe.
 pub(super) struct Fallback;
 
 impl Modify for Fallback {

@@ -1,4 +1,5 @@
-//! Connections whose client has stopped reading don't stay for ever, and don't keep a process from ending.
+//! A TCP listener that closes connections whose client has stopped reading, so that they neither stay open for ever nor
+//! keep the process from ending.
 
 use std::{
     io::{self, ErrorKind, IoSlice},
@@ -16,19 +17,19 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{in_flight::Requests, request_timer::RequestTimer};
 
-/// How long a client may take to read anything of what waits for it: longer than somebody looks at a page of a log.
+/// How long a write may wait for the client to read. Longer than a user looks at one page of a log.
 const STALLED: Duration = Duration::from_secs(300);
-/// The same while this process is ending.
+/// The same limit while this process shuts down.
 const AT_THE_END: Duration = Duration::from_secs(2);
 
-/// One connection.
+/// A connection whose reads and writes have a time limit.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     requests: RequestTimer,
-    /// `None` once the process is ending.
+    /// `None` once the process shuts down.
     stopped: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// Runs while a write waits for the client.
+    /// The time limit of the write that waits for the client, if one does.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -119,7 +120,7 @@ mod tests {
         (Connection::new(accepted.unwrap().0, Requests::default(), stop.clone()), client.unwrap())
     }
 
-    /// Writes until it is given up; the clock moves by itself while nothing else does.
+    /// Writes until the connection fails. The paused clock advances by itself while all tasks wait.
     async fn given_up_after(mut connection: Connection) -> Duration {
         let begun = Instant::now();
         loop {
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_read_is_given_up_and_sooner_at_the_end() {
+    async fn connection_whose_client_does_not_read_is_closed_and_sooner_during_shutdown() {
         let stop = CancellationToken::new();
         let (connection, _client) = connected(&stop).await;
         let after = given_up_after(connection).await;
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_reads_again_is_served() {
+    async fn client_that_reads_again_is_served() {
         let (mut connection, mut client) = connected(&CancellationToken::new()).await;
         let sent = vec![7; 8 << 20];
         let sending = tokio::spawn(async move {

@@ -8,12 +8,14 @@ use crate::{
     spark::rest::{ClearResponse, ErrorResponse},
 };
 
-/// Forget what has ended
+/// Hide ended submissions
+///
+/// Status requests of this protocol don't find them any more. Their records are kept.
 #[utoipa::path(
     post, path = "/v1/submissions/clear", tag = "Spark", operation_id = "clearSubmissions",
     responses(
-        (status = 200, description = "Ended submissions are forgotten", body = ClearResponse),
-        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 200, description = "Ended submissions are hidden", body = ClearResponse),
+        (status = 500, description = "Internal error of the gateway", body = ErrorResponse),
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]

@@ -11,17 +11,17 @@ use crate::{
     spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
 };
 
-/// What to run. Numbers and booleans are taken where texts are asked for; names that aren't listed here are accepted
-/// and come back as `unknownFields`.
+/// The application to run. Numbers and booleans are accepted where strings are expected. Fields that aren't listed here
+/// are accepted and returned as `unknownFields`.
 #[derive(ToSchema)]
 #[schema(as = CreateSubmissionRequest, rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the body to readers of the API; `parse_create` is what reads it")]
+#[expect(dead_code, reason = "only describes the body; `parse_create` reads it")]
 pub(in crate::api) struct RequestBody {
     #[schema(example = "CreateSubmissionRequest")]
     action: String,
     #[schema(example = "4.3.0")]
     client_spark_version: String,
-    /// The application's jar, Python or R file; empty where `mainClass` is `org.apache.spark.deploy.SparkSubmit`.
+    /// The application's jar, Python or R file; empty if `mainClass` is `org.apache.spark.deploy.SparkSubmit`.
     #[schema(example = "local:///opt/spark/examples/jars/spark-examples.jar")]
     app_resource: String,
     #[schema(example = "org.apache.spark.examples.SparkPi")]
@@ -33,30 +33,30 @@ pub(in crate::api) struct RequestBody {
     /// Required by Spark 3.5.
     #[schema(required = false)]
     environment_variables: BTreeMap<String, String>,
-    /// The user whom the application acts as: `--proxy-user`.
+    /// The user that the application impersonates: `--proxy-user`.
     proxy_user: Option<String>,
-    /// What the driver's pod begins with: a pod as an object, the same as YAML text, or the name of a file that the
-    /// gateway's operator gave. It wins over `spark.kubernetes.driver.podTemplateFile`.
+    /// The template of the driver's pod: a pod as a JSON object, a pod as a string of YAML, or the name of a template
+    /// that the gateway's operator provides. It takes precedence over `spark.kubernetes.driver.podTemplateFile`.
     driver_pod_template: Option<serde_json::Value>,
-    /// What executors' pods begin with, in the same three forms. It wins over
+    /// The template of executors' pods, in the same three forms. It takes precedence over
     /// `spark.kubernetes.executor.podTemplateFile`.
     executor_pod_template: Option<serde_json::Value>,
 }
 
 /// Submit an application
 ///
-/// Answers as soon as the submission is kept; the driver is created afterwards.
+/// Answers as soon as the submission is committed; the driver is created afterwards.
 #[utoipa::path(
     post, path = "/v1/submissions/create", tag = "Spark", operation_id = "createSubmission",
     request_body = RequestBody,
     responses(
-        (status = 200, description = "Kept; it will be run", body = CreateSubmissionResponse),
-        (status = 400, description = "The request can't be run; the message names the field", body = ErrorResponse),
-        (status = 409, description = "A live submission has the name that is to be unique", body = ErrorResponse),
+        (status = 200, description = "Committed; it will be run", body = CreateSubmissionResponse),
+        (status = 400, description = "The request is invalid; the message names the field", body = ErrorResponse),
+        (status = 409, description = "A live submission already has this unique name", body = ErrorResponse),
         (status = 413, description = "The body is too large", body = ErrorResponse),
         (status = 422, description = "The idempotency key was used for another request", body = ErrorResponse),
-        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
-        (status = 503, description = "The database can't be reached: with `Retry-After` nothing is kept, try again; without it the submission may have been accepted", body = ErrorResponse),
+        (status = 500, description = "Internal error of the gateway", body = ErrorResponse),
+        (status = 503, description = "The database can't be reached. With `Retry-After`: nothing was stored, try again. Without it: the submission may have been accepted", body = ErrorResponse),
     )
 )]
 pub(in crate::api) async fn create(
@@ -67,7 +67,7 @@ pub(in crate::api) async fn create(
     let options = SubmissionOptions { idempotency_key: key, ..SubmissionOptions::default() };
     let version = gateway.spark_version();
     let (request, unknown_fields) = parse_create(body, version)?;
-    // In a task of its own: a client that hangs up must not leave the submission half accepted.
+    // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let gateway = gateway.clone();
     let submit = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span());
     let id = submit.await.map_err(Fault::BrokenOff)??.submission.id;

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and the `ErrorResponse` that tells.
+//! Errors of a request, and the `ErrorResponse` for each.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -12,8 +12,8 @@ use crate::{
     spark::{Refusal, SparkVersion, rest::RequestError},
 };
 
-/// Why a request of Spark's protocol has no reply of its own kind. Its text is the `message`, except for faults of
-/// ours: those are logged, and the client gets the id under which they are.
+/// An error of a request of Spark's protocol. Its text is the `message`. The exception are internal errors: they are
+/// logged, and the client gets only the request id to find them by.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::api) enum Fault {
     #[error(transparent)]
@@ -93,10 +93,10 @@ impl Fault {
     pub(super) fn into_response(self, version: SparkVersion, id: &RequestId) -> Response {
         let status = self.status();
         match status {
-            StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(error = chain(&self), "a request failed"),
-            StatusCode::SERVICE_UNAVAILABLE => tracing::warn!(error = chain(&self), "a request was put off"),
-            // Some of Spark's texts repeat the request below their first line, and requests may contain secrets.
-            _ => tracing::debug!(error = chain(&self).lines().next(), "a request was refused"),
+            StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(error = chain(&self), "request failed"),
+            StatusCode::SERVICE_UNAVAILABLE => tracing::warn!(error = chain(&self), "request answered with 503"),
+            // Some of Spark's messages quote the request below their first line, and requests may contain secrets.
+            _ => tracing::debug!(error = chain(&self).lines().next(), "request refused"),
         }
         let mut response = reply::error(status, self.message(id), version);
         if self.may_be_repeated() {
@@ -106,48 +106,48 @@ impl Fault {
     }
 
     fn message(&self, id: &RequestId) -> String {
-        let id_in_log = || format!("The log tells more under request id {}.", id.as_str());
+        let id_in_log = || format!("Details are in the gateway's log under request id {}.", id.as_str());
         match self {
             Self::Task(_) | Self::Unwritable(_) => internal_error(id),
             _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => {
                 format!("Internal server error: nothing was done. {}", id_in_log())
             }
             Self::Service(service::Error::InDoubt { id: submission, .. }) => format!(
-                "The database went away while the submission was being written: it may have been accepted, \
-                 as {submission}. Look before you repeat it. {}",
+                "The connection to the database was lost while the submission was being written: it may have been \
+                 accepted, as {submission}. Check its status before you submit again. {}",
                 id_in_log()
             ),
             Self::BrokenOff(_) => format!(
                 "The gateway failed while the submission was being written: it may have been accepted. \
-                 Look before you repeat it. {}",
+                 Check before you submit again. {}",
                 id_in_log()
             ),
             Self::Service(service::Error::Unavailable(_)) => format!(
-                "Service unavailable: the database can't be reached just now. Nothing was done; try again. {}",
+                "Service unavailable: the database can't be reached. Nothing was done; try again. {}",
                 id_in_log()
             ),
             Self::Service(service::Error::PerhapsDone(_)) => format!(
-                "Service unavailable: the database went away meanwhile. What was asked for may have been done; \
-                 asking again does no harm. {}",
+                "Service unavailable: the connection to the database was lost. The requested action may have been \
+                 done; repeating the request is safe. {}",
                 id_in_log()
             ),
             _ => self.to_string(),
         }
     }
 
-    /// A client that repeats a request by itself must not submit twice.
+    /// Returns whether the response asks for a retry. A client that retries by itself must not submit twice.
     fn may_be_repeated(&self) -> bool {
         let in_doubt = matches!(self, Self::Slow | Self::BrokenOff(_) | Self::Service(service::Error::InDoubt { .. }));
         self.status() == StatusCode::SERVICE_UNAVAILABLE && !in_doubt
     }
 }
 
-/// What a client learns of a fault that isn't its own, and that came it is unknown when.
+/// Returns the message for an internal error that may have occurred before or after the requested action was done.
 pub(in crate::api) fn internal_error(id: &RequestId) -> String {
     let id = id.as_str();
     format!(
-        "Internal server error: what was asked for may have been done. \
-         The gateway's log tells more under request id {id}."
+        "Internal server error: the requested action may have been done. \
+         Details are in the gateway's log under request id {id}."
     )
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::api::request_log::request_log;
 
-    /// Status, `Retry-After` and body of the answer to a request that meets `fault`.
+    /// Returns status, `Retry-After` and body of the response to a request that fails with `fault`.
     async fn answer(fault: fn() -> Fault) -> (u16, Option<String>, String) {
         let handler = async move |Extension(id): Extension<RequestId>| fault().into_response(SparkVersion::V4_3, &id);
         let router: Router = Router::new().fallback(handler).layer(from_fn(request_log));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_pass_is_to_be_tried_again() {
+    async fn transient_error_asks_for_a_retry_unless_it_may_be_done() {
         let (status, retry, body) = answer(|| Fault::NotReady("The watcher is behind.".to_owned())).await;
         assert_eq!((status, retry.as_deref()), (503, Some("1")));
         assert!(body.contains("\"Master is not ready. The watcher is behind.\""), "{body}");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_submission_in_doubt_is_not_to_be_repeated_unseen() {
+    async fn submission_in_doubt_does_not_ask_for_a_retry() {
         let in_doubt = || {
             let source = crate::store::Error::InDoubt { action: "creating", source: sqlx::Error::PoolClosed };
             let id = "driver-20260102030405-0001".parse().unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_of_ours_gives_an_id_and_no_more() {
+    async fn internal_error_reveals_only_the_request_id() {
         let broken = || Fault::Unwritable(serde_json::from_str::<u8>("x").unwrap_err());
         let (status, _, body) = answer(broken).await;
         assert_eq!(status, 500);

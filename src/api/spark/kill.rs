@@ -9,20 +9,20 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// End a driver
+/// Kill a driver
 #[utoipa::path(
     post, path = "/v1/submissions/kill/{id}", tag = "Spark", operation_id = "killSubmission",
     params(("id" = String, Path, description = "The submission's id")),
     responses(
-        (status = 200, description = "Whether there was something to end", body = KillSubmissionResponse),
+        (status = 200, description = "`success` is false if the submission has ended or is unknown", body = KillSubmissionResponse),
         (status = 400, description = "No id is given", body = ErrorResponse),
-        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 500, description = "Internal error of the gateway", body = ErrorResponse),
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
 pub(in crate::api) async fn kill(gateway: &Gateway, id: Option<String>) -> Result<KillSubmissionResponse, Fault> {
     let id = id.ok_or(Fault::MissingId("kill"))?;
-    // A text that can't be an id is unknown, no error.
+    // A malformed id is an unknown submission, not an error.
     let success = match id.parse::<SubmissionId>() {
         Ok(id) => {
             let gateway = gateway.clone();

@@ -8,12 +8,12 @@ use crate::{
     spark::rest::{ErrorResponse, KillAllSubmissionResponse},
 };
 
-/// End all drivers
+/// Kill all drivers
 #[utoipa::path(
     post, path = "/v1/submissions/killall", tag = "Spark", operation_id = "killAllSubmissions",
     responses(
-        (status = 200, description = "All drivers are asked to end", body = KillAllSubmissionResponse),
-        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 200, description = "All drivers will be killed", body = KillAllSubmissionResponse),
+        (status = 500, description = "Internal error of the gateway", body = ErrorResponse),
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]

@@ -6,12 +6,12 @@ use crate::{
     spark::rest::{ErrorResponse, ReadyzResponse},
 };
 
-/// Ask whether submissions are taken
+/// Check whether submissions are accepted
 #[utoipa::path(
     get, path = "/v1/submissions/readyz", tag = "Spark", operation_id = "submissionsReadyz",
     responses(
-        (status = 200, description = "They are", body = ReadyzResponse),
-        (status = 503, description = "Not now; the message says why", body = ErrorResponse),
+        (status = 200, description = "Submissions are accepted", body = ReadyzResponse),
+        (status = 503, description = "Not ready; the message gives the reason", body = ErrorResponse),
     )
 )]
 pub(in crate::api) async fn readyz(gateway: &Gateway) -> Result<ReadyzResponse, Fault> {

@@ -1,4 +1,4 @@
-//! From a reply to bytes: status, headers and Spark's JSON.
+//! Builds responses: status, headers and Spark's JSON.
 
 use axum::{
     body::Body,
@@ -22,15 +22,15 @@ pub(super) fn success(reply: &impl Serialize) -> Result<Response<Body>, Fault> {
     to_json(reply).map(|json| with(StatusCode::OK, JSON, json)).map_err(Fault::Unwritable)
 }
 
-/// An `ErrorResponse`.
+/// Returns an `ErrorResponse`.
 pub(in crate::api) fn error(status: StatusCode, message: String, version: SparkVersion) -> Response<Body> {
     error_response(status, message, version, None)
 }
 
-/// An `ErrorResponse` to a path of another protocol version.
+/// Returns the `ErrorResponse` to a path of another protocol version.
 pub(super) fn unknown_version(message: String, version: SparkVersion) -> Response<Body> {
     let mut response = error_response(unknown_protocol_version(), message, version, Some(PROTOCOL_VERSION));
-    // There are no words for 468: Jetty says the number again.
+    // 468 has no reason phrase: Jetty repeats the number.
     response.extensions_mut().insert(ReasonPhrase::from_static(b"468"));
     response
 }
@@ -43,11 +43,11 @@ fn error_response(
 ) -> Response<Body> {
     let server_spark_version = version.to_string();
     let reply = ErrorResponse { action: "ErrorResponse", highest_protocol_version, message, server_spark_version };
-    // A flat struct of texts always becomes JSON.
+    // Serializing a flat struct of strings can't fail.
     with(status, JSON, to_json(&reply).unwrap_or_default())
 }
 
-/// Jetty's page for browsers.
+/// Returns Jetty's HTML error page.
 pub(super) fn page(
     status: StatusCode,
     message: &str,
@@ -76,7 +76,8 @@ pub(super) fn bad_path(bad: BadPath, request: &Request, version: SparkVersion) -
     }
 }
 
-/// No body at all. `refused_by` is given where Jetty means an error, which its version 12 keeps out of caches.
+/// Returns a response without a body. `refused_by` is set for responses that are errors in Jetty: since version 12 Jetty
+/// forbids caching them.
 pub(super) fn empty(
     status: StatusCode,
     allow: Option<&'static str>,

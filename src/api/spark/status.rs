@@ -7,22 +7,22 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// Ask where a submission is
+/// Get the state of a submission
 ///
-/// The driver's state is known from the moment that the submission was accepted.
+/// The driver's state is known as soon as the submission is accepted.
 #[utoipa::path(
     get, path = "/v1/submissions/status/{id}", tag = "Spark", operation_id = "submissionStatus",
     params(("id" = String, Path, description = "The submission's id")),
     responses(
-        (status = 200, description = "Its state, or `success` false if it isn't known", body = SubmissionStatusResponse),
+        (status = 200, description = "The state; `success` is false if the submission is unknown", body = SubmissionStatusResponse),
         (status = 400, description = "No id is given", body = ErrorResponse),
-        (status = 500, description = "A fault of the gateway", body = ErrorResponse),
+        (status = 500, description = "Internal error of the gateway", body = ErrorResponse),
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
 pub(in crate::api) async fn status(gateway: &Gateway, id: Option<String>) -> Result<SubmissionStatusResponse, Fault> {
     let submission_id = id.ok_or(Fault::MissingId("status"))?;
-    // A text that can't be an id is unknown, no error.
+    // A malformed id is an unknown submission, not an error.
     let status = match submission_id.parse::<SubmissionId>() {
         Ok(id) => gateway.status(&id).await?,
         Err(_) => None,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::api::AppState;
 
-/// All attempts, the first one first.
+/// All attempts, in ascending order.
 #[derive(Serialize, ToSchema)]
 pub(in crate::api) struct AttemptList {
     items: Vec<Attempt>,
@@ -21,14 +21,14 @@ pub(in crate::api) struct AttemptList {
 
 /// List the attempts of a submission
 ///
-/// One, unless retries were asked for and needed.
+/// There is one attempt, plus one for each retry that was needed.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/attempts", tag = "Submissions", operation_id = "listAttempts",
     params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
     responses(
-        (status = 200, description = "All of them; the last is the present one", body = AttemptList),
-        (status = 304, description = "The document is still the one of `If-None-Match`"),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "All attempts; the last one is the current one", body = AttemptList),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "There is no such submission", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )

@@ -21,23 +21,23 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Submit an application
 ///
 /// Answers as soon as the submission is committed; the driver is created afterwards. With an `Idempotency-Key` the same
-/// request can be sent any number of times and is one submission.
+/// request can be sent any number of times and creates one submission.
 #[utoipa::path(
     post, path = "/v1/submissions", tag = "Submissions", operation_id = "createSubmissionResource",
     request_body = NewSubmission,
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat; unique for its owner as long as the submission is kept", example = "etl/2026-01-02"),
-        ("dryRun" = Option<bool>, Query, description = "Answer what would be created, and keep nothing"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat; unique per owner for as long as the submission is kept", example = "etl/2026-01-02"),
+        ("dryRun" = Option<bool>, Query, description = "Return what would be created, without storing anything"),
     ),
     responses(
-        (status = 200, description = "The same request was accepted before under this key (`Idempotency-Replayed: true`), or what a dry run would create", body = dry_run::Created),
-        (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Where the submission is"), ("ETag", description = "Of this document"))),
-        (status = 400, description = "The request can't be run; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "A live submission has the name that is to be unique", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "The submission that the same request with this key created earlier (`Idempotency-Replayed: true`), or the result of a dry run", body = dry_run::Created),
+        (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Path of the submission"), ("ETag", description = "Entity tag of the document"))),
+        (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "A live submission already has this unique name", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body isn't JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "The database can't be reached (`unavailable`: nothing is kept, try again), or went away meanwhile (`in-doubt`: it may be accepted)", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached (`unavailable`: nothing was stored, try again), or its connection was lost during the write (`in-doubt`: the submission may have been accepted)", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn create(
@@ -51,7 +51,7 @@ pub(in crate::api) async fn create(
     if is_dry_run {
         return dry_run::dry_run(&state.gateway, request, options).await.map(IntoResponse::into_response);
     }
-    // In a task of its own: a client that hangs up must not leave the submission half accepted.
+    // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let gateway = state.gateway;
     let submit = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span());
     let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;

@@ -1,5 +1,5 @@
-//! Where the next page of a list begins. A cursor belongs to the list that it came from: it has a mark that only this
-//! installation makes, for this very filter.
+//! Cursors: opaque texts that say where the next page of a list begins. A cursor is valid only for the list that it came
+//! from: it contains a checksum over the installation, the filter and the place.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
@@ -8,14 +8,14 @@ use super::{Problem, problem::Code};
 
 const MARK: usize = 8;
 
-/// The cursor behind `place` in the list that `list` describes.
+/// Returns the cursor that continues after `place` in the list that `list` describes.
 pub(super) fn write(installation: &[u8], list: &str, place: i64) -> String {
     let mut bytes = place.to_be_bytes().to_vec();
     bytes.extend(mark(installation, list, place));
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The place that a cursor of this list means.
+/// Returns the place that a cursor of this list stands for.
 pub(super) fn read(installation: &[u8], list: &str, cursor: &str) -> Result<i64, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
     let place = bytes.as_deref().and_then(|bytes| {
@@ -28,7 +28,7 @@ pub(super) fn read(installation: &[u8], list: &str, cursor: &str) -> Result<i64,
 
 pub(super) fn invalid() -> Problem {
     let detail =
-        "A cursor is the `next` of an earlier page, unchanged and with the same filters; begin again without one.";
+        "A cursor is the `next` of an earlier page, unchanged and with the same filters; start again without a cursor.";
     Problem::new(Code::InvalidCursor, detail)
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_good_for_its_own_list_alone() {
+    fn cursor_is_valid_only_for_its_own_list() {
         let cursor = write(b"here", "owner=a", 7);
         assert_eq!(read(b"here", "owner=a", &cursor).ok(), Some(7));
         for (installation, list, cursor) in [

@@ -17,15 +17,15 @@ use crate::{
 
 /// Kill a submission
 ///
-/// Asks for its end, whatever state it is in; asking again changes nothing. The record stays.
+/// Works in every state; repeating the request changes nothing. The record is kept.
 #[utoipa::path(
     delete, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "killSubmissionResource",
     params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
     responses(
-        (status = 200, description = "It has ended already", body = Submission),
-        (status = 202, description = "It is on its way to its end: `KILLING` until the driver is gone", body = Submission),
-        (status = 404, description = "There is none of that id", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "The database can't be reached: try again, it does no harm", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "It has already ended", body = Submission),
+        (status = 202, description = "The kill is recorded; the state is `KILLING` until the driver is gone", body = Submission),
+        (status = 404, description = "No submission has this id", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached; trying again is safe", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn delete(
@@ -35,13 +35,13 @@ pub(in crate::api) async fn delete(
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
     let gateway = state.gateway;
-    // In a task of its own: a client that hangs up has asked all the same.
+    // In its own task, so that the kill is recorded even if the client disconnects.
     let asked = id.clone();
     let kill = tokio::spawn(async move { gateway.request_kill(&asked).await }.in_current_span());
     let KillAnswer { live, submission } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =
-        if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has ended already") };
+        if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };
     let submission = document.map_err(|error| Problem::unreadable(&id, what, &error))?;
     Ok(Reply::ok(submission.into()).with_status(status))
 }

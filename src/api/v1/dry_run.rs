@@ -15,10 +15,10 @@ use crate::{
     spark::CreateSubmissionRequest,
 };
 
-/// A submission, or what would become one.
+/// A submission, or the result of a dry run.
 #[derive(ToSchema)]
 #[schema(as = CreatedOrPlanned)]
-#[expect(dead_code, reason = "describes two answers with one status")]
+#[expect(dead_code, reason = "describes two responses with one status")]
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(in crate::api) enum Created {
@@ -26,14 +26,14 @@ pub(in crate::api) enum Created {
     Planned(Box<Plan>),
 }
 
-/// What a request would become. The id in it is nobody's.
+/// The result of a dry run. The id in it is not reserved and never used.
 #[derive(Serialize, ToSchema)]
 pub(in crate::api) struct Plan {
-    /// What the gateway made of the request.
+    /// The submission as the gateway understands the request.
     submission: Planned,
-    /// The objects, in the order of their creation.
+    /// The Kubernetes objects, in the order of their creation.
     manifest: ObjectList,
-    /// What the driver is given beside what the request sets, and where each comes from.
+    /// What the driver gets in addition to what the request sets, each with its origin.
     defaults: Vec<AppliedDefault>,
 }
 
@@ -54,7 +54,8 @@ pub(in crate::api) struct AppliedDefault {
     #[schema(example = "spark.kubernetes.container.image")]
     key: String,
     value: String,
-    /// `spark-defaults` or `defaults/<name>`: the operator; `spark-submit`: Spark itself; `sparkgate`: our labels.
+    /// `spark-defaults` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself; `sparkgate`: the
+    /// gateway's own labels.
     #[schema(example = "spark-defaults")]
     origin: String,
 }

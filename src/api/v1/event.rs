@@ -1,4 +1,4 @@
-//! A change as the API tells it.
+//! State changes as the API represents them.
 
 use chrono::SecondsFormat;
 use serde::Serialize;
@@ -11,8 +11,8 @@ use crate::service::Change;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Event<'a> {
-    /// Its place in the order of all changes, which `after` and `Last-Event-ID` name. The newest ones have none for a
-    /// moment.
+    /// The event's position in the order of all events, for `after` and `Last-Event-ID`. It is assigned shortly after the
+    /// commit, so the newest events may not have one yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 17)]
     sequence: Option<i64>,
@@ -22,7 +22,7 @@ pub(in crate::api) struct Event<'a> {
     attempt: i32,
     #[schema(value_type = State)]
     state: &'a str,
-    /// The state before it; the first one has none.
+    /// The previous state. The first event has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<State>)]
     previous: Option<&'a str>,
@@ -49,11 +49,12 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Some changes, the oldest first.
+/// Events, the oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::api) struct EventList<'a> {
     items: Vec<Event<'a>>,
-    /// The `after` of the next page. Of one submission there is none after the last page; of all there is always one.
+    /// The `after` of the next page. The last page of one submission's events has none; a page of all events always has
+    /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "17")]
     next: Option<String>,

@@ -23,34 +23,35 @@ use crate::{
 
 pub(super) const LIMIT: u32 = 100;
 pub(super) const LIMIT_MAX: u32 = 500;
-/// How long a client may wait for an answer.
+/// The longest that a client may wait for an answer, in seconds.
 const LONGEST_WAIT: u64 = 60;
-/// Changes that are looked through for one page, so that a rare one doesn't make a request without end.
+/// The most events that are searched for one page, so that a filter that matches few doesn't make the request endless.
 const LOOKED_THROUGH: i64 = 10_000;
 
-/// Follow what changes
+/// Follow state changes
 ///
-/// With `Accept: text/event-stream` a stream of server-sent events without end: `id` is the `sequence`, `event` is `state`
-/// and `data` an `Event`. Whoever comes back with `Last-Event-ID`, to whichever replica, misses nothing and gets nothing
-/// twice. Otherwise a page; its `next` leads on. Without `Last-Event-ID` and `after` it begins now.
+/// With `Accept: text/event-stream` the response is an endless stream of server-sent events: `id` is the `sequence`,
+/// `event` is `state` and `data` is an `Event`. A client that reconnects with `Last-Event-ID`, to any replica, misses no
+/// event and gets none twice. Otherwise the response is a page, and its `next` is the `after` of the next page. Without
+/// `Last-Event-ID` and `after`, events from now on are returned.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", operation_id = "followEvents",
     params(
-        ("after" = Option<i64>, Query, description = "Only what has a higher `sequence`; 0 for all that is kept", minimum = 0),
-        ("Last-Event-ID" = Option<i64>, Header, description = "The same for streams; it comes before `after`", minimum = 0),
-        ("submission" = Option<String>, Query, description = "Only changes of this submission"),
-        ("owner" = Option<String>, Query, description = "Only of submissions of this owner"),
-        ("namespace" = Option<String>, Query, description = "Only of submissions in this namespace"),
-        ("label" = Option<Vec<String>>, Query, description = "`key=value`; repeated: all of them"),
-        ("limit" = Option<u32>, Query, description = "How many in a page; 100 by default", minimum = 1, maximum = 500),
-        ("waitSeconds" = Option<u64>, Query, description = "How long to wait for a page that isn't empty; 0 by default", maximum = 60),
+        ("after" = Option<i64>, Query, description = "Only events with a higher `sequence`; 0 for all that are kept", minimum = 0),
+        ("Last-Event-ID" = Option<i64>, Header, description = "The same for streams; takes precedence over `after`", minimum = 0),
+        ("submission" = Option<String>, Query, description = "Only events of this submission"),
+        ("owner" = Option<String>, Query, description = "Only events of this owner's submissions"),
+        ("namespace" = Option<String>, Query, description = "Only events of submissions in this namespace"),
+        ("label" = Option<Vec<String>>, Query, description = "`key=value`; may be repeated, all labels must match"),
+        ("limit" = Option<u32>, Query, description = "Page size; 100 by default", minimum = 1, maximum = 500),
+        ("waitSeconds" = Option<u64>, Query, description = "How long to wait for the first event if there is none; 0 by default", maximum = 60),
     ),
     responses(
         (status = 200, description = "A page, or a stream (`text/event-stream`)", body = EventList<'_>),
-        (status = 400, description = "A parameter that can't be used, or a cursor that is no event's", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 410, description = "What comes after the cursor was deleted with its submissions: begin anew", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many follow already; try again, or another replica", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "The database can't be reached, or this replica is ending; try again", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 400, description = "A parameter is invalid, or the cursor is not the number of an event", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "Events after the cursor were deleted with their submissions: list the submissions and start again without a cursor", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "Too many clients follow events already; try again, or try another replica", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached, or this replica is shutting down; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::api) async fn events(
@@ -69,7 +70,7 @@ pub(in crate::api) async fn events(
     let patience = seconds(&mut params, "waitSeconds", 0)?;
     params.finish()?;
     let wants_stream = sse::is_wanted(&headers);
-    // Who comes back by itself names the same URL again, and in the header where it was.
+    // A client that reconnects by itself repeats the URL, `after` included, and sends its position in the header.
     if let Some(last) = headers.get("last-event-id").filter(|last| !last.is_empty()) {
         let last = after(Some(last.to_str().unwrap_or_default()))?;
         cursor = if wants_stream { last } else { cursor };
@@ -82,23 +83,23 @@ pub(in crate::api) async fn events(
     page(&mut subscription, limit as usize, Instant::now() + patience).await
 }
 
-/// What there is, or what comes first until `deadline`.
+/// Returns a page of the events that exist. If there are none, waits until `deadline` for the first.
 async fn page(subscription: &mut Subscription, limit: usize, deadline: Instant) -> Result<Response, Problem> {
     let begin = subscription.cursor();
-    let mut told = Vec::new();
-    while told.len() < limit && subscription.is_behind() && subscription.cursor() - begin < LOOKED_THROUGH {
-        told.extend(subscription.pull().await?);
+    let mut events = Vec::new();
+    while events.len() < limit && subscription.is_behind() && subscription.cursor() - begin < LOOKED_THROUGH {
+        events.extend(subscription.pull().await?);
     }
-    if told.is_empty() && !subscription.is_behind() {
+    if events.is_empty() && !subscription.is_behind() {
         match timeout_at(deadline, subscription.next()).await {
-            Ok(Ok(next)) => told = next,
+            Ok(Ok(next)) => events = next,
             Ok(Err(Interrupted::Closing)) | Err(_) => {}
             Ok(Err(error)) => return Err(error.into()),
         }
     }
-    let rest = told.split_off(limit.min(told.len()));
-    let next = if rest.is_empty() { subscription.cursor() } else { told.last().map_or(begin, |last| last.sequence) };
-    Ok(Reply::ok(EventList::new(told.iter().map(|told| &told.change), Some(next))).into_response())
+    let rest = events.split_off(limit.min(events.len()));
+    let next = if rest.is_empty() { subscription.cursor() } else { events.last().map_or(begin, |last| last.sequence) };
+    Ok(Reply::ok(EventList::new(events.iter().map(|event| &event.change), Some(next))).into_response())
 }
 
 fn labels(params: &mut Params) -> Result<Vec<(String, String)>, Problem> {
@@ -109,7 +110,7 @@ fn labels(params: &mut Params) -> Result<Vec<(String, String)>, Problem> {
     params.take_all("label")?.into_iter().map(label).collect()
 }
 
-/// The number of a change, or 0.
+/// Parses the sequence number of an event, or 0.
 pub(super) fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let number = text.parse().ok().filter(|number| *number >= 0);
@@ -118,7 +119,7 @@ pub(super) fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
         .ok_or_else(|| Problem::new(Code::InvalidCursor, format!("{text:?} is not the number of an event.")))
 }
 
-/// A time to wait.
+/// Takes a waiting time from the query.
 pub(super) fn seconds(params: &mut Params, name: &str, default: u64) -> Result<Duration, Problem> {
     let seconds = params.parse(name, "a whole number")?.unwrap_or(default);
     if seconds <= LONGEST_WAIT {

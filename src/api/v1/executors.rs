@@ -16,29 +16,29 @@ use crate::api::AppState;
 const LIMIT: u32 = 100;
 const LIMIT_MAX: u32 = 1000;
 
-/// A page of executors, by attempt and id.
+/// A page of executors, ordered by attempt and id.
 #[derive(Serialize, ToSchema)]
 pub(in crate::api) struct ExecutorList {
     items: Vec<Executor>,
-    /// The `cursor` of the next page; there is none after the last.
+    /// The `cursor` of the next page. The last page has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
 /// List the executors of a submission
 ///
-/// All that the cluster has shown, of every attempt, also those that are gone.
+/// All executors that were seen in the cluster, of every attempt, including those that are gone.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/executors", tag = "Submissions", operation_id = "listExecutors",
     params(
         ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
-        ("limit" = Option<u32>, Query, description = "How many at once; 100 by default", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "Page size; 100 by default", minimum = 1, maximum = 1000),
+        ("cursor" = Option<String>, Query, description = "`next` of the previous page"),
     ),
     responses(
-        (status = 200, description = "A page of them", body = ExecutorList),
-        (status = 304, description = "The page is still the one of `If-None-Match`"),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "One page", body = ExecutorList),
+        (status = 304, description = "The page still matches `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "There is no such submission", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
@@ -62,7 +62,7 @@ pub(in crate::api) async fn executors(
     Ok(Reply::ok(ExecutorList { items: executors.into_iter().map(Executor::from).collect(), next }))
 }
 
-/// Attempts are few, and Spark counts executors in 32 bits.
+/// Packs attempt and executor into one number: attempts are few, and Spark counts executors in 32 bits.
 fn together(attempt: i32, executor: i64) -> i64 {
     i64::from(attempt) << 40 | executor & 0xff_ffff_ffff
 }

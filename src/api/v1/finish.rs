@@ -1,4 +1,4 @@
-//! What every answer of the resource API gets at the end: a problem its text, and an unchanged document its 304.
+//! The last step of every response of the resource API: writes problems, and turns unchanged documents into 304.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,18 +16,19 @@ use crate::api::request_log::RequestId;
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// Ends a request that takes too long; what it began goes on.
+/// Answers a request that takes too long with a problem. Work that it began in a task of its own goes on.
 pub(super) async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
-            let detail = format!("There was no answer within {limit:?}. What was asked for may still be carried out.");
+            let detail =
+                format!("The request timed out after {limit:?}. The requested action may still be carried out.");
             Problem::new(Code::TimedOut, detail).into_response()
         }
     }
 }
 
-/// Writes the problem that the handler named.
+/// Writes the problem that the handler returned.
 pub(super) async fn finish(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let wanted = request.headers().get(header::IF_NONE_MATCH).cloned();
@@ -47,9 +48,9 @@ pub(super) async fn finish(Extension(id): Extension<RequestId>, request: Request
 fn written(mut response: Response, problem: &Problem, instance: String, id: &RequestId) -> Response {
     let status = response.status();
     match (&problem.cause, status) {
-        (Some(cause), StatusCode::INTERNAL_SERVER_ERROR) => tracing::error!(error = cause, "a request failed"),
-        (Some(cause), _) => tracing::warn!(error = cause, "a request was put off"),
-        (None, _) => tracing::debug!(code = problem.code.as_str(), "a request was refused"),
+        (Some(cause), StatusCode::INTERNAL_SERVER_ERROR) => tracing::error!(error = cause, "request failed"),
+        (Some(cause), _) => tracing::warn!(error = cause, "request answered with 503"),
+        (None, _) => tracing::debug!(code = problem.code.as_str(), "request refused"),
     }
     let body = ProblemBody {
         r#type: format!("https://sparkgate.dev/problems/{}", problem.code.as_str()),
@@ -62,7 +63,7 @@ fn written(mut response: Response, problem: &Problem, instance: String, id: &Req
         errors: problem.errors.clone(),
         members: problem.members.clone(),
     };
-    // Texts, numbers and JSON always become JSON.
+    // Serializing strings, numbers and JSON values can't fail.
     let json = serde_json::to_vec(&body).unwrap_or_default();
     *response.body_mut() = Body::from(json);
     response.headers_mut().insert(header::CONTENT_TYPE, PROBLEM_JSON);
@@ -70,7 +71,7 @@ fn written(mut response: Response, problem: &Problem, instance: String, id: &Req
     response
 }
 
-/// `If-None-Match` (RFC 9110): a list of entity tags, or `*`.
+/// Returns whether the entity tag matches `If-None-Match` (RFC 9110): a list of entity tags, or `*`.
 fn is_unchanged(wanted: Option<&HeaderValue>, etag: Option<&HeaderValue>) -> bool {
     let (Some(Ok(wanted)), Some(Ok(etag))) = (wanted.map(HeaderValue::to_str), etag.map(HeaderValue::to_str)) else {
         return false;
@@ -84,7 +85,7 @@ pub(in crate::api) fn forbidden(path: String, detail: String, id: &RequestId) ->
     written(response.unwrap_or_default(), &Problem::new(Code::Forbidden, detail), path, id)
 }
 
-/// The answer to a request whose handler panicked.
+/// Returns the response to a request whose handler panicked.
 pub(in crate::api) fn internal_error(path: String, id: &RequestId) -> Response {
     let response = Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).body(Body::empty());
     written(response.unwrap_or_default(), &Problem::broken_off("a request handler panicked".to_owned()), path, id)

@@ -11,16 +11,16 @@ use super::{
 };
 use crate::api::AppState;
 
-/// Look at a submission
+/// Get a submission
 ///
-/// Known from the moment that it was accepted until long after its pod is gone.
+/// A submission can be read from the moment that it is accepted until its retention ends, long after its pod is gone.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "getSubmission",
     params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
     responses(
-        (status = 200, description = "The submission", body = Submission, headers(("ETag", description = "Of this document"))),
-        (status = 304, description = "The document is still the one of `If-None-Match`"),
-        (status = 404, description = "There is none of that id", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "The submission", body = Submission, headers(("ETag", description = "Entity tag of the document"))),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+        (status = 404, description = "No submission has this id", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]

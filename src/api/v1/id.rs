@@ -11,7 +11,7 @@ use crate::{
     submission::SubmissionId,
 };
 
-/// `{id}` of the path. What can't be an id names no submission.
+/// `{id}` of the path. A malformed id is answered as an unknown one.
 pub(in crate::api) struct Id(pub(super) SubmissionId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -27,11 +27,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// The submission of that id.
+/// Returns the submission with this id.
 pub(super) async fn find(gateway: &Gateway, id: &SubmissionId) -> Result<Submission, Problem> {
     gateway.submission(id).await?.ok_or_else(|| not_found(id))
 }
 
 pub(super) fn not_found(id: impl std::fmt::Display) -> Problem {
-    Problem::new(Code::SubmissionNotFound, format!("{id} is not the id of a submission, or of one no longer kept."))
+    Problem::new(Code::SubmissionNotFound, format!("There is no submission {id}, or it is no longer kept."))
 }

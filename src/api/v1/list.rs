@@ -12,33 +12,33 @@ use crate::{api::AppState, service::Filter, submission};
 const LIMIT: u32 = 50;
 const LIMIT_MAX: u32 = 500;
 
-/// Which submissions are asked for, all of it at once.
+/// The filters of a list of submissions. A submission must match all of them.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes the query to readers of the API; `Params` is what reads it")]
+#[expect(dead_code, reason = "only describes the query; `Params` reads it")]
 pub(in crate::api) struct ListParams {
-    /// Any of these states; repeated or separated by commas.
+    /// Any of these states; repeat the parameter, or separate states by commas.
     #[param(example = json!(["RUNNING"]), required = false)]
     state: Vec<super::model::State>,
-    /// What the name begins with.
+    /// Prefix of the name.
     name: Option<String>,
     owner: Option<String>,
     namespace: Option<String>,
-    /// `key=value`; repeated: all of them.
+    /// `key=value`; may be repeated, all labels must match.
     #[param(example = json!(["team=data"]), required = false)]
     label: Vec<String>,
-    /// Accepted at this time or later (RFC 3339).
+    /// Only submissions that were accepted at or after this time (RFC 3339).
     #[param(format = DateTime)]
     created_after: Option<String>,
-    /// Accepted before this time (RFC 3339).
+    /// Only submissions that were accepted before this time (RFC 3339).
     #[param(format = DateTime)]
     created_before: Option<String>,
-    /// How many at once.
+    /// Page size.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
-    /// The `next` of the page before, with the same filters.
+    /// `next` of the previous page, with the same filters.
     cursor: Option<String>,
-    /// Whether to count all that are found: it takes a while in a large table.
+    /// Whether to count all matches, which takes a while in a large table.
     #[param(default = false)]
     total: Option<bool>,
 }
@@ -47,23 +47,23 @@ pub(in crate::api) struct ListParams {
 #[derive(Serialize, ToSchema)]
 pub(in crate::api) struct SubmissionList {
     items: Vec<Submission>,
-    /// The `cursor` of the next page; there is none after the last.
+    /// The `cursor` of the next page. The last page has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
-    /// How many the filters find, if that was asked for.
+    /// Number of all matches, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
 }
 
 /// List submissions
 ///
-/// The newest first. The order is stable: what is accepted meanwhile changes no later page.
+/// The newest first. The order is stable: submissions that are accepted meanwhile don't change later pages.
 #[utoipa::path(
     get, path = "/v1/submissions", tag = "Submissions", operation_id = "listSubmissions", params(ListParams),
     responses(
-        (status = 200, description = "A page of them", body = SubmissionList, headers(("ETag", description = "Of this page"))),
-        (status = 304, description = "The page is still the one of `If-None-Match`"),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "One page", body = SubmissionList, headers(("ETag", description = "Entity tag of the page"))),
+        (status = 304, description = "The page still matches `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
@@ -82,7 +82,7 @@ pub(in crate::api) async fn list(
         None => None,
         Some(text) => {
             let place = cursor::read(installation.as_bytes(), &list, &text)?;
-            // One of a database that has been put back to an earlier state.
+            // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
             if gateway.newest().await?.is_none_or(|newest| place > newest) {
                 return Err(cursor::invalid());
             }

@@ -25,21 +25,23 @@ const CUT: HeaderName = HeaderName::from_static("sparkgate-log-cut");
 
 /// Read the log of a driver or of an executor
 ///
-/// From the pod as long as it is there. Afterwards the last part of a driver's log is told, which was kept when it ended;
-/// an executor's goes with its pod. The text is what the container wrote, byte for byte.
+/// The log is read from the pod while the pod exists. Afterwards the last part of a driver's log is available, which was
+/// kept when the driver ended; an executor's log is deleted with its pod. The text is what the container wrote, byte for
+/// byte.
 ///
-/// With `follow` it goes on to the end of the driver, begins when the driver does, and every line is told once, whatever
-/// connection breaks meanwhile on our side. An answer that is cut off, rather than ended, is not complete.
+/// With `follow` the response starts when the driver starts and lasts until the driver ends. Every line is sent once, even
+/// if connections between the gateway and the cluster break meanwhile. A response that is cut off instead of ended is
+/// incomplete.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/logs", tag = "Submissions", operation_id = "readLog",
     params(
         ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
         ("executor" = Option<i64>, Query, description = "The id of an executor; the driver by default", minimum = 0),
         ("attempt" = Option<i32>, Query, description = "Which attempt; the latest by default", minimum = 1),
-        ("tail" = Option<u64>, Query, description = "That many of the last lines alone"),
-        ("since" = Option<String>, Query, description = "The lines since a time (RFC 3339), or of so many seconds"),
-        ("follow" = Option<bool>, Query, description = "Go on to the end"),
-        ("timestamps" = Option<bool>, Query, description = "Each line begins with the time at which it was written, and a space"),
+        ("tail" = Option<u64>, Query, description = "Only this many of the last lines"),
+        ("since" = Option<String>, Query, description = "Only lines since this time (RFC 3339), or of this many past seconds"),
+        ("follow" = Option<bool>, Query, description = "Stream the log until its end"),
+        ("timestamps" = Option<bool>, Query, description = "Begin each line with the time at which it was written, and a space"),
     ),
     responses(
         (status = 200, description = "The log", body = String, content_type = "text/plain",
@@ -47,8 +49,8 @@ const CUT: HeaderName = HeaderName::from_static("sparkgate-log-cut");
             ("Sparkgate-Log-Source" = String, description = "`pod`, or `kept`: the pod is gone"),
             ("Sparkgate-Log-Cut" = String, description = "`true` if only the last part was kept"),
          )),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such submission, attempt or executor, or no log of it: yet, or any more", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such submission, attempt or executor, or it has no log yet, or no longer", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "Too many logs are being read; try again", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database, the cluster or the pod's node can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
@@ -78,12 +80,12 @@ fn request(params: &mut Params) -> Result<LogRequest, Problem> {
     })
 }
 
-/// As many as JSON's integers and Kubernetes' own reach.
+/// Takes the number of lines, up to the largest integer of JSON and of Kubernetes.
 fn tail(params: &mut Params) -> Result<Option<u64>, Problem> {
     let tail: Option<u64> = params.parse("tail", "a number of lines")?;
     match tail {
         Some(lines) if i64::try_from(lines).is_err() => {
-            Err(Problem::parameter("tail", format!("{lines} are too many")))
+            Err(Problem::parameter("tail", format!("{lines} is too large")))
         }
         tail => Ok(tail),
     }
@@ -114,7 +116,7 @@ fn answer(log: LogStream) -> Response {
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Anybody's job wrote it: a browser must not take it for a page.
+    // The content is untrusted output of a job: a browser must not interpret it as a page.
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     (headers, Body::from_stream(log.bytes)).into_response()
 }
@@ -126,14 +128,17 @@ fn problem(id: &SubmissionId, request: &LogRequest, why: NoLog) -> Problem {
         NoLog::Attempt => no_log(format!("{id} has no attempt {}.", request.attempt.unwrap_or_default())),
         NoLog::Executor => {
             let executor = request.executor.unwrap_or_default();
-            Problem::new(Code::ExecutorNotFound, format!("No executor {executor} of {id} was seen in the cluster."))
+            Problem::new(
+                Code::ExecutorNotFound,
+                format!("{id} has no executor {executor} that was seen in the cluster."),
+            )
         }
         NoLog::NotStarted(why) => {
-            no_log(format!("It hasn't started: {why}. With follow=true the log begins when it does."))
+            no_log(format!("The container hasn't started: {why}. With follow=true the request waits until it does."))
         }
-        NoLog::NeverStarted => no_log(format!("{id} ended before it started: its failure says why.")),
-        NoLog::Gone => no_log("The pod is gone, and nothing was kept of its log.".to_owned()),
-        NoLog::ExecutorGone => no_log("The executor's pod is gone, and its log with it.".to_owned()),
-        NoLog::Busy => Problem::new(Code::TooManyRequests, "Too many logs are being read at once: try again."),
+        NoLog::NeverStarted => no_log(format!("{id} ended before it started: see its `failure`.")),
+        NoLog::Gone => no_log("The pod is gone, and its log was not kept.".to_owned()),
+        NoLog::ExecutorGone => no_log("The executor's pod is gone, and its log was deleted with it.".to_owned()),
+        NoLog::Busy => Problem::new(Code::TooManyRequests, "Too many logs are being read at once; try again."),
     }
 }

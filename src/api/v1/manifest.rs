@@ -21,7 +21,7 @@ pub(in crate::api) struct ObjectList {
     api_version: &'static str,
     #[schema(example = "List")]
     kind: &'static str,
-    /// Kubernetes objects in the order of their creation.
+    /// Kubernetes objects, in the order of their creation.
     #[schema(value_type = Vec<Object>)]
     items: Vec<Value>,
 }
@@ -32,9 +32,9 @@ impl From<Vec<Value>> for ObjectList {
     }
 }
 
-/// See what was created
+/// Get the Kubernetes objects of an attempt
 ///
-/// The objects of an attempt as they are sent to Kubernetes, in that order. They are kept as long as the driver's pod.
+/// The objects as they are sent to Kubernetes, in that order. They are kept as long as the driver's pod.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/manifest", tag = "Submissions", operation_id = "getManifest",
     params(
@@ -43,8 +43,8 @@ impl From<Vec<Value>> for ObjectList {
     ),
     responses(
         (status = 200, description = "The objects", body = ObjectList),
-        (status = 304, description = "The document is still the one of `If-None-Match`"),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "There is no such submission or attempt, or its pod is gone", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
@@ -59,7 +59,8 @@ pub(in crate::api) async fn manifest(
     let submission = find(&state.gateway, &id).await?;
     let attempt = attempt.unwrap_or(submission.attempt);
     let objects = state.gateway.manifest(&id, attempt).await?.ok_or_else(|| {
-        let detail = format!("No objects of attempt {attempt} of {id} are kept: they go with the driver's pod.");
+        let detail =
+            format!("No objects of attempt {attempt} of {id} are kept: they are deleted with the driver's pod.");
         Problem::new(Code::ManifestNotFound, detail)
     })?;
     Ok(Reply::ok(objects.into()))

@@ -1,4 +1,4 @@
-//! What the documents of this API look like.
+//! The documents of the resource API.
 
 mod attempt;
 mod executor;

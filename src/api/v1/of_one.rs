@@ -15,20 +15,20 @@ use super::{
 };
 use crate::api::AppState;
 
-/// List the changes of a submission
+/// List the events of a submission
 ///
-/// All of them, of every attempt.
+/// All state changes of every attempt.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/events", tag = "Events", operation_id = "listSubmissionEvents",
     params(
         ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
-        ("after" = Option<i64>, Query, description = "Only what has a higher `sequence`: the `next` of the page before", minimum = 0),
-        ("limit" = Option<u32>, Query, description = "How many at once; 100 by default", minimum = 1, maximum = 500),
+        ("after" = Option<i64>, Query, description = "Only events with a higher `sequence`: `next` of the previous page", minimum = 0),
+        ("limit" = Option<u32>, Query, description = "Page size; 100 by default", minimum = 1, maximum = 500),
     ),
     responses(
-        (status = 200, description = "A page of them", body = EventList<'_>),
-        (status = 304, description = "The page is still the one of `If-None-Match`"),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "One page", body = EventList<'_>),
+        (status = 304, description = "The page still matches `If-None-Match`"),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "There is no such submission", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )

@@ -11,17 +11,17 @@ use super::{
 };
 use crate::{api::AppState, submission};
 
-/// Ask how a submission ended
+/// Get the outcome of a submission
 ///
-/// Made for sensors that know three answers: not yet (404), good (200), bad (424).
+/// For sensors that distinguish three responses: not ended yet (404), succeeded (200), failed (424).
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/outcome", tag = "Submissions", operation_id = "getOutcome",
     params(("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$")),
     responses(
         (status = 200, description = "It finished with exit code 0", body = Submission),
-        (status = 304, description = "The document is still the one of `If-None-Match`"),
-        (status = 404, description = "It hasn't ended yet (`not-finished`), or there is none of that id (`submission-not-found`)", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 424, description = "It ended otherwise; the problem has the submission as its member `submission`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+        (status = 404, description = "It hasn't ended yet (`not-finished`), or no submission has this id (`submission-not-found`)", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 424, description = "It failed, or was killed or lost; the problem has the submission as its member `submission`", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
@@ -42,6 +42,6 @@ pub(in crate::api) async fn outcome(
             let value = serde_json::to_value(&document).map_err(|error| Problem::internal(error.to_string()))?;
             Err(Problem::new(Code::SubmissionFailed, format!("{id} ended as {state}: {why}")).with("submission", value))
         }
-        state => Err(Problem::new(Code::NotFinished, format!("{id} is {state}; ask again later."))),
+        state => Err(Problem::new(Code::NotFinished, format!("{id} is {state}; try again later."))),
     }
 }

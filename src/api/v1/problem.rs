@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 describes problems.
+//! Problem details (RFC 9457).
 
 use std::sync::Arc;
 
@@ -15,26 +15,26 @@ mod of;
 pub(in crate::api) use code::Code;
 pub(super) use of::escape;
 
-/// What a handler says of a problem; [`super::finish`] writes it down.
+/// A problem that a handler returns; [`super::finish`] writes the response.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Problem {
     pub(super) code: Code,
     pub(super) detail: String,
     pub(super) errors: Vec<FieldError>,
-    /// Members beside those that every problem has.
+    /// Members in addition to those of every problem.
     pub(super) members: serde_json::Map<String, serde_json::Value>,
-    /// What a fault of ours is, for the log alone.
+    /// The cause of an error on the server's side, only for the log.
     pub(super) cause: Option<String>,
 }
 
-/// One part of the request that is at fault.
+/// An invalid part of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(in crate::api) struct FieldError {
-    /// Where in the body, as a JSON pointer (RFC 6901) in a URI fragment.
+    /// The field of the body, as a JSON pointer (RFC 6901) in a URI fragment.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "#/sparkProperties/spark.driver.memory")]
     pub(super) pointer: Option<String>,
-    /// Which parameter of the query or header.
+    /// The name of the query parameter or header.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "limit")]
     pub(super) parameter: Option<String>,
@@ -42,12 +42,12 @@ pub(in crate::api) struct FieldError {
     pub(super) detail: String,
 }
 
-/// A problem as it is sent (RFC 9457, `application/problem+json`).
+/// The body of a problem (RFC 9457, `application/problem+json`).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
 pub(in crate::api) struct ProblemBody {
-    /// Names the kind of problem; `docs/problems.md` has them all.
+    /// The kind of problem; `docs/problems.md` lists all kinds.
     #[schema(example = "https://sparkgate.dev/problems/submission-not-found")]
     pub(super) r#type: String,
     #[schema(example = "There is no such submission")]
@@ -61,7 +61,7 @@ pub(in crate::api) struct ProblemBody {
     /// The last part of `type`.
     #[schema(example = "submission-not-found")]
     pub(super) code: &'static str,
-    /// Under which the gateway's log tells more.
+    /// The id of the request in the gateway's log.
     pub(super) request_id: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -76,14 +76,14 @@ impl Problem {
         Self { code, detail: detail.into(), errors: Vec::new(), members: serde_json::Map::new(), cause: None }
     }
 
-    /// A parameter of the query that can't be used.
+    /// Creates the problem of an invalid parameter.
     pub(super) fn parameter(name: &str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let error = FieldError { parameter: Some(name.to_owned()), detail: detail.clone(), pointer: None };
         Self { errors: vec![error], ..Self::new(Code::InvalidParameter, format!("{name}: {detail}")) }
     }
 
-    /// A field of the body that can't be used.
+    /// Creates the problem of an invalid field of the body.
     pub(super) fn field(pointer: String, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let said = format!("{}: {detail}", pointer.trim_start_matches("#/"));
@@ -91,7 +91,7 @@ impl Problem {
         Self { errors: vec![error], ..Self::new(Code::InvalidRequest, said) }
     }
 
-    /// With one member more than every problem has.
+    /// Adds a member to those of every problem.
     pub(super) fn with(mut self, member: &str, value: impl Into<serde_json::Value>) -> Self {
         self.members.insert(member.to_owned(), value.into());
         self

@@ -1,4 +1,4 @@
-//! A document as an answer.
+//! Responses with a JSON document.
 
 use axum::{
     body::Body,
@@ -12,7 +12,7 @@ use super::Problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A status, a document, and headers beside those that every document has: its type and its entity tag.
+/// A status, a document, and headers in addition to those of every document: content type and entity tag.
 pub(in crate::api) struct Reply<T> {
     pub(super) status: StatusCode,
     pub(super) document: T,
@@ -40,7 +40,7 @@ impl<T: Serialize> IntoResponse for Reply<T> {
             Ok(json) => json,
             Err(error) => return Problem::broken_off(format!("writing a document as JSON: {error}")).into_response(),
         };
-        // The document itself makes the tag, so that it is right whatever the document is made of.
+        // The tag is a digest of the document, so it is correct whatever the document was made from.
         let digest = Sha256::digest(&json);
         let tag = digest[..12].iter().fold(String::new(), |tag, byte| format!("{tag}{byte:02x}"));
         let mut response = Response::new(Body::from(json));

@@ -1,4 +1,4 @@
-//! The body of a create request: Spark's fields, and those that only this API has.
+//! Parses the body of a create request: Spark's fields, and those that only this API has.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,7 +24,7 @@ use crate::{
 
 const OWN: [&str; 7] =
     ["name", "uniqueName", "labels", "startTimeoutSeconds", "runTimeoutSeconds", "killGraceSeconds", "maxRetries"];
-/// What the protocol of Spark needs and this one doesn't.
+/// Fields that Spark's protocol needs and this API ignores.
 const SPARKS: [&str; 2] = ["action", "message"];
 
 /// Reads the body of a create request and its idempotency key.
@@ -38,7 +38,7 @@ pub(super) async fn read(
     let bytes = body::read(request.into_body(), &state.settings).await.map_err(|fault| match fault {
         body::Fault::TooLarge { limit } => Problem::new(
             Code::RequestTooLarge,
-            format!("The body may have {limit} bytes (SPARKGATE_MAX_REQUEST_BODY)."),
+            format!("The body may have at most {limit} bytes (SPARKGATE_MAX_REQUEST_BODY)."),
         ),
         body::Fault::Broken(why) => Problem::new(Code::InvalidRequest, format!("The body could not be read: {why}.")),
     })?;
@@ -57,7 +57,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 
-/// Reads the fields.
+/// Parses the fields.
 pub(super) fn parse(
     bytes: &[u8],
     version: SparkVersion,
@@ -68,11 +68,11 @@ pub(super) fn parse(
     let unknown: Vec<FieldError> = unknown
         .iter()
         .filter(|field| !OWN.contains(&field.as_str()) && !SPARKS.contains(&field.as_str()))
-        // A null says the same as nothing.
+        // A null is the same as an absent field.
         .filter(|field| fields.get(*field).is_none_or(|value| !value.is_null()))
         .map(|field| FieldError {
             pointer: Some(format!("#/{}", super::problem::escape(field))),
-            detail: "a submission has no such field, or it is there twice".to_owned(),
+            detail: "a submission has no such field, or the field occurs twice".to_owned(),
             parameter: None,
         })
         .collect();
@@ -81,9 +81,9 @@ pub(super) fn parse(
         return Err(Problem { errors: unknown, ..Problem::new(Code::InvalidRequest, detail) });
     }
     let mut own = |name: &str| fields.remove(name).filter(|value| !value.is_null());
-    if let Some(name) = typed::<String>("name", own("name"), "a text")? {
+    if let Some(name) = typed::<String>("name", own("name"), "a string")? {
         if name.contains('\0') {
-            return Err(Refusal::field("name", "a NUL character is in no name that we keep").into());
+            return Err(Refusal::field("name", "a NUL character is not allowed").into());
         }
         request.spark_properties.insert("spark.app.name".to_owned(), name);
     }
@@ -92,7 +92,11 @@ pub(super) fn parse(
         typed("maxRetries", own("maxRetries"), "numbers of retries: {\"infrastructure\": 1, \"application\": 0}")?
             .unwrap_or_default();
     if let Some(kind) = retries.keys().find(|kind| !["infrastructure", "application"].contains(&kind.as_str())) {
-        return Err(Refusal::field(format!("maxRetries[\"{kind}\"]"), "there is infrastructure and application").into());
+        return Err(Refusal::field(
+            format!("maxRetries[\"{kind}\"]"),
+            "the kinds of retries are infrastructure and application",
+        )
+        .into());
     }
     let mut time = |name: &str| Ok::<_, Problem>(typed(name, own(name), seconds)?.map(std::time::Duration::from_secs));
     let (start_timeout, run_timeout, kill_grace) =
@@ -100,7 +104,7 @@ pub(super) fn parse(
     let options = SubmissionOptions {
         idempotency_key: None,
         unique_name: typed("uniqueName", own("uniqueName"), "true or false")?,
-        labels: typed("labels", own("labels"), "an object of texts")?.unwrap_or_default(),
+        labels: typed("labels", own("labels"), "an object whose values are strings")?.unwrap_or_default(),
         start_timeout,
         run_timeout,
         kill_grace,
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_place() {
+    fn invalid_field_is_reported_with_its_pointer() {
         for (body, pointer) in [
             (r#"{"labels": {"a": 1}}"#, "#/labels"),
             (r#"{"uniqueName": "yes"}"#, "#/uniqueName"),
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_arrives() {
+    fn fields_of_the_body_become_request_and_options() {
         let body = r#"{"appResource": "local:///a.jar", "mainClass": "A", "name": "Pi", "uniqueName": true, "labels": {"a": "b"},
             "killGraceSeconds": 5, "maxRetries": {"infrastructure": 2}, "runTimeoutSeconds": null}"#;
         let (request, options) = parse(body.as_bytes(), SparkVersion::V4_3).unwrap();

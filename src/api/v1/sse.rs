@@ -1,4 +1,5 @@
-//! Changes as a stream of server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
+//! State changes as a stream of server-sent events
+//! (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 
 use std::{convert::Infallible, fmt::Write, sync::Arc, time::Duration};
 
@@ -15,14 +16,14 @@ use super::event::Event;
 use crate::service::{self, Interrupted, Subscription, Told};
 
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
-/// So often something is sent: connections that nobody uses are cut on the way, and a client that is gone is noticed.
+/// The longest time without data. Proxies close idle connections, and a write detects a client that is gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How soon a client comes back, in milliseconds: another replica may be there.
+/// The delay before a client reconnects, in milliseconds. It is short because another replica may be available.
 const RETRY: u32 = 1000;
-/// While the database is away.
+/// The pause between retries while the database is unavailable.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Whether the client asks for a stream.
+/// Returns whether the client requests a stream.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let types = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut types =
@@ -30,9 +31,10 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     types.any(|one| one.eq_ignore_ascii_case(EVENT_STREAM))
 }
 
-/// A stream that begins with what there is already, and ends when this process does, or when what comes next isn't kept.
+/// Returns a stream that begins with the `first` events. It ends when this process shuts down, or when the next events
+/// are no longer kept.
 ///
-/// Many changes are written at once, each as it was written for the first subscriber.
+/// Events that are available together are sent together. Each is serialized once, for its first subscriber.
 pub(super) fn stream(subscription: Subscription, first: &[Arc<Told>]) -> Response {
     let begin = format!("retry: {RETRY}\n\n{}{}", written(first), mark(&subscription));
     let rest = stream::unfold(subscription, async |mut subscription| {
@@ -43,7 +45,7 @@ pub(super) fn stream(subscription: Subscription, first: &[Arc<Told>]) -> Respons
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // nginx would collect it.
+        // Keeps nginx from buffering the stream.
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (headers, Body::from_stream(chunks)).into_response()
@@ -52,34 +54,34 @@ pub(super) fn stream(subscription: Subscription, first: &[Arc<Told>]) -> Respons
 async fn next(subscription: &mut Subscription) -> Option<String> {
     loop {
         match timeout(HEARTBEAT, subscription.next()).await {
-            Ok(Ok(told)) => return Some(written(&told)),
+            Ok(Ok(events)) => return Some(written(&events)),
             Err(_) => return Some(format!(":\n{}", mark(subscription))),
             Ok(Err(Interrupted::Failed(error))) if error.may_pass() => {
-                tracing::debug!("telling changes: {}", service::chain(&error));
+                tracing::debug!("reading events for a stream failed and is retried: {}", service::chain(&error));
                 sleep(PAUSE).await;
             }
             Ok(Err(Interrupted::Failed(error))) => {
-                tracing::error!("telling changes: {}", service::chain(&error));
+                tracing::error!("reading events for a stream failed: {}", service::chain(&error));
                 return None;
             }
-            // It comes back, and is told.
+            // The client reconnects, and the response to that request gives the reason.
             Ok(Err(_)) => return None,
         }
     }
 }
 
-/// Moves the client's Last-Event-ID past what it doesn't want, so that it comes back to here even if it was told nothing.
-/// Without data this is no event.
+/// Returns a message that moves the client's Last-Event-ID past events that its filter excludes, so that it reconnects at
+/// this position even if it has received no event. A message without data is not an event.
 fn mark(subscription: &Subscription) -> String {
     format!("id: {}\n\n", subscription.cursor())
 }
 
-fn written(told: &[Arc<Told>]) -> String {
+fn written(events: &[Arc<Told>]) -> String {
     let mut text = String::new();
-    for one in told {
-        text.push_str(one.text(|change| {
-            let mut text = format!("id: {}\nevent: state\ndata: ", one.sequence);
-            // Strings and numbers: that always works, and JSON has no line breaks.
+    for event in events {
+        text.push_str(event.text(|change| {
+            let mut text = format!("id: {}\nevent: state\ndata: ", event.sequence);
+            // Serializing strings and numbers can't fail, and the JSON has no line breaks.
             let _ = write!(text, "{}\n\n", serde_json::to_string(&Event::of(change)).unwrap_or_default());
             text
         }));

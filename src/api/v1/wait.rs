@@ -20,20 +20,20 @@ const WAITED: HeaderName = HeaderName::from_static("sparkgate-wait");
 
 /// Wait for a submission
 ///
-/// Answers when it has ended, or has got to `state` or beyond, or when the time is over: `Sparkgate-Wait` tells which. A
-/// client that hears `timeout` asks again.
+/// Answers when the submission has ended, has reached `state` or passed it, or when the timeout is over; `Sparkgate-Wait`
+/// says which. After `timeout`, the client repeats the request.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/wait", tag = "Submissions", operation_id = "waitForSubmission",
     params(
         ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
         ("timeoutSeconds" = Option<u64>, Query, description = "How long to wait; 30 by default", maximum = 60),
-        ("state" = Option<super::model::State>, Query, description = "What to wait for, unless it ends before; its end by default"),
+        ("state" = Option<super::model::State>, Query, description = "The state to wait for, unless the submission ends before; its end by default"),
     ),
     responses(
-        (status = 200, description = "The submission as it is now", body = Submission, headers(("Sparkgate-Wait", description = "`done`, or `timeout` if it isn't there yet"))),
-        (status = 400, description = "A parameter that can't be used", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is none of that id", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many wait already; try again, or another replica", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "The submission as it is now", body = Submission, headers(("Sparkgate-Wait", description = "`done`, or `timeout` if the state isn't reached yet"))),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "No submission has this id", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "Too many clients wait already; try again, or try another replica", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
@@ -42,7 +42,7 @@ pub(in crate::api) async fn wait(
     Id(id): Id,
     mut params: Params,
 ) -> Result<Reply<Submission>, Problem> {
-    let target = params.parse("state", "a state of submissions, such as RUNNING")?.map_or(Target::End, Target::Reached);
+    let target = params.parse("state", "a state such as RUNNING")?.map_or(Target::End, Target::Reached);
     let patience = seconds(&mut params, "timeoutSeconds", PATIENCE)?;
     params.finish()?;
     let waited = match state.gateway.wait(&id, target, patience, state.settings.max_subscribers).await? {

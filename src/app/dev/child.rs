@@ -1,4 +1,4 @@
-//! The sandbox as a process beside the gateway.
+//! The sandbox as a child process of `dev`.
 
 use std::{
     fs,
@@ -16,16 +16,16 @@ use tokio::process::{Child, Command};
 use super::supervise::{gone, runs};
 use crate::app::{serve::listen, settings::Dev};
 
-/// The sandbox of a directory, before it is sure to run.
+/// The sandbox of a directory, before it is started.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     dir: PathBuf,
-    /// An earlier `dev` started it, and it answers.
+    /// The sandbox that an earlier `dev` started, if it still answers.
     running: Option<Pid>,
 }
 
 impl Sandbox {
-    /// Finds out whether an earlier `dev` left a sandbox behind, or else whether its address is free.
+    /// Looks for the sandbox of an earlier `dev`. If there is none, checks that the sandbox's address is free.
     pub(super) async fn find(settings: &Dev, dir: &Path) -> anyhow::Result<Self> {
         let address = settings.sandbox_listen;
         let running = left_behind(dir);
@@ -34,7 +34,7 @@ impl Sandbox {
         {
             let pid = pid.as_raw_nonzero();
             bail!(
-                "the sandbox of an earlier run (pid {pid}) does not answer on {address}: end it, or give its address"
+                "the sandbox of an earlier run (pid {pid}) does not answer on {address}: stop it, or give its address"
             );
         }
         if running.is_none() {
@@ -43,7 +43,7 @@ impl Sandbox {
         Ok(Self { dir: dir.to_owned(), running })
     }
 
-    /// Starts it unless it runs, and waits until its API answers.
+    /// Starts the sandbox unless it runs, and waits until its API answers.
     pub(super) async fn start(self, settings: &Dev) -> anyhow::Result<SandboxProcess> {
         let Self { dir, running } = self;
         fs::create_dir_all(&dir).with_context(|| format!("making the directory {}", dir.display()))?;
@@ -51,7 +51,7 @@ impl Sandbox {
         let (log, kubeconfig) = (dir.join("log"), dir.with_file_name("kubeconfig"));
         write_kubeconfig(&kubeconfig, &format!("http://{address}"))?;
         if let Some(pid) = running {
-            tracing::info!("found the sandbox of an earlier run");
+            tracing::info!("reusing the sandbox of an earlier run");
             return Ok(SandboxProcess { pid, child: None, log, kubeconfig });
         }
         let child = command(settings, &dir, &log)?.spawn().context("starting the sandbox")?;
@@ -67,14 +67,14 @@ impl Sandbox {
     }
 }
 
-/// A sandbox that runs.
+/// A running sandbox.
 #[derive(Debug)]
 pub(super) struct SandboxProcess {
     pid: Pid,
     /// `None` if an earlier `dev` started it.
     child: Option<Child>,
     pub(super) log: PathBuf,
-    /// For clients of its API, the gateway being one.
+    /// The kubeconfig for clients of the sandbox's API, such as the gateway.
     pub(super) kubeconfig: PathBuf,
 }
 
@@ -86,15 +86,15 @@ impl SandboxProcess {
                 return Ok(());
             }
             if !self.runs()? {
-                let said = fs::read_to_string(&self.log).unwrap_or_default();
-                bail!("the sandbox ended: {}", said.lines().last().unwrap_or("it said nothing"));
+                let log = fs::read_to_string(&self.log).unwrap_or_default();
+                bail!("the sandbox ended: {}", log.lines().last().unwrap_or("its log is empty"));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         bail!("the sandbox does not answer on {address}: its log is {}", self.log.display())
     }
 
-    /// Waits for its end.
+    /// Waits for the sandbox's end.
     pub(super) async fn ended(&mut self) {
         match &mut self.child {
             // An error means that there is nothing to wait for.
@@ -103,9 +103,9 @@ impl SandboxProcess {
         }
     }
 
-    /// Ends the sandbox and with it all its pods.
+    /// Stops the sandbox and with it all its pods.
     pub(super) async fn stop(mut self) -> anyhow::Result<()> {
-        // Its id may be another's once it has ended.
+        // Once the sandbox has ended, another process may have its pid.
         if !self.runs()? {
             return Ok(());
         }
@@ -116,12 +116,12 @@ impl SandboxProcess {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        kill_process(self.pid, Signal::KILL).context("ending the sandbox")
+        kill_process(self.pid, Signal::KILL).context("stopping the sandbox")
     }
 
     fn runs(&mut self) -> anyhow::Result<bool> {
         match &mut self.child {
-            Some(child) => Ok(child.try_wait().context("looking after the sandbox")?.is_none()),
+            Some(child) => Ok(child.try_wait().context("checking whether the sandbox runs")?.is_none()),
             None => Ok(runs(self.pid)),
         }
     }
@@ -136,12 +136,12 @@ fn command(settings: &Dev, dir: &Path, log: &Path) -> anyhow::Result<Command> {
     if let Some(home) = &settings.spark_home {
         command.arg("--spark-home").arg(home);
     }
-    // Its own group: neither Ctrl-C at the terminal nor the death of the gateway reaches it.
+    // In its own process group: neither Ctrl-C at the terminal nor a kill of the gateway reaches the sandbox.
     command.process_group(0).stdin(Stdio::null()).stderr(file.try_clone()?).stdout(file);
     Ok(command)
 }
 
-/// The process of an earlier run, if it still is the sandbox of this directory.
+/// Returns the process of an earlier run, if it is still the sandbox of this directory.
 fn left_behind(dir: &Path) -> Option<Pid> {
     let pid: i32 = fs::read_to_string(dir.join("pid")).ok()?.trim().parse().ok()?;
     let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;

@@ -1,4 +1,4 @@
-//! One `dev` at a time for each directory.
+//! A lock that allows one `dev` at a time for each directory.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -8,12 +8,13 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// Held as long as this value lives; the kernel lets go of it when the process ends, however it ends.
+/// The lock of a directory, held until this value is dropped. The kernel releases it when the process ends, however it
+/// ends.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "kept open: closing it lets go of the lock")] File);
+pub(super) struct Lock(#[expect(dead_code, reason = "kept open: closing it releases the lock")] File);
 
 impl Lock {
-    /// Takes the lock of a directory, or fails at once if another process has it.
+    /// Acquires the lock of a directory, or fails at once if another process holds it.
     pub(super) fn take(dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join("lock");
         let context = || format!("locking {}", path.display());
@@ -23,10 +24,10 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut pid = String::new();
-                // Empty for the moment in which the other one has the lock and hasn't written yet.
+                // Empty if the other process has acquired the lock and hasn't written its pid yet.
                 let _ = file.read_to_string(&mut pid);
                 bail!(
-                    "another sparkgate dev (pid {}) uses the directory {}: end it, or give --dir another one",
+                    "another sparkgate dev (pid {}) uses the directory {}: stop it, or give another --dir",
                     pid.trim(),
                     dir.display()
                 );
@@ -48,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_learns_who_the_first_is_and_may_when_that_is_gone() {
+    fn second_lock_fails_with_the_pid_of_the_first_until_the_first_is_released() {
         let dir = tempfile::tempdir().unwrap();
         let first = Lock::take(dir.path()).unwrap();
         let error = Lock::take(dir.path()).unwrap_err().to_string();
         let pid = std::process::id();
         assert!(error.contains(&format!("another sparkgate dev (pid {pid}) uses the directory")), "{error}");
         drop(first);
-        // A process that another test starts just now may hold a copy of the lock until its program begins.
+        // A process that another test forks at this moment may hold a copy of the lock until its program begins.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while let Err(error) = Lock::take(dir.path()) {
             assert!(std::time::Instant::now() < deadline, "{error}");

@@ -1,4 +1,4 @@
-//! Notices when a part of `dev` ends before its time.
+//! Detects that a part of `dev` has ended by itself.
 
 use std::{path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use super::child::SandboxProcess;
 use crate::sandbox::postgres::PrivatePostgres;
 
-/// How often a process that isn't a child of this one is looked at.
+/// How often a process that isn't a child of this one is checked.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Ends with an error when Postgres or the sandbox has ended.
@@ -18,7 +18,7 @@ pub(super) async fn supervise(sandbox: &mut SandboxProcess, postgres: &PrivatePo
         () = sandbox.ended() => ("the sandbox", sandbox_log),
         () = gone(postgres.pid) => ("Postgres", postgres.log.clone()),
     };
-    tracing::error!("{name} ended by itself, so everything ends: its log is {}", log.display());
+    tracing::error!("{name} ended by itself, so everything ends; its log is {}", log.display());
     bail!("{name} ended by itself")
 }
 
@@ -29,7 +29,7 @@ pub(super) async fn gone(pid: Pid) {
     }
 }
 
-/// Whether a process runs: one that has ended and waits for its parent (Z, or X for a moment) does not.
+/// Returns whether a process runs. A zombie, which has ended and waits for its parent (Z, or X for a moment), does not.
 pub(super) fn runs(pid: Pid) -> bool {
     let stat = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("stat");
     // `pid (name) state …`, and the name may contain anything (proc_pid_stat(5)).
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_only_waits_to_be_reaped_does_not_run() {
+    fn zombie_process_does_not_run() {
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
         assert!(runs(pid));

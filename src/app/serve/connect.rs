@@ -1,4 +1,4 @@
-//! What a gateway is made of, once its database and its cluster are there.
+//! Connects a gateway to its database and its cluster.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A gateway with its database and its cluster, before it does anything.
+/// A gateway with its database and its cluster, before its workers run.
 pub(super) struct Parts {
     pub(super) store: Store,
     pub(super) gateway: Gateway,
@@ -21,10 +21,10 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Waits for the database for as long as it takes.
+    /// Connects to the database and the cluster. Waits for the database without a time limit.
     ///
     /// # Errors
-    /// What waiting doesn't mend: a setting, the database or the cluster can't be used.
+    /// Permanent errors: a setting, the database or the cluster can't be used.
     pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
         let database = settings.database.settings()?;
         let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
@@ -47,7 +47,7 @@ impl Parts {
         let gateway = patiently(gateway, service::Error::may_pass).await?;
         match gateway.check_cluster().await {
             Err(error) if error.may_pass() => {
-                tracing::warn!("nothing is launched until the API server answers: {}", chain(&error));
+                tracing::warn!("no driver is launched until the API server answers: {}", chain(&error));
             }
             checked => checked?,
         }
@@ -55,8 +55,8 @@ impl Parts {
     }
 }
 
-/// Tries for as long as nothing is wrong but that the database doesn't answer: after an outage nobody has to start us
-/// again.
+/// Retries as long as the only error is that the database doesn't answer, so that the gateway needs no restart after an
+/// outage.
 async fn patiently<T, E: std::error::Error>(
     attempt: impl AsyncFn() -> Result<T, E>,
     may_pass: impl Fn(&E) -> bool,

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT and SIGTERM: kept from the first moment on, and told when asked.
+/// SIGINT and SIGTERM: caught from the creation of this value on, and reported by [`received`](Self::received).
 pub(in crate::app) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -17,7 +17,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals. Returns at once if one has arrived since [`listen`](Self::listen).
     pub(in crate::app) async fn received(mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! How long what has ended is kept.
+//! How long ended submissions and their pods are kept.
 
 use clap::Args;
 
@@ -7,11 +7,12 @@ use crate::service::CleanUpSettings;
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct CleanUp {
-    /// How long the pod of an ended driver is kept, with its log and all that it owns: a time such as 7d, 12h, 30m or
-    /// 90s, or `off` to keep it as Spark does.
+    /// How long the pod of an ended driver is kept, with its log and all objects that it owns: a duration such as 7d, 12h,
+    /// 30m or 90s, or `off` to never delete it, as Spark does.
     #[arg(long, env = "SPARKGATE_FINISHED_POD_TTL", default_value_t = TimeOrOff::days(7), value_name = "TIME")]
     finished_pod_ttl: TimeOrOff,
-    /// How long the record of an ended submission is kept: a time, or `off` for ever. Its pod goes with it.
+    /// How long the record of an ended submission is kept: a duration, or `off` to keep it for ever. The pod is deleted
+    /// with it.
     #[arg(long, env = "SPARKGATE_RETENTION", default_value_t = TimeOrOff::days(90), value_name = "TIME")]
     retention: TimeOrOff,
 }

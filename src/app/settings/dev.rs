@@ -9,23 +9,23 @@ use crate::spark::SparkVersion;
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Dev {
-    /// Where the gateway listens.
+    /// Listening address of the gateway.
     #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
     pub(in crate::app) listen: SocketAddr,
-    /// Where the sandbox's Kubernetes API listens.
+    /// Listening address of the sandbox's Kubernetes API.
     #[arg(long, default_value = "127.0.0.1:6067")]
     pub(in crate::app) sandbox_listen: SocketAddr,
-    /// Where the database and the sandbox keep their files [default: /var/lib/sparkgate-dev for root, otherwise
+    /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
     /// ~/.local/state/sparkgate-dev].
     #[arg(long, env = "SPARKGATE_DEV_DIR")]
     pub(in crate::app) dir: Option<PathBuf>,
-    /// The Spark release to speak as.
+    /// The Spark release that the gateway behaves like.
     #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
     pub(in crate::app) spark_version: SparkVersion,
-    /// A spark-defaults.conf with properties for requests that don't set them.
+    /// A spark-defaults.conf with defaults for properties that requests don't set.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
-    /// A directory with named defaults, pod templates and configuration for requests to use (docs/submitter.md).
+    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
     #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
     pub(in crate::app) submitter_dir: Option<PathBuf>,
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
@@ -34,12 +34,12 @@ pub(in crate::app) struct Dev {
 }
 
 impl Dev {
-    /// What can be told without looking at the machine.
+    /// Checks the settings, as far as that is possible without accessing the machine.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         loopback("--listen", self.listen)?;
         loopback("--sandbox-listen", self.sandbox_listen)?;
         if self.sandbox_listen.port() == 0 {
-            bail!("--sandbox-listen needs a port: clients and a later run have to find the sandbox");
+            bail!("--sandbox-listen needs a port: clients and later runs must be able to find the sandbox");
         }
         Ok(())
     }
@@ -47,13 +47,13 @@ impl Dev {
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Sandbox {
-    /// Where its Kubernetes API listens.
+    /// Listening address of the Kubernetes API.
     #[arg(long, default_value = "127.0.0.1:6067", conflicts_with = "kubeconfig")]
     pub(in crate::app) listen: SocketAddr,
-    /// Be a node of this cluster instead of having an API of its own.
+    /// Run only a node, of the cluster of this kubeconfig, and no Kubernetes API.
     #[arg(long)]
     pub(in crate::app) kubeconfig: Option<PathBuf>,
-    /// Where pods keep their files.
+    /// Directory for the files of pods.
     #[arg(long)]
     pub(in crate::app) dir: PathBuf,
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
@@ -62,20 +62,21 @@ pub(in crate::app) struct Sandbox {
 }
 
 impl Sandbox {
-    /// What can be told without looking at the machine.
+    /// Checks the settings, as far as that is possible without accessing the machine.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         loopback("--listen", self.listen)
     }
 }
 
-/// Nobody is asked who they are, and what they send runs as processes of this account.
+/// Checks that an address is a loopback address: there is no authentication, and clients' programs run as processes of
+/// this account.
 fn loopback(flag: &str, address: SocketAddr) -> anyhow::Result<()> {
     if address.ip().is_loopback() {
         return Ok(());
     }
     bail!(
-        "refusing {flag} {address}: anybody who reaches it could run programs on this machine as you. \
-         Give an address such as 127.0.0.1:{}",
+        "refusing {flag} {address}: every client that can reach it could run programs on this machine as you. \
+         Use an address such as 127.0.0.1:{}",
         address.port()
     )
 }

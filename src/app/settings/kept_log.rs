@@ -1,4 +1,4 @@
-//! How much of a log is kept.
+//! How much of a driver's log is kept.
 
 use std::{fmt, str::FromStr};
 
@@ -7,16 +7,16 @@ use std::{fmt, str::FromStr};
 pub(in crate::app) struct KeptLog(usize);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a whole number with KiB or MiB behind it, such as 256KiB, from 1KiB to 4MiB, or off")]
+#[error("expected a whole number followed by KiB or MiB, from 1KiB to 4MiB, such as 256KiB, or off")]
 pub(in crate::app) struct NoSize;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// Some of them are held in memory at once.
+/// The largest size. It is limited because several logs are held in memory at once.
 const LARGEST: usize = 4 * MIB;
 
 impl KeptLog {
-    /// 0 for nothing.
+    /// Returns the size in bytes, 0 for `off`.
     pub(in crate::app) fn bytes(self) -> usize {
         self.0
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_has_a_unit_and_a_limit() {
+    fn size_needs_a_unit_and_has_a_maximum() {
         for (text, bytes) in [("256KiB", 256 * KIB), (" 4MiB", LARGEST), ("1KiB", KIB), ("off", 0)] {
             assert_eq!(text.parse(), Ok(KeptLog(bytes)), "{text}");
             assert_eq!(KeptLog(bytes).to_string(), text.trim());

@@ -1,4 +1,4 @@
-//! The most that submissions may ask for.
+//! Upper bounds for what submissions may request.
 
 use clap::Args;
 
@@ -7,18 +7,19 @@ use crate::service::Caps;
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Limits {
-    /// The longest that a submission may take to run, from being queued: a time such as 30m, or `off`. It holds for those
-    /// that ask for no limit, too. What a request may ask for otherwise comes from `spark.sparkgate.startTimeout` in the
-    /// Spark defaults.
+    /// Upper bound for the start timeout, the time from being queued to running: a duration such as 30m, or `off`. It also
+    /// applies to submissions that set none. `spark.sparkgate.startTimeout` in the Spark defaults sets a default that
+    /// requests may override up to this bound.
     #[arg(long, env = "SPARKGATE_MAX_START_TIMEOUT", default_value_t = TimeOrOff(None), value_name = "TIME")]
     max_start_timeout: TimeOrOff,
-    /// The longest that a submission may run, in the same way (`spark.sparkgate.runTimeout`).
+    /// Upper bound for the run timeout, the time from running to the end: a duration, or `off`. It also applies to
+    /// submissions that set none. `spark.sparkgate.runTimeout` in the Spark defaults sets a default.
     #[arg(long, env = "SPARKGATE_MAX_RUN_TIMEOUT", default_value_t = TimeOrOff(None), value_name = "TIME")]
     max_run_timeout: TimeOrOff,
-    /// The longest grace period that a killed driver may ask for, or `off`.
+    /// Upper bound for the grace period of killed drivers, or `off`.
     #[arg(long, env = "SPARKGATE_MAX_KILL_GRACE", default_value_t = TimeOrOff(None), value_name = "TIME")]
     max_kill_grace: TimeOrOff,
-    /// How often a submission may be tried again after each kind of failure, at most.
+    /// Upper bound for the retries of a submission, for each kind of failure.
     #[arg(long, env = "SPARKGATE_MAX_RETRIES", default_value_t = 10)]
     max_retries: u32,
 }

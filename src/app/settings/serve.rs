@@ -29,8 +29,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) spark: Spark,
     #[command(flatten)]
     pub(in crate::app) clean_up: CleanUp,
-    /// How much of the end of a driver's log is kept when its pod goes, compressed in the database: a size such as 256KiB
-    /// or 1MiB of text, 4MiB at most, or `off`.
+    /// How much of the end of a driver's log is kept, compressed in the database, after its pod is gone: a size such as
+    /// 256KiB or 1MiB of text, at most 4MiB, or `off`.
     #[arg(long, env = "SPARKGATE_KEPT_LOG", default_value_t = KeptLog::default(), value_name = "SIZE")]
     pub(in crate::app) kept_log: KeptLog,
     #[command(flatten)]
@@ -39,16 +39,17 @@ pub(in crate::app) struct Serve {
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Http {
-    /// Where to listen.
+    /// Listening address.
     #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
     pub(in crate::app) listen: SocketAddr,
-    /// Everybody who can reach a listening address other than loopback may submit and kill: confirm that.
+    /// Allow a listening address other than loopback. There is no authentication: every client that can reach the address
+    /// can submit and kill.
     #[arg(long, env = "SPARKGATE_TRUSTED_NETWORK")]
     pub(in crate::app) trusted_network: bool,
-    /// The largest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 8 << 20)]
     pub(in crate::app) max_request_body: usize,
-    /// Clients that may follow events or wait for a submission at the same time.
+    /// Maximum number of clients that follow events or wait for a submission at the same time.
     #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = 2000)]
     pub(in crate::app) max_subscribers: usize,
     /// Connections at the same time. More wait until one ends.
@@ -64,15 +65,15 @@ pub(in crate::app) struct Http {
 }
 
 impl Http {
-    /// There is no authentication yet, so an address that others can reach must be wanted.
+    /// Checks that an address other than loopback is explicitly allowed, because there is no authentication yet.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
         if self.listen.ip().is_loopback() || self.trusted_network {
             return Ok(());
         }
         bail!(
-            "refusing to listen on {}: anybody who reaches it could submit and kill. \
-             Give --trusted-network if the network itself keeps others out",
+            "refusing to listen on {}: every client that can reach it could submit and kill. \
+             Give --trusted-network if the network itself restricts access",
             self.listen
         )
     }
@@ -88,16 +89,16 @@ impl Http {
     }
 }
 
-/// Which cluster, and where in it.
+/// The cluster and its namespaces.
 #[derive(Debug, Args)]
 pub(in crate::app) struct Place {
-    /// A kubeconfig file; by default KUBECONFIG, ~/.kube/config, or the service account of this pod.
+    /// The kubeconfig file [default: `KUBECONFIG`, ~/.kube/config, or the service account of this pod].
     #[arg(long, env = "SPARKGATE_KUBECONFIG")]
     pub(in crate::app) kubeconfig: Option<PathBuf>,
-    /// The kubeconfig's context to use.
+    /// The context of the kubeconfig.
     #[arg(long, env = "SPARKGATE_CONTEXT")]
     pub(in crate::app) context: Option<String>,
-    /// The namespaces that drivers may use, separated by commas; all by default.
+    /// The namespaces that drivers may use, separated by commas [default: all].
     #[arg(long, env = "SPARKGATE_NAMESPACES", value_delimiter = ',')]
     pub(in crate::app) namespaces: Vec<String>,
 }
@@ -117,24 +118,24 @@ impl Place {
 pub(in crate::app) struct Kubernetes {
     #[command(flatten)]
     pub(in crate::app) place: Place,
-    /// Hold each driver pod with a finalizer until its outcome is recorded. Without it, a pod that is deleted while no
-    /// gateway runs may leave its submission LOST. Before an uninstall: `sparkgate release-finalizers`.
+    /// Keep each driver pod with a finalizer until its outcome is recorded. Without it, a submission whose pod is deleted
+    /// while no gateway runs may end as LOST. Before an uninstall, run `sparkgate release-finalizers`.
     #[arg(long, env = "SPARKGATE_OUTCOME_FINALIZER", default_value_t = true, action = ArgAction::Set)]
     pub(in crate::app) outcome_finalizer: bool,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Spark {
-    /// The Spark release to speak as: that of the images drivers run.
+    /// The Spark release that the gateway behaves like: the release of the drivers' images.
     #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
     pub(in crate::app) spark_version: SparkVersion,
-    /// A spark-defaults.conf with properties for requests that don't set them.
+    /// A spark-defaults.conf with defaults for properties that requests don't set.
     #[arg(long, env = "SPARKGATE_SPARK_DEFAULTS")]
     pub(in crate::app) spark_defaults: Option<PathBuf>,
-    /// A directory with named defaults, pod templates and configuration for requests to use (docs/submitter.md).
+    /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
     #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
     pub(in crate::app) submitter_dir: Option<PathBuf>,
-    /// `SPARK_USER` of drivers for which nothing names a user [default: the account this runs as].
+    /// `SPARK_USER` of drivers whose submission names no user [default: the account that the gateway runs as].
     #[arg(long, env = "SPARKGATE_SPARK_USER")]
     pub(in crate::app) spark_user: Option<String>,
 }
@@ -159,7 +160,7 @@ impl Spark {
     }
 }
 
-/// The account this process runs as, by the variables that a login sets.
+/// Returns the account that this process runs as, from the variables that a login sets.
 pub(in crate::app) fn account() -> String {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(set).unwrap_or_else(|| "sparkgate".to_owned())

@@ -1,16 +1,16 @@
-//! A time as the operator writes it.
+//! Durations in settings.
 
 use std::{fmt, str::FromStr, time::Duration};
 
-/// A time, or `off` for none.
+/// A duration, or `off` for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TimeOrOff(pub(super) Option<Duration>);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a whole number with d, h, m or s behind it, such as 7d or 12h and a century at most, or off")]
+#[error("expected a whole number followed by d, h, m or s, at most a century, such as 7d or 12h, or off")]
 pub(super) struct NoTime;
 
-/// A century: what is longer is a slip, and Postgres' dates have an end.
+/// A century. A longer duration is a mistake, and Postgres' dates have a maximum.
 const LONGEST: u64 = 36525 * DAY;
 const DAY: u64 = 24 * 3600;
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_a_unit_and_off_is_for_ever() {
+    fn duration_needs_a_unit_and_off_means_none() {
         for (text, seconds) in
             [("7d", Some(604_800)), ("12h", Some(43_200)), ("30m", Some(1800)), (" 0s ", Some(0)), ("off", None)]
         {

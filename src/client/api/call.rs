@@ -1,4 +1,4 @@
-//! One call, ready to be made as often as it takes.
+//! A call, which can be made any number of times.
 
 use std::{fmt::Display, time::Duration};
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What needs no encoding in a path's segment or a query's value (RFC 3986, unreserved).
+/// Characters to percent-encode in a path's segment or a query's value: all but the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// How long an answer may take that has nothing to wait for.
+/// The timeout of a call that doesn't ask the gateway to wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const JSON: &str = "application/json, application/problem+json";
@@ -19,17 +19,17 @@ pub(in crate::client) struct Call {
     /// For errors: "listing submissions".
     pub(super) action: String,
     pub(super) method: Method,
-    /// With its query.
+    /// The path with its query.
     pub(super) path: String,
     pub(super) accept: &'static str,
     pub(super) headers: Vec<(&'static str, HeaderValue)>,
     pub(super) body: Bytes,
-    /// The longest time to the head of the answer, and to the end of one that is read whole.
+    /// Timeout until the head of the response, and again for the body of a response that is read whole.
     pub(super) patience: Duration,
 }
 
 impl Call {
-    /// A call of `/v1` and the segments below it.
+    /// Creates a call of the path of `segments` below `/v1`.
     fn new(action: String, method: Method, segments: &[&str]) -> Self {
         let mut path = "/v1".to_owned();
         for segment in segments {
@@ -78,7 +78,7 @@ impl Call {
         self
     }
 
-    /// As long again as the gateway was asked to wait.
+    /// Extends the timeout by the time that the gateway is asked to wait.
     pub(in crate::client) fn longer_by(mut self, wait: Duration) -> Self {
         self.patience = PATIENCE + wait;
         self

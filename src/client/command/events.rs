@@ -29,25 +29,26 @@ use crate::{
 pub struct Events {
     #[command(flatten)]
     target: Target,
-    /// Of one submission: all of its changes, until it has ended. Else what changes from now on.
+    /// Print all state changes of this submission, until it has ended. Without an id, print the state changes of all
+    /// submissions from now on.
     id: Option<SubmissionId>,
-    /// Go on behind the change with this number.
+    /// Start after the event with this sequence number.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
-    /// Only of submissions with this label; may be repeated.
+    /// Only events of submissions with this label; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Only of submissions of this user.
+    /// Only events of this user's submissions.
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
-    /// Only of submissions in this namespace.
+    /// Only events of submissions in this namespace.
     #[arg(long)]
     namespace: Option<String>,
 }
 
-/// The gateway says something every 15 seconds: a stream that is silent for longer is dead.
+/// The longest silence of a stream. The gateway sends data every 15 seconds, so a stream that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(50);
-/// How long a gateway that answered before may be away.
+/// How long a gateway that has answered before may be unavailable.
 const AWAY: Duration = Duration::from_secs(300);
 const ACTION: &str = "following events";
 
@@ -59,9 +60,9 @@ struct Page {
 
 /// How a stream ended.
 enum End {
-    /// Everything that was asked for is told.
+    /// All requested events are printed.
     Done,
-    /// It is opened again behind what was last told.
+    /// The stream was cut off. The next one continues after the last event.
     Cut,
 }
 
@@ -70,11 +71,11 @@ impl Events {
         let api = Api::new(&self.target.server)?;
         let mut last = self.after.map(|after| after.to_string());
         if let (Some(id), None) = (&self.id, self.after) {
-            let (told, has_ended) = self.history(&api, id.as_str()).await?;
+            let (sequence, has_ended) = self.history(&api, id.as_str()).await?;
             if has_ended {
                 return Ok(0);
             }
-            last = Some(told.to_string());
+            last = Some(sequence.to_string());
         }
         let mut answered = None;
         loop {
@@ -90,10 +91,10 @@ impl Events {
         }
     }
 
-    /// Tells what has happened to one submission so far; answers the number of the last change, and whether that was the
-    /// end.
+    /// Prints the events of one submission so far. Returns the sequence number of the last one, and whether the submission
+    /// has ended.
     async fn history(&self, api: &Api, id: &str) -> Result<(i64, bool), Error> {
-        let (mut told, mut has_ended) = (None, false);
+        let (mut sequence, mut has_ended) = (None, false);
         loop {
             let mut after: Option<String> = None;
             loop {
@@ -101,10 +102,10 @@ impl Events {
                 let page: Page = document::read(ACTION, &api.send(&call).await?.body)?;
                 for item in &page.items {
                     let change: Change = document::read(ACTION, item.get().as_bytes())?;
-                    // The newest may have none yet: they come with the stream.
+                    // The newest events may have no number yet: the stream will send them.
                     if change.sequence.is_some() {
                         has_ended = self.tell(item.get())?;
-                        told = change.sequence;
+                        sequence = change.sequence;
                     }
                 }
                 match page.next {
@@ -112,9 +113,9 @@ impl Events {
                     None => break,
                 }
             }
-            match told {
-                Some(told) => return Ok((told, has_ended && look(api, id).await?.submission.has_ended())),
-                // Accepted this very moment: the first change gets its number soon.
+            match sequence {
+                Some(sequence) => return Ok((sequence, has_ended && look(api, id).await?.submission.has_ended())),
+                // The submission was only just accepted: its first event gets its number soon.
                 None => sleep(Duration::from_millis(200)).await,
             }
         }
@@ -135,7 +136,7 @@ impl Events {
         }
     }
 
-    /// Tells what one stream brings; `last` is where it is to be taken up again.
+    /// Prints the events of one stream. `last` is the position at which the next stream continues.
     async fn stream(&self, api: &Api, last: &mut Option<String>) -> Result<End, Error> {
         let mut body = api.open(&self.call(last.as_deref())).await?.into_body();
         let mut reader = Reader::default();
@@ -151,7 +152,7 @@ impl Events {
                     *last = message.id;
                 }
                 if let (true, Some(id)) = (ended, &self.id)
-                    // After a failed attempt there may be another.
+                    // A failed attempt may be followed by a retry.
                     && look(api, id.as_str()).await?.submission.has_ended()
                 {
                     return Ok(End::Done);
@@ -160,7 +161,7 @@ impl Events {
         }
     }
 
-    /// Prints a change; answers whether it is an end.
+    /// Prints an event. Returns whether its state is terminal.
     fn tell(&self, data: &str) -> Result<bool, Error> {
         let change: Change = document::read(ACTION, data.as_bytes())?;
         let screen = Screen::new();
@@ -172,12 +173,13 @@ impl Events {
     }
 }
 
-/// `time  id  state  reason: message`. Its columns are as wide as those of all changes, whatever comes later.
+/// Formats an event as `time  id  state  reason: message`. The state's column has a fixed width, because later events are
+/// not known yet.
 fn line(change: &Change, coloured: impl Fn(&str) -> String) -> String {
     let at = change.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default();
     let attempt = if change.attempt > 1 { format!(" #{}", change.attempt) } else { String::new() };
     let id = clean::line(&change.submission_id).into_owned();
-    // The longest state has nine letters. A colour has none.
+    // The longest state has nine letters. A colour's escapes don't count.
     let blanks = " ".repeat(9_usize.saturating_sub(change.state.len()));
     let because = [change.reason.as_deref(), change.message.as_deref()];
     let because: Vec<&str> = because.into_iter().flatten().filter(|text| !text.is_empty()).collect();
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_one_line() {
+    fn event_is_printed_as_one_line() {
         let read = |text: &str| line(&document::read(ACTION, text.as_bytes()).unwrap(), str::to_owned);
         assert_eq!(
             read(

@@ -20,16 +20,16 @@ use crate::{
 pub struct Kill {
     #[command(flatten)]
     target: Target,
-    /// Their ids.
+    /// The ids of the submissions.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<SubmissionId>,
-    /// Wait until they have ended.
+    /// Wait until the submissions have ended.
     #[arg(long)]
     wait: bool,
 }
 
 impl Kill {
-    /// Kills all of them, also where one can't be; the exit code is that of the first that couldn't.
+    /// Kills all submissions, even if some of the kills fail. Returns the exit code of the first failure.
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.server)?;
         let screen = Screen::new();
@@ -64,7 +64,7 @@ async fn kill(api: &Api, id: &str) -> Result<Seen, Error> {
     Seen::of(call.action(), api.send(&call).await?)
 }
 
-/// Tells what went wrong with one, and goes on.
+/// Prints the error of one submission, and keeps the exit code of the first error.
 fn keep(failed: &mut Option<u8>, error: &Error, id: impl Display) {
     note(&format!("error: {id}: {error}"));
     failed.get_or_insert(error.exit_code());

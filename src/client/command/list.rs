@@ -20,34 +20,34 @@ use crate::client::{
 pub struct List {
     #[command(flatten)]
     target: Target,
-    /// Only these states, separated by commas.
+    /// Only submissions in these states, separated by commas.
     #[arg(long, value_name = "STATES", value_delimiter = ',')]
     state: Vec<String>,
-    /// Only names that begin so.
+    /// Only submissions whose name has this prefix.
     #[arg(long, value_name = "PREFIX")]
     name: Option<String>,
-    /// Only those of this user.
+    /// Only submissions of this user.
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
-    /// Only those in this namespace.
+    /// Only submissions in this namespace.
     #[arg(long)]
     namespace: Option<String>,
-    /// Only those with this label; may be repeated.
+    /// Only submissions with this label; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Only those created after this time, or not longer ago: 2h, or 2026-01-02T03:04:05Z.
+    /// Only submissions created after this time: a time ago such as 2h, or a date such as 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
-    /// Only those created before.
+    /// Only submissions created before this time.
     #[arg(long, value_name = "TIME")]
     until: Option<Moment>,
-    /// How many at most.
+    /// Maximum number of submissions to list.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
-    /// All of them, however many.
+    /// List all matching submissions.
     #[arg(long, conflicts_with_all = ["limit", "cursor"])]
     all: bool,
-    /// Go on behind another list of the same filters: its `next`.
+    /// Continue an earlier list with the same filters: its `next`.
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -84,7 +84,7 @@ impl List {
         let rows: Result<Vec<_>, Error> = items.iter().map(|item| Ok(row(&read(item)?, now))).collect();
         screen.table(&COLUMNS, &rows?)?;
         match next {
-            Some(_) => note("there are more: --all, or a larger --limit"),
+            Some(_) => note("there are more: use --all or a larger --limit"),
             None if items.is_empty() => note("no submissions"),
             None => {}
         }
@@ -133,7 +133,7 @@ mod tests {
     use crate::client::table;
 
     #[test]
-    fn a_row_has_the_age_and_how_long_it_ran() {
+    fn row_shows_age_and_duration() {
         let now = DateTime::parse_from_rfc3339("2026-01-02T05:00:00Z").unwrap().to_utc();
         let of = |text: &str| row(&document::read(ACTION, text.as_bytes()).unwrap(), now);
         let rows = [

@@ -22,22 +22,22 @@ pub struct Logs {
     target: Target,
     /// The submission's id.
     id: SubmissionId,
-    /// Go on printing as it is written, until the driver has ended.
+    /// Print new lines as they are written, until the driver has ended.
     #[arg(short, long)]
     follow: bool,
-    /// Only the last lines.
+    /// Only this many of the last lines.
     #[arg(long, value_name = "LINES")]
     tail: Option<u64>,
-    /// Only what was written after this time, or not longer ago: 10m, or 2026-01-02T03:04:05Z.
+    /// Only lines written after this time: a time ago such as 10m, or a date such as 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
-    /// Of an executor, by its number, instead of the driver.
+    /// The log of the executor with this number instead of the driver's.
     #[arg(long, value_name = "N")]
     executor: Option<u32>,
-    /// Of an earlier attempt.
+    /// The log of this attempt instead of the latest.
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// Put the time before each line.
+    /// Begin each line with its time.
     #[arg(long)]
     timestamps: bool,
 }
@@ -48,10 +48,10 @@ impl Logs {
         let response = api.open(&self.call()).await?;
         let screen = Screen::new();
         if response.headers().get("sparkgate-log-source").is_some_and(|source| source == "kept") {
-            note("the pod is gone: this is the end of its log, as it was kept");
+            note("the pod is gone: this is the last part of its log, which was kept");
         }
         let mut body = response.into_body();
-        // Written as it comes: a line may be long in coming.
+        // Written in pieces as they arrive, because the rest of a line may take long.
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Error::Broken {
                 action: format!("reading the log of {}", self.id),

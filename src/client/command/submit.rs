@@ -27,42 +27,43 @@ use line::CommandLine;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "sparkgate submit [OPTIONS] APP [ARGS]...",
-    after_help = format!("Options come before APP; what is behind it is the application's own.\n\n{EXIT_CODES}")
+    after_help = format!("Options come before APP; all words after it are arguments of the application.\n\n{EXIT_CODES}")
 )]
 pub struct Submit {
     #[command(flatten)]
     target: Target,
-    /// Wait for the end, and tell each change of state on the way. The exit code is the driver's.
+    /// Wait for the end, and print each state change. The exit code is the driver's.
     #[arg(long)]
     wait: bool,
-    /// Print the Kubernetes objects that would be created (and which defaults apply), and create nothing.
+    /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
-    /// A label to find it by; may be repeated.
+    /// A label to filter submissions by; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Refuse while another submission with this name is alive.
+    /// Refuse the submission if a live one of the same namespace, also submitted with --unique-name, has this name.
     #[arg(long)]
     unique_name: bool,
-    /// The same key and the same command line are the same submission, however often they are sent [default: a new one].
+    /// A key that makes it safe to repeat the command: the same key and command line create one submission [default: a new
+    /// key].
     #[arg(long, value_name = "KEY", value_parser = header_value)]
     idempotency_key: Option<HeaderValue>,
-    /// Kill it if it isn't running after this time, such as 10m.
+    /// Kill the submission if it isn't running after this time, such as 10m.
     #[arg(long, value_name = "TIME")]
     start_timeout: Option<Span>,
-    /// Kill it if it is still running after this time, such as 2h.
+    /// Kill the submission if it is still running after this time, such as 2h.
     #[arg(long, value_name = "TIME")]
     run_timeout: Option<Span>,
-    /// How long a driver that is killed may take to end by itself, such as 30s.
+    /// Time between SIGTERM and SIGKILL when the driver is killed, such as 30s.
     #[arg(long, value_name = "TIME")]
     kill_grace: Option<Span>,
-    /// Start it again this often after failures that aren't its own: a lost node, an eviction.
+    /// Maximum number of retries after failures that the application didn't cause, such as a lost node or an eviction.
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
-    /// Start it again this often after failures of its own: an exit code other than 0, too little memory.
+    /// Maximum number of retries after failures of the application, such as an exit code other than 0 or too little memory.
     #[arg(long, value_name = "N")]
     application_retries: Option<u32>,
-    /// A file of this machine with Spark properties, weaker than any other option.
+    /// A local file with Spark properties. All other options take precedence over it.
     #[arg(long, value_name = "FILE", help_heading = line::HEADING)]
     properties_file: Option<PathBuf>,
     #[command(flatten)]
@@ -78,7 +79,7 @@ impl Submit {
         }
         let answer = self.send(&api, body).await?;
         if answer.headers.contains_key("idempotency-replayed") {
-            note("this key was used for the same submission before: here it is again");
+            note("this key was used before: this is the existing submission");
         }
         let created = Seen::of("submitting", answer)?;
         let screen = Screen::new();
@@ -99,7 +100,10 @@ impl Submit {
             }
         })
         .await
-        .inspect_err(|_| note(&format!("{} goes on without us: sparkgate wait asks again", created.submission.id)))?;
+        .inspect_err(|_| {
+            let id = &created.submission.id;
+            note(&format!("{id} is not affected: run `sparkgate wait {id}` to wait for it again"));
+        })?;
         if self.target.json() {
             silently(screen.document(&seen.body))?;
         }
@@ -107,11 +111,11 @@ impl Submit {
         Ok(seen.submission.exit_status())
     }
 
-    /// Sent under one key however often, so that a lost answer makes no second submission.
+    /// Sends the request. All retries have the same key, so that a lost response doesn't lead to a second submission.
     async fn send(&self, api: &Api, body: String) -> Result<Answer, Error> {
         let fresh = || HeaderValue::from_str(&Uuid::new_v4().to_string());
         let key = self.idempotency_key.clone().map_or_else(fresh, Ok);
-        let key = key.map_err(|error| Error::Here(format!("drawing an idempotency key: {error}")))?;
+        let key = key.map_err(|error| Error::Here(format!("generating an idempotency key: {error}")))?;
         let call = Call::post("submitting", &["submissions"], body).header("idempotency-key", key);
         api.send(&call).await.map_err(|error| self.in_its_words(error))
     }
@@ -140,12 +144,12 @@ impl Submit {
     }
 }
 
-/// A submission is followed also where nobody reads its id.
+/// Ignores a closed standard output: a submission is followed even if its id can't be printed.
 fn silently(written: Result<(), Error>) -> Result<(), Error> {
     written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })
 }
 
-/// The answer of a dry run.
+/// The response of a dry run.
 #[derive(Deserialize)]
 struct DryRun {
     manifest: Box<RawValue>,
@@ -153,7 +157,7 @@ struct DryRun {
     defaults: Vec<Default>,
 }
 
-/// A property that the request left out.
+/// A property that the request doesn't set.
 #[derive(Deserialize)]
 struct Default {
     key: String,

@@ -24,7 +24,7 @@ pub struct Wait {
     target: Target,
     /// The submission's id.
     id: SubmissionId,
-    /// Wait for this state, or one past it, instead of the end.
+    /// Wait until the submission has reached this state or passed it, instead of its end.
     #[arg(long = "for", value_name = "STATE", value_parser = state)]
     goal: Option<State>,
     /// Give up after this time, such as 90s or 1h30m.
@@ -34,12 +34,12 @@ pub struct Wait {
 
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
-  0    it FINISHED
-  1    any other end without an exit code from 1 to 125, and errors
-  2    a wrong command line
-  4    an unknown id
-  124  the time of --timeout is over
-  else the driver's own";
+  0    the submission FINISHED
+  1    it ended otherwise, without an exit code from 1 to 125, or an error occurred
+  2    the command line is wrong
+  4    the id is unknown
+  124  --timeout has expired
+  else the exit code of the driver";
 
 impl Wait {
     pub(super) async fn run(self) -> Outcome {
@@ -47,7 +47,7 @@ impl Wait {
         let deadline = self.timeout.and_then(|time| Instant::now().checked_add(time.duration()));
         let mut progress = Progress::default();
         let seen = follow(&api, self.id.as_str(), self.goal, deadline, |submission| {
-            // The last word goes to standard output.
+            // The final state goes to standard output.
             if let Some(line) = progress.line(submission).filter(|_| !submission.has_ended()) {
                 note(&line);
             }
@@ -58,7 +58,7 @@ impl Wait {
             true => screen.document(&seen.body),
             false => screen.line(&screen.state(&seen.submission.state)),
         };
-        // Scripts came for the exit code.
+        // A closed standard output is ignored: scripts need the exit code.
         written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })?;
         why::tell_failure(&seen.submission);
         Ok(exit_status(&seen.submission, self.goal))
@@ -70,7 +70,8 @@ fn state(text: &str) -> Result<State, String> {
     text.to_ascii_uppercase().parse().map_err(|_| format!("expected one of {}", words()))
 }
 
-/// Asked for a state, it is enough to be there; a life that went on past it and ended badly is told as its end is.
+/// Returns the exit code. With a goal, it is 0 if the submission is in that state or hasn't ended. Otherwise it is the exit
+/// code of the end, and at least 1 if the goal was a different end.
 fn exit_status(submission: &Submission, goal: Option<State>) -> u8 {
     match goal {
         Some(goal) if submission.state() == Some(goal) || !submission.has_ended() => 0,
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_code_answers_what_was_asked() {
+    fn exit_code_depends_on_the_state_waited_for() {
         let status = |state: &str, goal| {
             let submission = Submission { state: state.to_owned(), exit_code: Some(3), ..Submission::default() };
             exit_status(&submission, goal)

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{State, Why};
 use crate::service;
 
-/// One try to run the application: a driver pod of its own.
+/// One attempt to run the application, with its own driver pod.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Attempt {
@@ -21,7 +21,7 @@ pub(in crate::api) struct Attempt {
     node: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// Why it didn't finish, if it is over.
+    /// Why the attempt failed, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Why>,
     queued_at: DateTime<Utc>,

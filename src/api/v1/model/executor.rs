@@ -1,4 +1,4 @@
-//! An executor.
+//! An executor as the API represents it.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 
 use crate::submission::ExecutorRecord;
 
-/// One executor of one attempt, as the cluster last showed it.
+/// One executor of one attempt, as last seen in the cluster.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Executor {
-    /// Spark's own number, the label `spark-exec-id`.
+    /// Spark's executor id, the label `spark-exec-id`.
     #[schema(example = 1)]
     id: i64,
     #[schema(example = 1)]
@@ -23,7 +23,7 @@ pub(in crate::api) struct Executor {
     node: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// One word: how it ended, or why it waits.
+    /// One word: how the executor ended, or why it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

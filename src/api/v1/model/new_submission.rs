@@ -1,11 +1,11 @@
-//! The body of a create request, as it is described; `request` reads it.
+//! The description of a create request's body. `request` reads the body.
 
 use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
 
-/// What to run. Fields of Spark's `CreateSubmissionRequest` keep their names; all of them may be left out but what the
-/// application needs.
+/// The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
+/// those that the application needs.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase", as = NewSubmission, example = json!({
     "name": "Pi",
@@ -16,9 +16,9 @@ use utoipa::ToSchema;
     "labels": {"team": "data"},
     "runTimeoutSeconds": 3600
 }))]
-#[expect(dead_code, reason = "describes the body to readers of the API; `request` is what reads it")]
+#[expect(dead_code, reason = "only describes the body; `request` reads it")]
 pub(in crate::api) struct NewSubmission {
-    /// The application's jar, Python or R file, as the driver reaches it.
+    /// The application's jar, Python or R file: a URI that the driver can read.
     app_resource: Option<String>,
     main_class: Option<String>,
     #[schema(required = false)]
@@ -29,27 +29,27 @@ pub(in crate::api) struct NewSubmission {
     environment_variables: BTreeMap<String, String>,
     /// `spark.app.name`.
     name: Option<String>,
-    /// No other live submission of the namespace that asks for the same may have this name: 409 if one has.
+    /// Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name.
     unique_name: Option<bool>,
-    /// To be found by, in Kubernetes' syntax of labels; 32 at most.
+    /// Labels to filter submissions by, in Kubernetes' syntax; at most 32.
     #[schema(required = false)]
     labels: BTreeMap<String, String>,
-    /// It is killed if it isn't running so long after being queued.
+    /// Kill the submission if it isn't running this long after it was queued.
     #[schema(minimum = 1)]
     start_timeout_seconds: Option<u64>,
-    /// It is killed if it still runs so long after it started.
+    /// Kill the submission if it is still running this long after it started.
     #[schema(minimum = 1)]
     run_timeout_seconds: Option<u64>,
-    /// From SIGTERM to SIGKILL, when it is killed.
+    /// Time from SIGTERM to SIGKILL when the submission is killed.
     kill_grace_seconds: Option<u64>,
     max_retries: Option<super::MaxRetries>,
-    /// The user whom the application acts as: `--proxy-user`.
+    /// The user that the application impersonates: `--proxy-user`.
     proxy_user: Option<String>,
-    /// What the driver's pod begins with: a pod as an object, the same as YAML text, or the name of a file that the
-    /// gateway's operator gave.
+    /// The template of the driver's pod: a pod as a JSON object, a pod as a string of YAML, or the name of a template
+    /// that the gateway's operator provides.
     driver_pod_template: Option<serde_json::Value>,
-    /// What executors' pods begin with, in the same three forms.
+    /// The template of executors' pods, in the same three forms.
     executor_pod_template: Option<serde_json::Value>,
-    /// Taken for compatibility with Spark's protocol; it decides nothing.
+    /// Accepted for compatibility with Spark's protocol; it has no effect.
     client_spark_version: Option<String>,
 }

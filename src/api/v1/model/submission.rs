@@ -1,4 +1,4 @@
-//! A submission.
+//! A submission as the API represents it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use utoipa::{
 use super::{Why, word::word};
 use crate::{service, submission};
 
-/// A submission and where it is.
+/// A submission with its state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Submission {
@@ -22,16 +22,16 @@ pub(in crate::api) struct Submission {
     #[schema(example = "Pi")]
     name: String,
     state: State,
-    /// For whom it runs: the proxy user, `SPARK_USER`, or the gateway's own.
+    /// The user that the application runs as: the proxy user, `SPARK_USER`, or the gateway's own user.
     owner: String,
     #[schema(example = "spark")]
     namespace: String,
     labels: BTreeMap<String, String>,
     #[schema(example = "4.3.0")]
     spark_version: String,
-    /// `spark.app.id` of the present attempt.
+    /// `spark.app.id` of the current attempt.
     application_id: String,
-    /// Which try this is, from 1.
+    /// The number of the current attempt, from 1.
     #[schema(example = 1)]
     attempt: i32,
     created_at: DateTime<Utc>,
@@ -40,24 +40,24 @@ pub(in crate::api) struct Submission {
     #[serde(skip_serializing_if = "Option::is_none")]
     finished_at: Option<DateTime<Utc>>,
     driver: Driver,
-    /// How many executors of all attempts are in each state.
+    /// Number of executors in each state, over all attempts.
     executors: ExecutorCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retries: Option<MaxRetries>,
-    /// Of the driver's container, once it is over and known.
+    /// Exit code of the driver's container, once it has ended and the code is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// Why it doesn't run yet, if there is something to say.
+    /// Why the submission isn't running yet, if the reason is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<Why>,
-    /// Why it didn't finish.
+    /// Why the submission failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::api::v1) failure: Option<Why>,
 }
 
-/// Where it is.
+/// The state of a submission or an attempt.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(in crate::api) struct State(&'static str);
@@ -65,7 +65,7 @@ pub(in crate::api) struct State(&'static str);
 impl PartialSchema for State {
     fn schema() -> RefOr<Schema> {
         let about = "`QUEUED → LAUNCHING → PENDING → RUNNING →` one of `FINISHED`, `FAILED`, `KILLED`, `ERROR`, `LOST`; \
-                     `KILLING` is on the way\nto `KILLED`.";
+                     `KILLING` precedes `KILLED`.";
         word(submission::State::ALL.into_iter().map(submission::State::as_str), about)
     }
 }
@@ -76,7 +76,7 @@ impl ToSchema for State {
     }
 }
 
-/// Where the driver is.
+/// The location of the driver.
 #[derive(Debug, Serialize, ToSchema)]
 struct Driver {
     /// The pod's name.
@@ -96,7 +96,7 @@ struct ExecutorCounts {
     deleted: i32,
 }
 
-/// Times after which it is killed, in seconds; those that are set.
+/// Time limits in seconds, after which the submission is killed. Limits that aren't set are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Limits {
@@ -108,19 +108,19 @@ pub(in crate::api) struct Limits {
     pub(in crate::api::v1) kill_grace_seconds: Option<u64>,
 }
 
-/// How often another attempt may follow one that failed, by the kind of failure.
+/// The most retries after failures, by kind of failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(in crate::api) struct MaxRetries {
-    /// By no fault of the application.
+    /// Retries after failures that the application didn't cause.
     #[schema(required = false, example = 2)]
     pub(in crate::api::v1) infrastructure: u32,
-    /// Because the application failed.
+    /// Retries after failures of the application.
     #[schema(required = false, example = 0)]
     pub(in crate::api::v1) application: u32,
 }
 
 impl Limits {
-    /// Those that are set, if any is.
+    /// Returns the limits, or `None` if no limit is set.
     pub(in crate::api::v1) fn any(self) -> Option<Self> {
         let none = Self { start_seconds: None, run_seconds: None, kill_grace_seconds: None };
         (self != none).then_some(self)
@@ -147,7 +147,7 @@ impl From<service::Submission> for Submission {
 }
 
 impl Submission {
-    /// With the whole story of its failure.
+    /// Creates the document with a `why` that has all details, which lists leave out.
     pub(in crate::api::v1) fn with(row: service::Submission, why: Option<service::Why>) -> Self {
         let why = why.map(Why::from);
         let (waiting, failure) = if row.state.is_terminal() { (None, why) } else { (why, None) };
@@ -172,7 +172,7 @@ impl Submission {
             application_id: row.names.app_id,
             attempt: row.attempt,
             created_at: row.created_at,
-            // Kubernetes cuts its times to whole seconds: nothing starts before it was asked for.
+            // Kubernetes truncates its times to whole seconds, and a start must not precede the creation.
             started_at: row.started_at.map(|at| at.max(row.created_at)),
             finished_at: row.finished_at,
             driver: Driver { pod: row.names.driver_pod, node: row.node, ip: row.pod_ip },

@@ -1,4 +1,4 @@
-//! Why a submission failed, or doesn't run yet.
+//! Why a submission failed, or isn't running yet.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -13,27 +13,27 @@ use crate::{
     submission::{FailureClass, FailureCode, PodEvent},
 };
 
-/// Why it failed, or why it doesn't run yet.
+/// Why a submission failed, or why it isn't running yet.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::api) struct Why {
     code: Code,
     class: Class,
-    /// A sentence for people.
+    /// A human-readable explanation.
     #[schema(example = "ErrImagePull: no such image")]
     pub(in crate::api::v1) message: String,
-    /// Kubernetes' own word, where there is one.
+    /// The reason that Kubernetes gives, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ErrImagePull")]
     reason: Option<String>,
-    /// Of the driver's container.
+    /// Exit code of the driver's container.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// What the exit code stands for, where that is a signal.
+    /// The signal that the exit code stands for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "SIGKILL")]
     signal: Option<&'static str>,
-    /// What Kubernetes said about the pod. Not in lists.
+    /// Kubernetes' events about the pod. Not in lists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     events: Vec<Event>,
@@ -42,19 +42,19 @@ pub(in crate::api) struct Why {
     log_tail: Option<String>,
 }
 
-/// One word of a closed list.
+/// What failed: one word of a closed list.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct Code(&'static str);
 
-/// Whose trouble it is.
+/// What kind of failure it is.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct Class(&'static str);
 
 impl PartialSchema for Code {
     fn schema() -> RefOr<Schema> {
-        word(FailureCode::ALL.iter().map(|code| code.as_str()), "One word of a closed list.")
+        word(FailureCode::ALL.iter().map(|code| code.as_str()), "What failed: one word of a closed list.")
     }
 }
 
@@ -66,7 +66,7 @@ impl ToSchema for Code {
 
 impl PartialSchema for Class {
     fn schema() -> RefOr<Schema> {
-        word(FailureClass::ALL.iter().map(|class| class.as_str()), "Whose trouble it is.")
+        word(FailureClass::ALL.iter().map(|class| class.as_str()), "What kind of failure it is.")
     }
 }
 
@@ -76,7 +76,7 @@ impl ToSchema for Class {
     }
 }
 
-/// One thing that Kubernetes said about a pod, as often as it did.
+/// An event of Kubernetes about a pod, with the number of its occurrences.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PodEvent)]
 struct Event {

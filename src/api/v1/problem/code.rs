@@ -1,6 +1,6 @@
 //! The closed list of problems.
 
-/// A kind of problem: stable, and the last part of its `type`.
+/// A kind of problem: a stable name, the last part of the problem's `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum Code {
     InvalidJson,
@@ -66,12 +66,12 @@ impl Code {
         self.row().1
     }
 
-    /// The same for every problem of this kind.
+    /// Returns the title, which is the same for every problem of this kind.
     pub(in crate::api) fn title(self) -> &'static str {
         self.row().2
     }
 
-    /// Seconds after which the same request may succeed, where repeating it is safe and makes sense.
+    /// Returns the seconds after which the same request may succeed, if repeating it is safe and makes sense.
     pub(super) fn retry_after(self) -> Option<u16> {
         matches!(self, Self::TooManyRequests | Self::Unavailable | Self::ClusterUnavailable).then_some(1)
     }

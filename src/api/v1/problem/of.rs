@@ -1,4 +1,4 @@
-//! From the errors of the layers below to problems.
+//! Conversions from the errors of the layers below to problems.
 
 use super::{Code, Problem};
 use crate::{
@@ -13,11 +13,11 @@ impl From<service::Error> for Problem {
         match error {
             service::Error::Refused(refusal) => refusal.into(),
             service::Error::KeyReused { ref by, .. } => {
-                Self::new(Code::IdempotencyKeyReused, format!("{error}. Send another key with another request."))
+                Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
                     .with("submissionId", by.as_str())
             }
             service::Error::NameTaken { ref by, .. } => {
-                let detail = format!("{error}. Wait for its end, or leave `uniqueName` out.");
+                let detail = format!("{error}. Wait until that submission has ended, or omit `uniqueName`.");
                 Self::new(Code::NameTaken, detail).with("submissionId", by.as_str())
             }
             service::Error::Unavailable(_) => {
@@ -28,13 +28,13 @@ impl From<service::Error> for Problem {
                 cause: Some(cause),
                 ..Self::new(
                     Code::Unavailable,
-                    "The database went away meanwhile: what was asked for may have been done. Asking again does no \
-                     harm; try again in a moment.",
+                    "The connection to the database was lost: the requested action may have been done. Repeating the \
+                     request is safe; try again in a moment.",
                 )
             },
             service::Error::ClusterUnavailable(_) | service::Error::Unanswered(_) => Self {
                 cause: Some(cause),
-                ..Self::new(Code::ClusterUnavailable, "Kubernetes gives no answer just now; try again in a moment.")
+                ..Self::new(Code::ClusterUnavailable, "Kubernetes doesn't answer; try again in a moment.")
             },
             service::Error::Internal(..) => Self::internal(cause),
         }
@@ -42,32 +42,36 @@ impl From<service::Error> for Problem {
 }
 
 impl Problem {
-    /// A fault of ours, before anything was done; only the log tells which.
+    /// Creates the problem of an internal error before anything was done. The cause is only logged.
     pub(in crate::api) fn internal(cause: String) -> Self {
-        let detail = "Nothing was done. The gateway's log tells more under the request id.";
+        let detail = "Nothing was done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }
 
-    /// The same, where something may have been done before.
+    /// Creates the problem of an internal error after which the requested action may have been done.
     pub(in crate::api) fn broken_off(cause: String) -> Self {
-        let detail = "What was asked for may have been done. The gateway's log tells more under the request id.";
+        let detail = "The requested action may have been done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }
 
-    /// What was done, or found, with a submission whose row can't be read.
+    /// Creates the problem of a submission whose row can't be read. `what` says what was done with it, or found.
     pub(in crate::api) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
-        let detail = format!("{id} {what}, but its record can't be read. The gateway's log tells more.");
+        let detail = format!("{id} {what}, but its record can't be read. Details are in the gateway's log.");
         Self { cause: Some(chain(error)), ..Self::new(Code::InternalError, detail) }.with("submissionId", id.as_str())
     }
 
-    /// A submission may be kept, under this id if it is known.
+    /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
     pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
         let what = match id {
-            Some(id) => format!("The database went away while {id} was being written: it may have been accepted."),
+            Some(id) => {
+                format!(
+                    "The connection to the database was lost while {id} was being written: it may have been accepted."
+                )
+            }
             None => "The gateway failed while the submission was being written: it may have been accepted.".to_owned(),
         };
         let detail =
-            format!("{what} With an idempotency key the same request can be repeated safely; without one, look first.");
+            format!("{what} With an idempotency key it is safe to repeat the request; without one, check first.");
         let problem = Self { cause: Some(cause), ..Self::new(Code::InDoubt, detail) };
         match id {
             Some(id) => problem.with("submissionId", id.as_str()),
@@ -90,7 +94,7 @@ impl From<RequestError> for Problem {
                 Self::new(Code::InvalidJson, format!("The body can't be read as JSON: {why}."))
             }
             RequestError::TooDeep { depth } => {
-                Self::new(Code::InvalidJson, format!("The body is nested {depth} levels deep, which is too much."))
+                Self::new(Code::InvalidJson, format!("The body is nested too deeply: {depth} levels."))
             }
             RequestError::Mismatch { problem, path } => Self::field(chained(&path), problem),
             RequestError::Invalid { cause, .. } => Self::new(Code::InvalidRequest, cause),
@@ -99,7 +103,7 @@ impl From<RequestError> for Problem {
     }
 }
 
-/// `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]`, `maxRetries.application`: as a pointer.
+/// Converts `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]` or `maxRetries.application` to a JSON pointer.
 fn pointer(field: &str) -> String {
     let (name, key) = match field.split_once("[\"") {
         Some((name, key)) => (name.to_owned(), Some(key.strip_suffix("\"]").unwrap_or(key))),
@@ -111,13 +115,13 @@ fn pointer(field: &str) -> String {
     }
 }
 
-/// Jackson's reference chain, `["sparkProperties"]["spark.x"]`.
+/// Converts Jackson's reference chain, `["sparkProperties"]["spark.x"]`, to a JSON pointer.
 fn chained(path: &str) -> String {
     let keys = path.split("[\"").skip(1).map(|part| part.strip_suffix("\"]").unwrap_or(part));
     keys.fold("#".to_owned(), |pointer, key| format!("{pointer}/{}", escape(key)))
 }
 
-/// RFC 6901.
+/// Escapes one segment of a JSON pointer (RFC 6901).
 pub(in crate::api::v1) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

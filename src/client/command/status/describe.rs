@@ -1,4 +1,4 @@
-//! A submission in full, for people.
+//! Formats all details of a submission as text.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
@@ -9,25 +9,25 @@ use crate::client::{
     why,
 };
 
-/// Lines of a title and a value.
+/// Lines that consist of a title and a value.
 struct Fields(String);
 
 impl Fields {
-    /// A line, if there is something to say.
+    /// Adds a line, unless the value is empty.
     fn add(&mut self, title: &str, value: impl Into<Option<String>>) {
         if let Some(value) = value.into().filter(|value| !value.is_empty()) {
             self.add_styled(title, &clean::line(&value));
         }
     }
 
-    /// A line with a value that has colours, and is clean.
+    /// Adds a line with a value that is already clean and may contain colours.
     fn add_styled(&mut self, title: &str, value: &str) {
         let title = format!("{title}:");
         self.0 += &format!("{title:<13}{value}\n");
     }
 }
 
-/// All that is known of it. `state` is its state as it is to be shown.
+/// Formats all that is known of a submission. `state` is its state as it is displayed.
 pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>) -> String {
     let mut fields = Fields(String::new());
     let at = |at: Option<DateTime<Utc>>| at.map(|at| moment(at, now));
@@ -93,7 +93,8 @@ fn driver(submission: &Submission) -> Option<String> {
     Some(text)
 }
 
-/// Those that are known in the order of a life, then whatever a later gateway counts.
+/// Formats the counts of executors: known states in the order of the life cycle, then states that only a newer gateway
+/// knows.
 fn executors(submission: &Submission) -> String {
     let known = EXECUTOR_STATES.iter().filter_map(|state| submission.executors.get_key_value(*state));
     let others = submission.executors.iter().filter(|(state, _)| !EXECUTOR_STATES.contains(&state.as_str()));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_is_described_in_full() {
+    fn description_has_all_fields() {
         let text = r#"{"id": "driver-20260102030405-0007", "name": "Pi {state}", "state": "RUNNING", "owner": "alice",
             "namespace": "spark", "labels": {"team": "data", "a": "b"}, "sparkVersion": "4.3.0", "attempt": 2,
             "createdAt": "2026-01-02T03:04:05.123Z", "startedAt": "2026-01-02T03:05:00Z",
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_tells_how_long_it_ran_and_why_it_failed() {
+    fn description_of_an_ended_submission_has_duration_and_failure() {
         let text = r#"{"id": "driver-1", "state": "FAILED", "startedAt": "2026-01-02T03:00:00Z", "exitCode": 3,
             "finishedAt": "2026-01-02T03:01:12Z",
             "failure": {"code": "APPLICATION_ERROR", "class": "application", "message": "the driver exited with code 3"}}"#;

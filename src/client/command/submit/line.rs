@@ -1,5 +1,5 @@
-//! spark-submit's own options. They are sent as they are written, and the gateway reads them as the spark-submit of its
-//! Spark does; here it is only known which there are, so that `--help` lists them and a slip is told at once.
+//! spark-submit's own options. They are sent unchanged, and the gateway parses them as the spark-submit of its Spark
+//! release does. The client only has their names, so that `--help` lists them and a misspelt option is an error at once.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
@@ -16,31 +16,31 @@ impl CommandLine {
     }
 }
 
-/// Name, what its value is, help.
+/// Name, value's name and help of each option with a value.
 const VALUED: [(&str, &str, &str); 26] = [
     ("class", "CLASS", "The application's main class (Java, Scala)"),
     ("name", "NAME", "The application's name"),
     ("conf", "KEY=VALUE", "A Spark property; may be repeated"),
     ("jars", "URIS", "Jars for driver and executors, separated by commas"),
     ("packages", "COORDINATES", "Maven packages for driver and executors, separated by commas"),
-    ("exclude-packages", "COORDINATES", "What --packages must not bring along"),
-    ("repositories", "URLS", "More repositories for --packages"),
+    ("exclude-packages", "COORDINATES", "Maven packages to exclude from --packages"),
+    ("repositories", "URLS", "Additional repositories for --packages"),
     ("py-files", "URIS", ".zip, .egg or .py files for the PYTHONPATH"),
     ("files", "URIS", "Files for the working directory of each executor"),
-    ("archives", "URIS", "Archives to unpack there"),
+    ("archives", "URIS", "Archives to unpack in the working directory of each executor"),
     ("driver-memory", "SIZE", "Memory of the driver, such as 1024m or 2g"),
     ("driver-cores", "N", "Cores of the driver"),
     ("driver-java-options", "OPTIONS", "Options for the driver's JVM"),
     ("driver-library-path", "PATH", "Library path of the driver"),
     ("driver-class-path", "PATH", "Class path of the driver"),
-    ("driver-default-class-path", "PATH", "Class path of the driver, behind the other (Spark 4)"),
+    ("driver-default-class-path", "PATH", "Class path of the driver, after --driver-class-path (Spark 4)"),
     ("executor-memory", "SIZE", "Memory of each executor"),
     ("executor-cores", "N", "Cores of each executor"),
-    ("num-executors", "N", "How many executors to start"),
+    ("num-executors", "N", "Number of executors"),
     ("proxy-user", "USER", "The user to run as"),
     ("principal", "PRINCIPAL", "Kerberos principal"),
     ("keytab", "NAME", "Kerberos keytab"),
-    ("master", "URL", "Best left out: the gateway knows its cluster"),
+    ("master", "URL", "Not needed: the gateway knows its cluster"),
     ("deploy-mode", "MODE", "No effect: the driver always runs in the cluster"),
     ("queue", "NAME", "No effect: for YARN"),
     ("total-executor-cores", "N", "No effect: for standalone clusters"),
@@ -49,15 +49,15 @@ const VALUED: [(&str, &str, &str); 26] = [
 const SWITCHES: [(&str, &str); 3] = [
     ("supervise", "No effect: see --retries"),
     ("verbose", "No effect"),
-    ("load-spark-defaults", "No effect: the gateway's defaults always count"),
+    ("load-spark-defaults", "No effect: the gateway's defaults always apply"),
 ];
 
-/// What spark-submit has and this can't do, and what to do instead.
+/// Options of spark-submit that this command refuses, each with the reason or an alternative.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("kill", "nothing would be submitted: use `sparkgate kill ID`"),
     ("status", "nothing would be submitted: use `sparkgate status ID`"),
-    ("remote", "a client of Spark Connect has no driver to submit"),
-    ("extra-properties-file", "give all properties in one --properties-file, or as --conf"),
+    ("remote", "a Spark Connect client has no driver to submit"),
+    ("extra-properties-file", "put all properties into one --properties-file, or use --conf"),
 ];
 
 impl Args for CommandLine {
@@ -93,7 +93,8 @@ fn option(name: &'static str, help: &'static str) -> Arg {
 }
 
 impl FromArgMatches for CommandLine {
-    /// In the order in which they were given: of `--conf` and the options that stand for one, the last wins.
+    /// Collects the options in the order in which they were given, because the last of `--conf` and the options that stand
+    /// for the same property wins.
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut options = Vec::new();
         for (name, ..) in VALUED {

@@ -1,4 +1,5 @@
-//! The body of a submission: a spark-submit command line for the gateway to read, and what spark-submit has no words for.
+//! The body of a submission: a spark-submit command line, which the gateway parses, and fields for options that
+//! spark-submit doesn't have.
 
 use std::{collections::BTreeMap, fs};
 
@@ -10,7 +11,7 @@ use crate::{
     spark::parse_properties,
 };
 
-/// The class whose arguments the gateway reads as a command line.
+/// The class whose arguments the gateway parses as a command line.
 const COMMAND_LINE: &str = "org.apache.spark.deploy.SparkSubmit";
 
 pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
@@ -43,7 +44,7 @@ fn seconds(span: Span) -> Value {
     json!(span.seconds())
 }
 
-/// The properties of `--properties-file`. spark-submit passes over keys that aren't Spark's, with a warning.
+/// Reads the properties of `--properties-file`. Like spark-submit, ignores keys that aren't Spark's with a warning.
 fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
     let Some(path) = &submit.properties_file else { return Ok(BTreeMap::new()) };
     let text = fs::read_to_string(path)
@@ -52,14 +53,14 @@ fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
     properties.retain(|key, _| {
         let is_sparks = key.starts_with("spark.");
         if !is_sparks {
-            note(&format!("{}: {key} is passed over: it doesn't begin with spark.", path.display()));
+            note(&format!("{}: {key} is ignored: it doesn't begin with spark.", path.display()));
         }
         is_sparks
     });
     Ok(properties)
 }
 
-/// `SPARK_USER` as spark-submit takes it: the variable, else the account. It is whom the submission belongs to.
+/// Returns `SPARK_USER`, the owner of the submission. As in spark-submit, it is the variable, otherwise the account.
 fn environment(variable: impl Fn(&str) -> Option<String>) -> Value {
     let user =
         ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(|name| variable(name).filter(|set| !set.is_empty()));
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_spark_submit_has_no_words_for_is_in_fields_of_its_own() {
+    fn options_that_spark_submit_lacks_are_sent_as_fields() {
         let all = [
             "--label",
             "team=data",
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_properties_file_is_read_here() {
+    fn properties_file_is_read_by_the_client() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "spark.executor.memory 2g\nmine=1\n").unwrap();
         let body = body(&["--properties-file", file.path().to_str().unwrap(), "app.py"]);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_belongs_to_the_one_who_sends_it() {
+    fn owner_is_spark_user_or_the_account() {
         let with = |set: &[(&str, &str)]| {
             let set: BTreeMap<String, String> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
             environment(|name| set.get(name).cloned())

@@ -42,14 +42,14 @@ fn options_keep_their_order_and_lose_none_of_their_values() {
 }
 
 #[test]
-fn what_follows_the_application_is_its_own() {
+fn words_after_the_application_are_its_arguments() {
     let cli = parse(&["--class", "a.B", JAR, "--wait", "--name", "x", "-", "", "--", "-c"]).unwrap();
     assert!(!cli.wait);
     assert_eq!(cli.line.0, ["--class", "a.B", JAR, "--wait", "--name", "x", "-", "", "--", "-c"]);
 }
 
 #[test]
-fn a_slip_and_what_is_done_elsewhere_are_told_at_once() {
+fn unknown_and_refused_options_are_errors() {
     let error = parse(&["--clas", "a.B", JAR]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownArgument);
     assert!(error.to_string().contains("--class"), "{error}");
@@ -60,7 +60,7 @@ fn a_slip_and_what_is_done_elsewhere_are_told_at_once() {
     }
 }
 
-/// What the gateway makes of the options that are listed here: none is unknown to it.
+/// Expands a command line of all options as the gateway does, which fails for an unknown option.
 #[test]
 fn the_gateway_knows_every_option() {
     let mut words: Vec<String> = SWITCHES.iter().map(|(name, _)| format!("--{name}")).collect();
