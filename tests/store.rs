@@ -133,7 +133,7 @@ async fn a_lease_has_one_holder_until_it_runs_out(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_submission_put_off_waits_and_tells_why(pool: PgPool) {
+async fn a_submission_that_is_put_off_waits_and_shows_the_reason(pool: PgPool) {
     let store = Store::new(pool.clone());
     let worker = session(&store).await;
     let id = accept(&store, "a").await;
@@ -259,7 +259,7 @@ async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn texts_of_others_are_cleaned_and_cut(pool: PgPool) {
+async fn foreign_texts_are_cleaned_and_cut(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
@@ -298,7 +298,7 @@ async fn a_new_session_forgets_old_ones_that_no_row_waits_for(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn however_many_there_are_all_are_cleared(pool: PgPool) {
+async fn clear_hides_any_number_of_ended_submissions(pool: PgPool) {
     let store = Store::new(pool.clone());
     accept(&store, "a").await;
     let many = "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user,
@@ -336,7 +336,7 @@ async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
 
 /// A replica that only looks whether it may be the one does so twice a second, for ever.
 #[sqlx::test]
-async fn who_does_not_get_a_lease_writes_nothing(pool: PgPool) {
+async fn a_failed_try_for_a_lease_writes_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (holder, other) = (Uuid::new_v4(), Uuid::new_v4());
     assert!(store.acquire_lease("watch/*", holder, LEASE).await.unwrap());

@@ -179,7 +179,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_being_killed_is_never_tried_again(pool: PgPool) {
+async fn a_submission_that_is_being_killed_is_never_retried(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, RETRIES).await;
     assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
@@ -249,7 +249,7 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
 const OVERDUE: &str = "start_timeout = 600, run_timeout = 7200, deadline = now() - interval '1 s'";
 
 #[sqlx::test]
-async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool: PgPool) {
+async fn a_start_timeout_kills_and_shows_the_reason_for_the_wait(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (queued, pending) = (with(&pool, &store, OVERDUE).await, with(&pool, &store, OVERDUE).await);
     let in_time = with(&pool, &store, "start_timeout = 600, deadline = now() + interval '600 s'").await;
@@ -279,7 +279,7 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
 }
 
 #[sqlx::test]
-async fn what_runs_too_long_is_killed(pool: PgPool) {
+async fn a_run_timeout_kills(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, "start_timeout = 600, run_timeout = 7200, deadline = now() + interval '600 s'").await;
     assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
@@ -313,7 +313,7 @@ async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(po
 }
 
 #[sqlx::test]
-async fn why_it_waits_follows_what_the_cluster_says(pool: PgPool) {
+async fn the_reason_for_a_wait_follows_the_cluster(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store).await;
     assert!(store.advance(&id, 1, None, &Progress::Launched, &of("u")).await.unwrap());

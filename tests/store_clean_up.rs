@@ -60,7 +60,7 @@ async fn a_pod_is_due_after_its_time_until_it_is_deleted_or_put_off(pool: PgPool
 }
 
 #[sqlx::test]
-async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
+async fn an_old_row_is_deleted_with_its_records_once_its_pod_is_gone(pool: PgPool) {
     let store = Store::new(pool.clone());
     ended(&pool, 0..3, "KILLED", 91.0, Some("u")).await;
     ended(&pool, 3..4, "ERROR", 91.0, None).await;
@@ -89,7 +89,7 @@ async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool: PgPool) {
+async fn the_objects_are_deleted_with_the_pod_unless_some_were_created_before_it(pool: PgPool) {
     let store = Store::new(pool.clone());
     ended(&pool, 0..3, "FINISHED", 8.0, Some("u")).await;
     ended(&pool, 3..4, "RUNNING", 8.0, Some("u")).await;
@@ -111,7 +111,7 @@ async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool:
 }
 
 #[sqlx::test]
-async fn the_pods_of_earlier_attempts_go_too_and_keep_their_row(pool: PgPool) {
+async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
     let store = Store::new(pool.clone());
     ended(&pool, 0..1, "RUNNING", 0.0, Some("u2")).await;
     ended(&pool, 1..2, "KILLED", 91.0, None).await;

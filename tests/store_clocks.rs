@@ -47,7 +47,7 @@ impl Clock {
 }
 
 #[sqlx::test]
-async fn a_lease_of_a_dead_replica_is_over_when_the_clock_goes_back(pool: PgPool) {
+async fn a_lease_of_a_dead_replica_expires_when_the_clock_goes_back(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
     let dead = session(&store).await;
@@ -89,7 +89,7 @@ async fn what_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn nothing_is_overdue_or_old_while_the_clock_is_not_believed(pool: PgPool) {
+async fn nothing_is_overdue_or_old_while_the_clock_is_not_trusted(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
     let (waits, over) = (accept(&store, "a").await, accept(&store, "b").await);

@@ -33,7 +33,7 @@ async fn connect(pool: &PgPool, max_connections: u32) -> Store {
 }
 
 #[sqlx::test]
-async fn however_few_connections_there_are_each_kind_has_one(pool: PgPool) {
+async fn each_pool_has_a_connection_however_few_there_are(pool: PgPool) {
     for connections in 3..=16 {
         let store = connect(&pool, connections).await;
         let session = Uuid::new_v4();
@@ -129,7 +129,7 @@ async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
 
 /// What one has used goes to whoever waits, or stays at hand for the next.
 #[sqlx::test]
-async fn however_many_ask_at_once_each_gets_its_turn(pool: PgPool) {
+async fn concurrent_requests_all_get_a_connection(pool: PgPool) {
     let store = connect(&pool, 3).await;
     let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
     for _ in 0..20 {

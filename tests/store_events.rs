@@ -121,7 +121,7 @@ async fn a_reader_sees_each_event_once_in_whatever_order_transactions_commit(poo
 }
 
 #[sqlx::test]
-async fn who_numbers_while_another_does_waits_for_nobody_and_gives_no_number_twice(pool: PgPool) {
+async fn concurrent_numbering_does_not_block_and_gives_no_number_twice(pool: PgPool) {
     const WRITERS: usize = 4;
     const EACH: usize = 150;
     submissions(&pool, WRITERS as i32).await;
@@ -239,7 +239,7 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
 
 /// Else the next event of its submission could be told before it.
 #[sqlx::test]
-async fn what_a_slow_transaction_left_behind_gets_the_next_number(pool: PgPool) {
+async fn an_event_that_a_slow_transaction_commits_late_gets_the_next_number(pool: PgPool) {
     submissions(&pool, 10).await;
     let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
     let mut slow = connections(&pool, 1).await.remove(0);
@@ -260,7 +260,7 @@ async fn what_a_slow_transaction_left_behind_gets_the_next_number(pool: PgPool) 
 }
 
 #[sqlx::test]
-async fn nobody_looks_twice_where_all_have_their_numbers(pool: PgPool) {
+async fn events_below_the_horizon_are_not_read_again(pool: PgPool) {
     submissions(&pool, 10).await;
     let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
     many_events(&pool, 100).await;

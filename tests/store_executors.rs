@@ -101,7 +101,7 @@ async fn an_executor_moves_and_is_counted_where_it_is(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_learnt_later_is_added_and_nothing_is_forgotten(pool: PgPool) {
+async fn later_observations_of_an_executor_add_fields_and_remove_none(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = submission(&pool, 1, "spark").await;
     let pending = executor(&id, 1, ExecutorState::Pending);
@@ -142,7 +142,7 @@ async fn one_statement_writes_a_batch_of_many_submissions(pool: PgPool) {
 
 /// Two replicas that both believe to watch write the same executors, in other orders and of other ages.
 #[sqlx::test]
-async fn writers_that_cross_leave_true_counts(pool: PgPool) {
+async fn concurrent_writers_leave_correct_counts(pool: PgPool) {
     use ExecutorState::*;
     let store = Store::new(pool.clone());
     let ids = [submission(&pool, 1, "spark").await, submission(&pool, 2, "spark").await];

@@ -17,7 +17,7 @@ mod store_support;
 use store_support::{LEASE, accept, claim_one, connect, draw, executor, new, session, state};
 
 #[sqlx::test]
-async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool: PgPool) {
+async fn the_server_cancels_a_statement_that_waits_for_a_locked_row(pool: PgPool) {
     let store = connect(&pool).await;
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
     let mut other = pool.acquire().await.unwrap();
@@ -40,7 +40,7 @@ async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool:
 }
 
 #[sqlx::test]
-async fn a_locked_row_holds_up_its_own_launch_alone(pool: PgPool) {
+async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     let store = connect(&pool).await;
     let holder = session(&store).await;
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
@@ -98,7 +98,7 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
 
 /// The connections of the leases: a row that others hold costs its own lease alone.
 #[sqlx::test]
-async fn a_locked_lease_takes_no_other_along(pool: PgPool) {
+async fn a_locked_lease_row_loses_only_its_own_lease(pool: PgPool) {
     let store = connect(&pool).await;
     let session = session(&store).await;
     for name in ["watch/a", "watch/b"] {
@@ -245,7 +245,7 @@ async fn a_backend_that_is_killed_in_a_statement_leaves_nothing_half_done(pool: 
 }
 
 #[sqlx::test]
-async fn a_full_disk_keeps_nothing_and_is_an_outage(pool: PgPool) {
+async fn a_full_disk_stores_nothing_and_is_an_outage(pool: PgPool) {
     let store = connect(&pool).await;
     let faults = Faults::of(&pool, true).await;
     life(&store, faults).await;
@@ -323,7 +323,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
 }
 
 #[sqlx::test]
-async fn a_server_that_takes_no_writes_is_away(pool: PgPool) {
+async fn a_read_only_server_is_unavailable(pool: PgPool) {
     let store = connect(&pool).await;
     let session = session(&store).await;
     let id = accept(&store, "a").await;

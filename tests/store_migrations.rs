@@ -146,7 +146,7 @@ fn old_replica(options: PgConnectOptions) -> JoinHandle<()> {
 }
 
 #[sqlx::test(migrations = false)]
-async fn whatever_statement_interrupts_a_migration_the_next_start_ends_it(pool: PgPool) {
+async fn an_interrupted_migration_is_completed_by_the_next_start(pool: PgPool) {
     let server = Server::of(&pool);
     let armed = server.create("armed", "template0").await;
     execute(&armed, TABLE).await;

@@ -81,7 +81,7 @@ fn program(dir: &Path) -> Command {
 }
 
 #[sqlx::test]
-async fn a_pooler_in_transaction_mode_is_refused_with_what_to_do(pool: PgPool) {
+async fn a_pooler_in_transaction_mode_is_refused_with_advice(pool: PgPool) {
     let pooler = Pooler::start(&pool, "transaction").await;
     let error = pooler.connect(16).await.unwrap_err();
     assert!(matches!(error, ConnectError::MixedSessions { .. }) && !error.may_pass(), "{error:?}");
@@ -89,7 +89,7 @@ async fn a_pooler_in_transaction_mode_is_refused_with_what_to_do(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_pooler_in_session_mode_serves(pool: PgPool) {
+async fn a_pooler_in_session_mode_works(pool: PgPool) {
     let pooler = Pooler::start(&pool, "session").await;
     let store = pooler.connect(16).await.unwrap();
     while store.ping().await.is_err() || store.draw().await.is_err() {}

@@ -39,7 +39,7 @@ async fn forget(pool: &PgPool, role: &str) {
 }
 
 #[sqlx::test]
-async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all_its_life(pool: PgPool) {
+async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     let (role, settings) = account(&pool).await;
     // Another process is migrating, as far as anyone can see: there is nothing that this one would wait for.
     let mut other = pool.acquire().await.unwrap();
@@ -84,7 +84,7 @@ async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all
 }
 
 #[sqlx::test]
-async fn a_role_that_may_not_migrate_says_so_where_a_migration_is_missing(pool: PgPool) {
+async fn a_role_that_may_not_migrate_is_refused_if_a_migration_is_missing(pool: PgPool) {
     let (role, settings) = account(&pool).await;
     sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 14").execute(&pool).await.unwrap();
     let error = Store::connect(&settings).await.unwrap_err();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hypervisor_kept_is_told_apart() {
+    fn steal_time_is_measured_separately() {
         let before = Processors::read("cpu  100 0 50 800 40 0 10 0 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n");
         let after = Processors::read("cpu  150 0 60 820 40 0 10 20 30 0\n");
         assert!((after.stolen_since(before) - 0.2).abs() < 1e-9);

@@ -16,7 +16,7 @@ use crate::{
 const TIMES: usize = 15;
 
 #[sqlx::test]
-async fn accepting(pool: PgPool) {
+async fn cost_of_accepting_is_as_expected(pool: PgPool) {
     let url = world::url(&pool);
     // Allocations are counted by thread: everything has to be on one.
     let counted = tokio::task::spawn_blocking(move || {

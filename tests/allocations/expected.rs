@@ -74,7 +74,7 @@ pub(crate) fn median(mut measured: Vec<AllocationInfo>) -> Costs {
 }
 
 #[test]
-fn more_and_less_are_told_with_their_size() {
+fn a_difference_names_both_values_and_the_percentage() {
     let costs = |allocations: u64, statements: u64| {
         Costs::from([("allocations".to_owned(), allocations), ("statements".to_owned(), statements)])
     };

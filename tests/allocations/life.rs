@@ -27,7 +27,7 @@ use crate::{
 const TRIES: usize = 5;
 
 #[sqlx::test]
-async fn a_whole_life(pool: PgPool) {
+async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
     let server = KubeApiserver::start().await;
     let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
     server.create_namespace(&namespace).await;

@@ -84,7 +84,7 @@ fn written_by(manager: &str) -> Value {
 }
 
 #[test]
-fn it_is_as_large_as_a_real_one() {
+fn the_driver_pod_has_the_size_of_a_real_one() {
     let size = driver_pod(1).to_string().len();
     assert!((7_000..9_000).contains(&size), "{size}");
 }

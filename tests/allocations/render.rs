@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn rendering() {
+fn cost_of_rendering_is_as_expected() {
     let (settings, body) = (world::spark(), request(1, "default"));
     let once = || {
         measure(|| {

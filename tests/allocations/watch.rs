@@ -21,7 +21,7 @@ use crate::{
 const FRAME: usize = 16 << 10;
 
 #[test]
-fn a_line_of_the_watch() {
+fn cost_of_a_watch_event_is_as_expected() {
     // What begins and ends a watch is in both.
     watching(1);
     let (some, more) = (watching(100), watching(600));

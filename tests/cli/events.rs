@@ -20,7 +20,7 @@ fn sent(sequence: u64, state: &str) -> String {
 }
 
 #[test]
-fn a_stream_is_taken_up_where_it_broke_off() {
+fn an_interrupted_stream_resumes_after_the_last_event() {
     let gateway = Played::new(|asked| match (asked.what.as_str(), asked.before) {
         ("GET /v1/events", 0) => {
             let heard = format!("retry: 1000\n\n: heartbeat\n\n{}", sent(7, "RUNNING"));
@@ -48,7 +48,7 @@ fn a_stream_is_taken_up_where_it_broke_off() {
 }
 
 #[test]
-fn those_of_one_submission_are_told_from_its_beginning_to_its_end() {
+fn events_of_one_submission_are_printed_from_its_first_to_its_last() {
     let history = format!("GET /v1/submissions/{ID}/events");
     let gateway = Played::new(move |asked| match asked.what.as_str() {
         "GET /v1/events" => stream("text/event-stream", &[&sent(9, "FINISHED")], false),

@@ -116,7 +116,7 @@ fn the_dags_of_the_pages_run() {
 }
 
 #[test]
-fn sensors_see_failures_and_a_lost_answer_submits_once() {
+fn sensors_detect_failures_and_a_lost_reply_submits_once() {
     let airflow = Airflow::with_database();
     let fails = airflow.file("fails-application.py", "import sys\nsys.exit(3)\n");
     let good = airflow.file("good-application.py", "import time\ntime.sleep(3)\n");

@@ -109,7 +109,7 @@ fn the_recipes_of_the_api_work() {
 }
 
 #[test]
-fn an_answer_of_another_shape_is_seen() {
+fn an_answer_of_another_shape_is_detected() {
     for (printed, said) in [
         (r#"{"id":"a", …}"#, r#"{"name":"a"}"#),
         (r#"{"id":"a"}"#, r#"{"id":1}"#),

@@ -52,7 +52,7 @@ async fn submit_and_kill(replica: &Replica) {
 }
 
 #[sqlx::test]
-async fn five_hundred_get_every_change_once_across_reconnects_and_a_restart(pool: PgPool) {
+async fn five_hundred_clients_get_each_event_once_across_reconnects_and_a_restart(pool: PgPool) {
     let first = Replica::start(pool.clone()).await;
     let (tell, address) = watch::channel(first.address);
     let followers: Vec<_> =
@@ -71,7 +71,7 @@ async fn five_hundred_get_every_change_once_across_reconnects_and_a_restart(pool
 }
 
 #[sqlx::test]
-async fn a_change_that_another_replica_made_is_told_here(pool: PgPool) {
+async fn a_change_made_by_another_replica_is_streamed(pool: PgPool) {
     let (here, there) = (Replica::start(pool.clone()).await, Replica::start(pool.clone()).await);
     let mut stream = Stream::open(here.address, "/v1/events", None).await.ok().unwrap();
     let id = there.submit().await;
@@ -88,7 +88,7 @@ async fn a_change_that_another_replica_made_is_told_here(pool: PgPool) {
 
 /// Whoever comes back without having been told anything goes on from where it began.
 #[sqlx::test]
-async fn a_stream_says_where_it_begins(pool: PgPool) {
+async fn a_stream_begins_with_its_cursor(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     let other = replica.submit().await;

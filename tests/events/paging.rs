@@ -47,7 +47,7 @@ async fn pages_lead_to_the_end_and_on_from_there(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn only_what_is_asked_for_is_told(pool: PgPool) {
+async fn filters_select_the_events(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let (id, other) = (replica.submit().await, replica.submit().await);
     let named =
@@ -72,7 +72,7 @@ async fn only_what_is_asked_for_is_told(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_cursor_that_leads_nowhere_is_refused(pool: PgPool) {
+async fn a_cursor_that_is_invalid_or_expired_is_refused(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let at = replica.address;
     let (gone, kept) = (replica.submit().await, replica.submit().await);
@@ -97,7 +97,7 @@ async fn a_cursor_that_leads_nowhere_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn one_too_many_is_told_so(pool: PgPool) {
+async fn a_subscriber_above_the_limit_is_answered_429(pool: PgPool) {
     let replica = Replica::with(pool.clone(), 2).await;
     let first = Stream::open(replica.address, "/v1/events", None).await.ok().unwrap();
     let _second = Stream::open(replica.address, "/v1/events", None).await.ok().unwrap();
@@ -112,7 +112,7 @@ async fn one_too_many_is_told_so(pool: PgPool) {
 
 /// A standby that became the primary may lack what was told: nobody goes on as if nothing had happened.
 #[sqlx::test]
-async fn a_database_that_went_back_in_time_interrupts_those_who_follow(pool: PgPool) {
+async fn streams_end_when_the_database_goes_back_in_time(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     write_events(&pool, &id, 2, 1).await;

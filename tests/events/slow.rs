@@ -26,7 +26,7 @@ async fn read_to(stream: &mut Stream, end: i64) -> i64 {
 }
 
 #[sqlx::test]
-async fn who_does_not_read_stops_nobody_and_nothing_is_collected_for_it(pool: PgPool) {
+async fn a_slow_subscriber_delays_no_other_and_has_no_queue(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     let all = "/v1/events?after=0";

@@ -61,7 +61,7 @@ async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u6
 
 /// The process that recorded the end died before it let the pod go, and the watch doesn't show the pod.
 #[sqlx::test]
-async fn a_pod_that_lost_its_labels_and_is_still_held_goes(pool: PgPool) {
+async fn clean_up_deletes_a_pod_that_lost_its_labels_and_has_the_finalizer(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
@@ -75,7 +75,7 @@ async fn a_pod_that_lost_its_labels_and_is_still_held_goes(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_finished_pod_goes_with_all_that_it_owns_and_the_row_stays(pool: PgPool) {
+async fn clean_up_deletes_a_finished_pod_with_its_objects_and_keeps_the_row(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = finished(&mut world).await;
     assert_eq!(clean_up(&world, POD_TTL).await, (0, 0, 0), "not before its time");
@@ -99,7 +99,7 @@ async fn a_finished_pod_goes_with_all_that_it_owns_and_the_row_stays(pool: PgPoo
 }
 
 #[sqlx::test]
-async fn an_old_submission_goes_after_its_pod(pool: PgPool) {
+async fn an_old_submission_is_deleted_after_its_pod(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = finished(&mut world).await;
     let live = world.submit(&[]).await;
@@ -114,7 +114,7 @@ async fn an_old_submission_goes_after_its_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn nothing_goes_when_it_is_switched_off(pool: PgPool) {
+async fn clean_up_that_is_switched_off_deletes_nothing(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = finished(&mut world).await;
     later(&world.pool, 10_000 * DAY).await;
@@ -123,7 +123,7 @@ async fn nothing_goes_when_it_is_switched_off(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
+async fn clean_up_is_retried_later_when_the_cluster_is_unavailable(pool: PgPool) {
     let mut good = World::new(pool.clone()).await;
     finished(&mut good).await;
     later(&pool, DAY).await;
@@ -139,7 +139,7 @@ async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
+async fn the_clean_up_worker_runs_until_it_is_stopped(pool: PgPool) {
     let mut world = World::new(pool).await;
     finished(&mut world).await;
     let stop = CancellationToken::new();
@@ -155,7 +155,7 @@ async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
 
 /// The gateway may delete pods in one namespace and not in the other.
 #[sqlx::test]
-async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
+async fn a_pod_that_may_not_be_deleted_delays_no_other(pool: PgPool) {
     let mut closed = World::new(pool.clone()).await;
     let kept = finished(&mut closed).await;
     later(&pool, DAY).await;
@@ -179,7 +179,7 @@ async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn many_go_in_bounded_rounds_and_pods_that_are_gone_count(pool: PgPool) {
+async fn clean_up_works_in_bounded_rounds_and_counts_pods_that_are_gone(pool: PgPool) {
     let world = World::new(pool).await;
     sqlx::query(
         "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,

@@ -77,7 +77,7 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
+async fn thousands_of_executors_are_written_except_those_of_unknown_submissions(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
@@ -93,7 +93,7 @@ async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
+async fn an_executor_that_the_database_refuses_delays_no_other(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
@@ -107,7 +107,7 @@ async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_could_not_be_written_is_written_later(pool: PgPool) {
+async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
@@ -138,7 +138,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool) {
+async fn executors_that_ended_without_a_watch_are_found_by_the_first_list(pool: PgPool) {
     let before = World::new(pool).await;
     let here = Some(before.namespace.as_str());
     let id = before.submit(&[]).await;

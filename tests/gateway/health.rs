@@ -92,7 +92,7 @@ async fn a_replica_that_is_cut_off_from_the_cluster_leaves_the_watch_to_another(
 
 /// What it sends arrives, and no answer does.
 #[sqlx::test]
-async fn a_replica_that_hears_nothing_of_the_cluster_leaves_the_watch_to_another(pool: PgPool) {
+async fn a_replica_whose_connections_are_silent_leaves_the_watch_to_another(pool: PgPool) {
     leaves_the_watch(pool, Fault::Silent(Way::ToClient)).await;
 }
 

@@ -66,7 +66,7 @@ async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool)
 }
 
 #[sqlx::test]
-async fn a_driver_that_is_labelled_as_another_submissions_stays_its_own(pool: PgPool) {
+async fn a_driver_relabelled_as_another_submissions_is_followed_to_its_end(pool: PgPool) {
     let mut world = World::new(pool).await;
     let ended = world.submit(&[]).await;
     assert!(world.gateway.kill(&ended).await.unwrap());

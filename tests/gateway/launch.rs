@@ -65,7 +65,7 @@ async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_pod_of_somebody_else_is_never_touched(pool: PgPool) {
+async fn a_foreign_pod_is_never_touched(pool: PgPool) {
     let world = World::new(pool).await;
     let theirs: Pod = serde_json::from_value(json!({"metadata": {"name": "taken", "labels": {"spark-role": "driver"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}}))
@@ -94,7 +94,7 @@ async fn what_the_cluster_refuses_ends_with_its_own_words(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn names_that_cannot_be_are_refused_by_their_property(pool: PgPool) {
+async fn invalid_names_are_refused_with_their_property(pool: PgPool) {
     let world = World::new(pool).await;
     let long = "x".repeat(300);
     for (key, value) in [

@@ -28,7 +28,7 @@ async fn no_node(world: &World, message: &str) {
 }
 
 #[sqlx::test]
-async fn a_driver_that_no_node_takes_is_killed_after_its_time_and_tells_why(pool: PgPool) {
+async fn an_unschedulable_driver_is_killed_after_its_start_timeout_with_the_reason(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -98,7 +98,7 @@ async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
 
 /// The moment at which the time is over is in the row, and not in a process.
 #[sqlx::test]
-async fn a_time_that_was_over_while_no_gateway_ran_is_over(pool: PgPool) {
+async fn a_deadline_that_passed_without_a_gateway_still_counts(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
@@ -119,7 +119,7 @@ async fn a_time_that_was_over_while_no_gateway_ran_is_over(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_killed_driver_has_the_time_that_was_asked_for(pool: PgPool) {
+async fn a_killed_driver_has_the_requested_grace_period(pool: PgPool) {
     for (kill_grace, seconds) in [("7", 7), ("0", 1), ("NULL", 30)] {
         let mut world = World::new(pool.clone()).await;
         let id = world.submit_running().await;

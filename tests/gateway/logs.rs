@@ -20,7 +20,7 @@ use crate::world::{World, eventually};
 const WAIT: &str = "until [ -e $GO ]; do sleep 0.05; done";
 
 #[sqlx::test]
-async fn a_log_is_told_by_the_pod_and_later_from_what_was_kept(pool: PgPool) {
+async fn a_log_is_read_from_the_pod_and_later_from_the_archive(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch(&format!("echo one; sleep 1.1; printf 'two\\nthree\\n'; {WAIT}; echo four; exit 3")).await;
     let mut following = site.open(&id, &follow()).await;
@@ -71,7 +71,7 @@ async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn who_follows_hears_every_line_once_although_connections_break(pool: PgPool) {
+async fn a_follower_gets_every_line_once_although_connections_break(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch(&format!("for n in {{1..40}}; do echo $n; sleep 0.05; done; {WAIT}; echo end")).await;
     let mut following = site.open(&id, &follow()).await;
@@ -132,7 +132,7 @@ async fn readers_that_stop_in_the_middle_of_a_query_keep_no_connection(pool: PgP
 }
 
 #[sqlx::test]
-async fn who_comes_before_the_driver_waits_for_it(pool: PgPool) {
+async fn a_reader_that_comes_before_the_driver_waits_for_it(pool: PgPool) {
     let site = Site::new(pool).await;
     let mut request = site.world.request(&[]);
     request.app_args = vec!["echo hello".to_owned()];
@@ -145,7 +145,7 @@ async fn who_comes_before_the_driver_waits_for_it(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_gateway_that_goes_lets_its_readers_know(pool: PgPool) {
+async fn a_shutdown_ends_log_streams_with_a_retryable_error(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("echo one; exec sleep 300").await;
     let mut following = site.open(&id, &follow()).await;
@@ -157,7 +157,7 @@ async fn a_gateway_that_goes_lets_its_readers_know(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_not_there_is_told_apart(pool: PgPool) {
+async fn missing_submissions_and_missing_logs_are_distinguished(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("true").await;
     let nobody = "driver-20200101000000-9999".parse().unwrap();
@@ -172,7 +172,7 @@ async fn what_is_not_there_is_told_apart(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn why_a_driver_never_started_is_kept(pool: PgPool) {
+async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -255,7 +255,7 @@ fn without_nodes(client: &Client) -> Client {
 }
 
 #[sqlx::test]
-async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
+async fn an_unreachable_node_does_not_delay_the_finalizer(pool: PgPool) {
     let good = World::new(pool.clone()).await;
     let mut world = World::on(pool, without_nodes(&good.client), good.namespace.clone()).await;
     let id = world.submit_running().await;
@@ -266,7 +266,7 @@ async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_log_is_kept_of_a_pod_that_nobody_holds(pool: PgPool) {
+async fn the_log_of_a_pod_without_a_finalizer_is_archived(pool: PgPool) {
     let mut site = Site::new(pool).await;
     let World { pool, client, admin, namespace, .. } = &site.world;
     let mut world = World::unheld(pool.clone(), client.clone(), namespace.clone()).await;

@@ -66,7 +66,7 @@ async fn a_webhook_changes_the_driver_pod(pool: PgPool) {
 
 /// The circuit breakers: one webhook that denies everything closes one namespace.
 #[sqlx::test]
-async fn a_namespace_that_is_denied_holds_up_no_other(pool: PgPool) {
+async fn a_namespace_that_is_denied_delays_no_other(pool: PgPool) {
     let (bad, good) = World::two(pool).await;
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
     webhook.set(Conduct::Deny(429));
@@ -90,7 +90,7 @@ async fn a_namespace_that_is_denied_holds_up_no_other(pool: PgPool) {
 
 /// The launcher's places: a namespace whose webhook takes its time has only its share.
 #[sqlx::test]
-async fn a_namespace_that_hangs_leaves_places_to_others(pool: PgPool) {
+async fn a_namespace_that_hangs_leaves_slots_to_others(pool: PgPool) {
     let (bad, good) = World::two(pool).await;
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
     webhook.set(Conduct::Hang);
@@ -105,7 +105,7 @@ async fn a_namespace_that_hangs_leaves_places_to_others(pool: PgPool) {
 
 /// The order of claims: the one try of a breaker that is half-open goes round.
 #[sqlx::test]
-async fn a_submission_that_is_denied_holds_up_no_other_of_its_namespace(pool: PgPool) {
+async fn a_submission_that_is_denied_delays_no_other_of_its_namespace(pool: PgPool) {
     let world = World::new(pool).await;
     let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
     webhook.set(Conduct::DenyNamed("bad".to_owned(), 503));
@@ -127,7 +127,7 @@ async fn a_submission_that_is_denied_holds_up_no_other_of_its_namespace(pool: Pg
 
 /// What is done to pods after their end: one namespace whose pods can't be changed has only its share.
 #[sqlx::test]
-async fn pods_that_cannot_be_let_go_hold_up_none_of_another_namespace(pool: PgPool) {
+async fn pods_whose_finalizer_cannot_be_removed_delay_no_other_namespace(pool: PgPool) {
     let (mut bad, good) = World::two(pool).await;
     bad.watch();
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
@@ -160,7 +160,7 @@ async fn impatient(pool: &PgPool) -> PgPool {
 
 /// The watch's batch, and the workers' connections.
 #[sqlx::test]
-async fn a_locked_row_holds_up_no_other(pool: PgPool) {
+async fn a_locked_row_delays_no_other(pool: PgPool) {
     let mut world = World::new(impatient(&pool).await).await;
     world.watch();
     let (locked, free) = (submit_some(&world, 20).await, submit_some(&world, 3).await);

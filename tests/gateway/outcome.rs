@@ -26,7 +26,7 @@ async fn a_driver_runs_and_finishes(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn an_exit_code_is_recorded_and_told(pool: PgPool) {
+async fn an_exit_code_is_recorded_and_shown(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -38,7 +38,7 @@ async fn an_exit_code_is_recorded_and_told(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn an_image_that_cannot_be_pulled_is_told_while_it_waits(pool: PgPool) {
+async fn a_failing_image_pull_is_shown_while_the_driver_waits(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -55,7 +55,7 @@ async fn an_image_that_cannot_be_pulled_is_told_while_it_waits(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
+async fn an_end_without_a_watch_is_found_by_the_next_watch(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();
@@ -67,7 +67,7 @@ async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_driver_that_failed_and_was_deleted_while_nobody_watched_has_failed(pool: PgPool) {
+async fn a_driver_that_failed_and_was_deleted_without_a_watch_has_failed(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();
@@ -83,7 +83,7 @@ async fn a_driver_that_failed_and_was_deleted_while_nobody_watched_has_failed(po
 }
 
 #[sqlx::test]
-async fn a_driver_may_say_what_no_database_takes(pool: PgPool) {
+async fn a_termination_message_with_invalid_characters_is_cleaned(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     let said = format!("a\0b{}", "x".repeat(100_000));
@@ -93,7 +93,7 @@ async fn a_driver_may_say_what_no_database_takes(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_pod_that_vanished_while_nobody_watched_is_lost_and_says_so(pool: PgPool) {
+async fn a_pod_that_vanished_without_a_watch_is_lost_with_a_message(pool: PgPool) {
     let mut world = World::without_finalizer(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();

@@ -83,7 +83,7 @@ async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
+async fn an_invalid_group_ends_the_submission_with_the_clusters_message(pool: PgPool) {
     let world = World::new(pool).await;
     let namespace = [("spark.kubernetes.namespace", "nowhere-at-all")];
     let client = KubeApiserver::start().await.gateway_everywhere().await;
@@ -126,7 +126,7 @@ async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(
 
 /// The launcher died between the pod and the group's new owner, and the driver ended before anybody went on.
 #[sqlx::test]
-async fn a_group_that_was_never_handed_over_goes_with_the_clean_up(pool: PgPool) {
+async fn a_group_without_an_owner_is_deleted_by_the_clean_up(pool: PgPool) {
     let mut world = with_volcano(pool).await;
     world.watch();
     let id = world.submit(&VOLCANO).await;

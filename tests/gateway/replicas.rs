@@ -31,7 +31,7 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_one_holds_the_other_leaves_alone(pool: PgPool) {
+async fn a_claim_or_lease_of_one_replica_is_left_alone_by_the_other(pool: PgPool) {
     let one = World::new(pool).await;
     let other = World::on(one.pool.clone(), one.client.clone(), one.namespace.clone()).await;
     for world in [&one, &other] {
@@ -52,7 +52,7 @@ async fn what_one_holds_the_other_leaves_alone(pool: PgPool) {
 
 /// Otherwise it would take itself for one of several of which another watches, and be ready before it has seen anything.
 #[sqlx::test]
-async fn who_is_alone_is_the_one_at_the_first_try(pool: PgPool) {
+async fn a_single_replica_acquires_the_lease_at_its_first_try(pool: PgPool) {
     let world = World::new(pool).await;
     assert!(world.gateway.become_the_one("watch/*").await.unwrap());
 }

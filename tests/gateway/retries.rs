@@ -172,7 +172,7 @@ async fn a_lost_driver_is_tried_again_only_if_that_was_asked_for(pool: PgPool) {
 
 /// It kept the names and died: whoever comes next goes on with those.
 #[sqlx::test]
-async fn the_names_of_an_attempt_are_drawn_once(pool: PgPool) {
+async fn the_names_of_an_attempt_are_generated_once(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running(&mut world, "max_retries_infrastructure = 1").await;
     evict(&world, world.driver().await).await;

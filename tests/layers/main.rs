@@ -60,7 +60,7 @@ fn an_import_may_only_go_down() {
 }
 
 #[test]
-fn the_way_round_by_super_is_seen() {
+fn an_import_through_super_is_detected() {
     let text = "use super::{driver, super::store::Store};\nuse super::super::cluster;\n\
                 mod inner { use super::super::super::api; }";
     assert_eq!(

@@ -75,7 +75,7 @@ fn pi_with_two_executors_goes_from_submitted_to_finished() {
 }
 
 #[test]
-fn several_at_once_one_fails_and_one_is_killed() {
+fn several_jobs_at_once_where_one_fails_and_one_is_killed() {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
     let dev = Dev::start(dir.path(), free_address());
@@ -123,7 +123,7 @@ fn runs(pid: &str) -> bool {
 }
 
 #[test]
-fn one_at_a_time_and_all_end_when_one_does() {
+fn a_second_dev_is_refused_and_all_parts_end_when_one_ends() {
     let _guard = ONE_AT_A_TIME.lock();
     for victim in ["sandbox/pid", "postgres/data/postmaster.pid"] {
         let dir = tempfile::tempdir().unwrap();

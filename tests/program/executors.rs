@@ -127,7 +127,7 @@ fn submit_with_spark(sandbox: SocketAddr, dev_dir: &Path, app: &str, template: &
 }
 
 #[test]
-fn are_the_same_pods_as_under_spark_submit() {
+fn executor_pods_are_the_same_as_under_spark_submit() {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
     let sandbox = free_address();

@@ -62,11 +62,11 @@ fn converse(variable: &str) {
 }
 
 #[test]
-fn of_spark_4_3() {
+fn spark_submit_4_3_submits_queries_and_kills() {
     converse("SPARK_HOME");
 }
 
 #[test]
-fn of_spark_3_5() {
+fn spark_submit_3_5_submits_queries_and_kills() {
     converse("SPARK_HOME_3_5");
 }

@@ -85,7 +85,7 @@ impl Drop for Postgres {
 }
 
 #[tokio::test]
-async fn nothing_is_read_on_a_standby() {
+async fn a_standby_is_refused_and_not_read() {
     let mut postgres = Postgres::start().await;
     let settings = DatabaseSettings { url: postgres.url().unwrap(), max_connections: 3 };
     let store = Store::connect(&settings).await.unwrap();
@@ -105,7 +105,7 @@ async fn nothing_is_read_on_a_standby() {
 
 /// A connection that led to the primary once may lead elsewhere, by a pooler; and a primary may stop to take writes.
 #[tokio::test]
-async fn a_connection_is_asked_again_and_again() {
+async fn a_connection_is_checked_for_a_standby_repeatedly() {
     let postgres = Postgres::start().await;
     let settings = DatabaseSettings { url: postgres.url().unwrap(), max_connections: 3 };
     let store = Store::connect(&settings).await.unwrap();

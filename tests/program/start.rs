@@ -47,7 +47,7 @@ fn serve(url: &str) -> (Command, SocketAddr) {
 }
 
 #[test]
-fn no_database_yet() {
+fn a_start_waits_for_the_database() {
     let nowhere = free_address();
     let (mut command, address) = serve(&format!("postgres://u:secret@{nowhere}/x"));
     let said = waits(&mut command, "Connection refused", || {
@@ -66,7 +66,7 @@ fn no_database_yet() {
 
 /// The first signal ends it, though it isn't serving yet.
 #[test]
-fn a_signal_while_it_waits() {
+fn a_signal_ends_a_start_that_waits() {
     let (mut command, _) = serve(&format!("postgres://u@{}/x", free_address()));
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -76,14 +76,14 @@ fn a_signal_while_it_waits() {
 }
 
 #[test]
-fn no_such_database() {
+fn a_database_that_does_not_exist_is_refused() {
     let (server, _) = database().rsplit_once('/').map(|(server, name)| (server.to_owned(), name.to_owned())).unwrap();
     let said = refusal(&mut serve(&format!("{server}/nothing_like_it")).0);
     assert!(said.contains("nothing_like_it"), "{said}");
 }
 
 #[test]
-fn no_cluster_yet() {
+fn a_start_waits_for_the_cluster() {
     let nowhere = free_address();
     let dir = tempfile::tempdir().unwrap();
     let kubeconfig = dir.path().join("kubeconfig");
@@ -99,7 +99,7 @@ fn no_cluster_yet() {
 
 /// The account's Role is made a moment after the gateway is started, as by one `kubectl apply` of all objects.
 #[test]
-fn rights_that_come_after_the_start() {
+fn a_start_waits_for_its_rights() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(KubeApiserver::start());
     let place = runtime.block_on(Place::without_rights(server));
@@ -111,7 +111,7 @@ fn rights_that_come_after_the_start() {
 }
 
 #[test]
-fn an_account_without_rights() {
+fn an_account_without_rights_is_reported() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(KubeApiserver::start());
     let place = runtime.block_on(Place::without_rights(server));
@@ -120,7 +120,7 @@ fn an_account_without_rights() {
 }
 
 #[test]
-fn an_open_network() {
+fn listening_on_an_open_network_is_refused() {
     let mut command = sparkgate();
     command.args(["serve", "--listen", "0.0.0.0:0"]).env("SPARKGATE_DATABASE_URL", database());
     let said = refusal(&mut command);
@@ -128,14 +128,14 @@ fn an_open_network() {
 }
 
 #[test]
-fn too_few_connections() {
+fn too_few_connections_are_refused() {
     let output = serve(&database()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("2 is not in 4.."), "{said}");
 }
 
 #[test]
-fn a_text_that_is_no_database_url() {
+fn an_invalid_database_url_is_refused_without_its_password() {
     let said = refusal(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", "nonsense:SEKRETPW@"));
     assert!(said.contains("not a URL of Postgres") && !said.contains("SEKRETPW"), "{said}");
 }
@@ -149,7 +149,7 @@ fn dev_refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_sandbox_for_others() {
+fn a_sandbox_on_an_open_network_is_refused() {
     for flag in ["--listen", "--sandbox-listen"] {
         let said = dev_refusal(&[flag, "0.0.0.0:6070"]);
         assert!(said.contains(&format!("refusing {flag} 0.0.0.0:6070")), "{said}");
@@ -159,7 +159,7 @@ fn a_sandbox_for_others() {
 }
 
 #[test]
-fn an_address_that_is_taken() {
+fn an_address_in_use_is_refused() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (taken_at, free) = (taken.local_addr().unwrap().to_string(), free_address().to_string());
     for args in [["--listen", &taken_at, "--sandbox-listen", &free], ["--listen", &free, "--sandbox-listen", &taken_at]]
@@ -170,7 +170,7 @@ fn an_address_that_is_taken() {
 }
 
 #[test]
-fn defaults_that_are_not_there() {
+fn missing_spark_defaults_are_refused() {
     let said = dev_refusal(&["--spark-defaults", "/nowhere/spark-defaults.conf"]);
     assert!(said.contains("reading the Spark defaults from /nowhere/spark-defaults.conf"), "{said}");
 }

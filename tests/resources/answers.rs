@@ -92,7 +92,7 @@ async fn accepted(api: &Router) -> String {
 }
 
 #[sqlx::test]
-async fn a_create_is_answered_though_no_request_may_read(pool: PgPool) {
+async fn a_create_is_answered_although_no_request_can_read(pool: PgPool) {
     let api = api(&pool).await;
     let first = accepted(&api).await;
     let mut other = another(&pool).await;

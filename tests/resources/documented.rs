@@ -59,7 +59,7 @@ fn promises(document: &Value) -> Vec<Promise<'_>> {
 }
 
 #[sqlx::test]
-async fn every_documented_status_comes(pool: PgPool) {
+async fn every_documented_status_can_be_produced(pool: PgPool) {
     let document = serde_json::to_value(sparkgate::api::openapi()).unwrap();
     let place = Place::new(pool).await;
     let mut broken = Vec::new();

@@ -40,7 +40,7 @@ async fn the_same_request_is_the_same_submission(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn twins_at_once_are_one(pool: PgPool) {
+async fn concurrent_requests_with_one_key_create_one_submission(pool: PgPool) {
     let api = api(&pool).await;
     for round in ["a", "b", "c"] {
         let twin = async || {
@@ -62,7 +62,7 @@ async fn twins_at_once_are_one(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn it_works_through_sparks_protocol(pool: PgPool) {
+async fn an_idempotency_key_works_through_sparks_protocol(pool: PgPool) {
     let api = api(&pool).await;
     let create = "/v1/submissions/create";
     let keyed = json!({"spark.app.name": "x", "spark.sparkgate.idempotencyKey": "k"});

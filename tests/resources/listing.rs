@@ -16,7 +16,7 @@ async fn page(api: &Router, query: &str) -> (Vec<String>, Option<String>) {
 }
 
 #[sqlx::test]
-async fn filters_find_what_they_say(pool: PgPool) {
+async fn list_filters_select_the_submissions(pool: PgPool) {
     let api = api(&pool).await;
     let alice =
         json!({"name": "etl-1", "labels": {"team": "a", "tier": "1"}, "environmentVariables": {"SPARK_USER": "alice"}});
@@ -65,7 +65,7 @@ async fn pages_are_stable_while_more_is_accepted(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_cursor_of_something_else_is_refused(pool: PgPool) {
+async fn a_cursor_of_another_list_is_refused(pool: PgPool) {
     let api = api(&pool).await;
     for _ in 0..3 {
         accepted(&api, json!({})).await;

@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[sqlx::test]
-async fn what_is_created_is_there(pool: PgPool) {
+async fn a_created_submission_can_be_read(pool: PgPool) {
     let api = api(&pool).await;
     let answer = submit(
         &api,
@@ -90,7 +90,7 @@ async fn the_manifest_is_what_is_created(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_dry_run_tells_all_and_keeps_nothing(pool: PgPool) {
+async fn a_dry_run_returns_the_plan_and_stores_nothing(pool: PgPool) {
     let api = api(&pool).await;
     let answer = post(&api, "/v1/submissions?dryRun=true", &[], &job(json!({"labels": {"a": "b"}}))).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -111,7 +111,7 @@ async fn a_dry_run_tells_all_and_keeps_nothing(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_name_can_be_for_one_alone(pool: PgPool) {
+async fn a_unique_name_is_given_to_one_live_submission(pool: PgPool) {
     let api = api(&pool).await;
     let id = accepted(&api, json!({"uniqueName": true})).await;
     accepted(&api, json!({})).await;
@@ -125,7 +125,7 @@ async fn a_name_can_be_for_one_alone(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn ours_never_reach_the_driver(pool: PgPool) {
+async fn sparkgate_properties_never_reach_the_driver(pool: PgPool) {
     let api = api(&pool).await;
     let asked = json!({"spark.sparkgate.label.team": "data", "spark.sparkgate.startTimeout": "10m", "spark.x": "1"});
     let answer = submit(&api, json!({"sparkProperties": asked})).await;

@@ -57,7 +57,7 @@ async fn a_finalizer_keeps_the_outcome_readable() {
 }
 
 #[tokio::test]
-async fn who_ignores_sigterm_is_killed_after_the_grace_period() {
+async fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let mut world = World::new().await;
     world.start_node();
     let mut pod = job("driver", "trap '' TERM; echo up; while :; do sleep 0.05; done");

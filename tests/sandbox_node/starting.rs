@@ -80,7 +80,7 @@ async fn the_environment_of_the_node_stays_with_the_node() {
 }
 
 #[tokio::test]
-async fn pods_that_are_not_spark_s_are_told_so_and_stop_nobody() {
+async fn a_pod_that_is_not_sparks_is_refused_and_delays_no_other() {
     let mut world = World::new().await;
     world.start_node();
     let mut web = job("web", "");

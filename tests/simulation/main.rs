@@ -41,7 +41,7 @@ fn play(first: u64) -> Counts {
 }
 
 #[test]
-fn every_history_ends_in_the_truth() {
+fn every_history_ends_with_the_true_outcomes() {
     let counts = play(1);
     println!("{}", counts.table());
     // Two late writers within a second: too rare to be asked for.
@@ -51,7 +51,7 @@ fn every_history_ends_in_the_truth() {
 }
 
 #[test]
-fn so_do_histories_that_were_never_played_before() {
+fn histories_from_new_seeds_end_with_the_true_outcomes() {
     let first = u64::from(uuid::Uuid::new_v4().as_fields().0) << 20;
     println!("seeds {first}..{}", first + HISTORIES);
     play(first);

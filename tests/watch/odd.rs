@@ -110,7 +110,7 @@ async fn a_list_that_expires_half_way_begins_anew() {
 }
 
 #[tokio::test]
-async fn what_went_before_the_list_is_told_up_to_the_lists_version() {
+async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
     let past = vec![
         event("DELETED", &driver(1, "8")),
         event("MODIFIED", &driver(2, "12")),

@@ -35,7 +35,7 @@ async fn ask(stream: &mut TcpStream, byte: u8) -> std::io::Result<u8> {
 }
 
 #[tokio::test]
-async fn passes_cuts_and_refuses() {
+async fn the_proxy_passes_cuts_and_refuses() {
     let (server, _told) = echo().await;
     let proxy = FaultProxy::start(server).await;
     let mut one = TcpStream::connect(proxy.address()).await.unwrap();

@@ -48,6 +48,6 @@ fn count(number: usize) -> String {
 }
 
 #[test]
-fn thousands_are_told_apart() {
+fn numbers_have_thousands_separators() {
     assert_eq!([1_000_000, 12_345, 100].map(count), ["1,000,000", "12,345", "100"]);
 }

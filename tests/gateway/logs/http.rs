@@ -53,7 +53,7 @@ async fn a_log_is_a_text_and_says_where_it_comes_from(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_not_there_has_a_code(pool: PgPool) {
+async fn a_missing_log_has_a_problem_code(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.world.submit(&[]).await;
     for (path, status, code, detail) in [
@@ -73,7 +73,7 @@ async fn what_is_not_there_has_a_code(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn who_hangs_up_is_not_followed_for(pool: PgPool) {
+async fn a_client_that_hangs_up_ends_its_log_stream(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("echo one; exec sleep 300").await;
     site.until(&id, DriverState::Running).await;

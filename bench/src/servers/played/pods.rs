@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_as_large_as_a_real_one_and_has_names_of_its_own() {
+    fn a_played_pod_has_the_size_of_a_real_one_and_its_own_names() {
         let pods = Pods::new(3).unwrap();
         let page = pods.page(1, 1, 9, "i");
         assert!((7500..9000).contains(&page.len()), "{}", page.len());
