@@ -1,5 +1,5 @@
-//! The whole life of one submission, step by step: the statements and the calls of the Kubernetes API that each step takes.
-//! What is done by time and not by submission is left out: leases, and giving events their places.
+//! The whole life of one submission, step by step: the statements and the calls of the Kubernetes API that each step
+//! takes. Work that depends on time and not on submissions is left out: leases, and the numbering of events.
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -23,7 +23,7 @@ use crate::{
     world,
 };
 
-/// A busy machine may take so long for a step that a lease has to be renewed in it.
+/// On a busy machine a step may take so long that a lease has to be renewed in it.
 const TRIES: usize = 5;
 
 #[sqlx::test]
@@ -37,7 +37,7 @@ async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
     while !matches!(told.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
     let statements = Statements::listen();
 
-    // The first one has connections made and statements prepared.
+    // The first submission opens connections and prepares statements.
     let mut life =
         Life { gateway: &gateway, client: server.admin().await, namespace, statements: &statements, steps: Vec::new() };
     life.live(0, &mut told).await;
@@ -70,7 +70,7 @@ struct Life<'a> {
     client: Client,
     namespace: String,
     statements: &'a Statements,
-    /// What was sent in each step.
+    /// The statements of each step.
     steps: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -90,7 +90,7 @@ impl Life<'_> {
         self.step("see it run");
         self.play("Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
         self.take_in(told).await;
-        // Its finalizer goes after the outcome is committed.
+        // The finalizer is removed after the outcome is committed.
         let let_go = self.next(told).await;
         self.step("see its end and let it go");
         self.gateway.take_in(Some(&self.namespace), [let_go]).await;
@@ -116,7 +116,7 @@ impl Life<'_> {
         }
     }
 
-    /// Says as a kubelet what the container of the newest driver does.
+    /// Reports as a kubelet the state of the newest driver's container.
     async fn play(&self, phase: &str, container: Value) {
         let pods = Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
         let all = pods.list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
@@ -128,7 +128,7 @@ impl Life<'_> {
     }
 }
 
-/// The calls of the gateway in a namespace, by verb and resource, beside its watch.
+/// Returns the gateway's calls in a namespace, by verb and resource, without its watch.
 fn calls(server: &KubeApiserver, namespace: &str) -> Costs {
     let mut calls = Costs::new();
     for line in std::fs::read_to_string(server.file("audit.log")).unwrap().lines() {

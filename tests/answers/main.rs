@@ -1,5 +1,5 @@
-//! Every answer is true: what each reply says about a submission is compared with the database, while connections are cut,
-//! backends killed, rows locked, disks full and processes killed.
+//! Every reply is true: what each reply says about a submission is compared with the database, while connections are
+//! cut, backends killed, rows locked, disks full and processes killed.
 //!
 //! This is the short run. `make answers` does the long one.
 

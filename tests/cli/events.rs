@@ -56,7 +56,7 @@ fn events_of_one_submission_are_printed_from_its_first_to_its_last() {
             json_answer(200, &json!({"items": [change(3, "QUEUED")], "next": "3"}))
         }
         what if what == history => {
-            // The newest has no number yet: it comes with the stream.
+            // The newest event has no number yet; it arrives with the stream.
             let mut newest = change(0, "FINISHED");
             newest.as_object_mut().unwrap().remove("sequence");
             json_answer(200, &json!({"items": [change(5, "RUNNING"), newest]}))

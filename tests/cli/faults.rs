@@ -1,4 +1,4 @@
-//! No gateway, a wrong one, one that doesn't come back.
+//! A gateway that is missing, that isn't one, or that stays unavailable.
 
 use std::net::TcpListener;
 
@@ -11,7 +11,7 @@ const ID: &str = "driver-20260102030405-0001";
 
 #[test]
 fn an_unreachable_gateway_is_one_line_that_says_what_to_do() {
-    // Bound and dropped: nobody listens there.
+    // Bound and dropped: no process listens there.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ended = run_at(&format!("http://{address}"), &["list"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));

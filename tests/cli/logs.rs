@@ -19,7 +19,7 @@ fn a_log_is_printed_as_it_arrives() {
     });
     let mut child = start(&gateway, &["logs", "-f", ID]);
     let mut stdout = child.stdout.take().unwrap();
-    // Each piece is read before the next is sent: what waits for more to print, hangs here.
+    // Each piece is read before the next is sent: a client that waits for more output would hang here.
     for piece in ["first line\n", "half a ", "line\n\u{fc}"] {
         send.send(piece.to_owned()).unwrap();
         let mut printed = vec![0; piece.len()];

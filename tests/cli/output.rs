@@ -1,4 +1,4 @@
-//! What is written, and to whom.
+//! What is written to standard output and standard error.
 
 use std::process::Stdio;
 

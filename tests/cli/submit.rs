@@ -15,7 +15,7 @@ fn a_submit_is_retried_with_the_same_key() {
     let gateway = Played::new(|asked| match asked.before {
         0 => problem(503, "unavailable", "Unavailable", "Postgres is away."),
         1 => Reply::HangUp,
-        // Without a Retry-After: it may have been accepted, and the key tells.
+        // Without a Retry-After: it may have been accepted, and the key makes the retry safe.
         2 => json_answer(503, &json!({"title": "In doubt", "code": "in-doubt", "status": 503})),
         _ => json_answer(201, &submission(ID, "QUEUED")),
     });

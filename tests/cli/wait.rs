@@ -1,4 +1,4 @@
-//! `sparkgate wait`, `submit --wait`, and what `status` tells.
+//! `sparkgate wait`, `submit --wait`, and the output of `status`.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn failed() -> Value {
     failed
 }
 
-/// A life: queued, pending for want of a node, running, failed. In between the gateway is away.
+/// Plays a life: queued, pending without a node, running, failed. In between the gateway is unavailable.
 fn a_life(asked: &Asked) -> Reply {
     match (asked.what.split('?').next().unwrap(), asked.before) {
         ("POST /v1/submissions", _) => json_answer(201, &submission(ID, "QUEUED")),

@@ -1,4 +1,4 @@
-//! What was said, compared with what the database has.
+//! Compares the replies with the rows in the database.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use super::{
     table::{Asked, Says, read},
 };
 
-/// How often each reply came: by what was asked, the reply, and what was found.
+/// How often each reply occurred: by request, reply, and state found in the database.
 pub(crate) type Counts = BTreeMap<(&'static str, &'static str, &'static str), usize>;
 
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -82,7 +82,7 @@ impl Judge<'_> {
         self.violations.push(format!("{what}: {entry:?}"));
     }
 
-    /// What was found of the submission that one request is about.
+    /// Returns the state found of the submission that one request is about.
     fn entry(&mut self, entry: &Entry, says: Says) -> &'static str {
         if matches!(entry.asked, Asked::SparkCreate | Asked::Post) {
             return self.create(entry, says);
@@ -146,7 +146,7 @@ impl Judge<'_> {
         if row.is_some() { "a row" } else { "no row" }
     }
 
-    /// The earlier submission that stands in the way.
+    /// Checks the earlier submission that caused a conflict.
     fn named(&mut self, entry: &Entry, reply: Option<&Reply>, id: Option<&str>) {
         let Some(Reply { status: status @ (409 | 422), .. }) = reply else { return };
         let Some(id) = id else { return };
@@ -165,7 +165,8 @@ impl Judge<'_> {
         }
     }
 
-    /// A key has one row, and one of those that may have made it says so; one 201 at the most.
+    /// Checks that each key has one row, that the row belongs to one of the requests that may have created it, and that
+    /// at most one of them got a 201.
     fn keys(&mut self, entries: &[Entry]) {
         let mut said = BTreeMap::<&str, (bool, usize)>::new();
         for entry in entries.iter().filter(|entry| entry.key.is_some()) {
@@ -190,7 +191,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What was kept before a killall was asked for ends, and what a client knew to have ended before a clear is hidden.
+    /// Checks that submissions stored before a killall have ended, and that submissions that a client knew to have
+    /// ended before a clear are hidden.
     fn all_at_once(&mut self, entries: &[Entry]) {
         let last = |asked: Asked| {
             let done = |entry: &&Entry| {
