@@ -1,4 +1,4 @@
-//! Outcomes of drivers that ended while no replica was there.
+//! Outcomes of drivers that ended while no replica was running.
 
 use crate::{
     harness::absence::{Absence, play},

@@ -1,4 +1,4 @@
-//! Everything at once, twice: once as planned by a seed that never changes, once by a new one, which is printed.
+//! All faults at once, twice: once from a fixed seed, once from a new one, which is printed.
 
 use std::time::Duration;
 

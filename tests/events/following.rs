@@ -1,4 +1,4 @@
-//! Many clients, each of which gets every change exactly once.
+//! Many clients, each of which gets every event exactly once.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,13 +16,14 @@ const FOLLOWERS: usize = 500;
 const HALF: usize = 100;
 const EVENTS: usize = 4 * HALF;
 
-/// Follows until it has seen all, breaking off once by itself after `patience` events. Answers how often it had to connect.
+/// Follows until it has received all events. Disconnects once by itself after `patience` events. Returns the number of
+/// connections.
 async fn follow(mut address: watch::Receiver<SocketAddr>, patience: usize) -> usize {
     let (mut last, mut seen, mut connections) = (0, 0, 0);
     while seen < EVENTS {
         let here = *address.borrow_and_update();
         let Ok(mut stream) = Stream::open(here, "/v1/events?after=0", Some(last).filter(|last| *last > 0)).await else {
-            // It is just ending.
+            // The replica is just shutting down.
             address.changed().await.unwrap();
             continue;
         };
@@ -86,7 +87,7 @@ async fn a_change_made_by_another_replica_is_streamed(pool: PgPool) {
     assert!(at.len() == "2026-11-21T13:40:05.123Z".len() && at.ends_with('Z'), "{at}");
 }
 
-/// Whoever comes back without having been told anything goes on from where it began.
+/// A client that reconnects without having received an event resumes where its first stream began.
 #[sqlx::test]
 async fn a_stream_begins_with_its_cursor(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;

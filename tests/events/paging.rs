@@ -1,4 +1,4 @@
-//! Changes in pages, chosen ones, and cursors that are none.
+//! Events in pages, filters, and invalid cursors.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -55,7 +55,7 @@ async fn filters_select_the_events(pool: PgPool) {
     sqlx::query(sqlx::AssertSqlSafe(format!("{named} WHERE id = '{id}'"))).execute(&pool).await.unwrap();
     write_events(&pool, &other, 2, 1).await;
     write_events(&pool, &id, 1, 1).await;
-    // What was told before the names were there is in memory as it was.
+    // Events that were read before the names were set are cached without them.
     let replica = Replica::start(pool.clone()).await;
     assert_eq!(all_numbered(&pool).await, 5);
     let at = replica.address;
@@ -86,7 +86,7 @@ async fn a_cursor_that_is_invalid_or_expired_is_refused(pool: PgPool) {
         assert_eq!((refused.status, &refused.body["code"]), (400, &"invalid-cursor".into()));
     }
     sqlx::query("DELETE FROM submissions WHERE id = $1").bind(gone.as_str()).execute(&pool).await.unwrap();
-    // The one above has it in memory still.
+    // The first replica still has the event in memory.
     let later = Replica::start(pool.clone()).await;
     timeout(Duration::from_secs(20), numbers(later.address, "/v1/events?after=1&waitSeconds=60")).await.unwrap();
     assert_eq!(code(later.address, "/v1/events?after=0").await, (410, "cursor-expired".to_owned()));
@@ -106,11 +106,11 @@ async fn a_subscriber_above_the_limit_is_answered_429(pool: PgPool) {
     drop(first);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while Stream::open(replica.address, "/v1/events", None).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "a place that was left is free");
+        assert!(tokio::time::Instant::now() < deadline, "a slot is free after its subscriber left");
     }
 }
 
-/// A standby that became the primary may lack what was told: nobody goes on as if nothing had happened.
+/// A standby that became the primary may lack events that were sent: no stream continues as if nothing had happened.
 #[sqlx::test]
 async fn streams_end_when_the_database_goes_back_in_time(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;

@@ -23,7 +23,7 @@ async fn a_wait_returns_at_the_end_and_in_the_requested_state(pool: PgPool) {
     let end = format!("/v1/submissions/{id}/wait?timeoutSeconds=60");
     let begun = format!("{end}&state=PENDING");
     let acting = async {
-        // As another replica does: nobody tells this one.
+        // The write of another replica: this replica gets no signal.
         let store = Store::new(pool.clone());
         assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
     };
@@ -65,7 +65,7 @@ async fn a_shutdown_ends_waits_and_streams(pool: PgPool) {
     let target = format!("/v1/submissions/{id}/wait?timeoutSeconds=60");
     let address = replica.address;
     let waiting = tokio::spawn(async move { get(address, &target).await });
-    // It has its place by then, and the one place of three is ours.
+    // By then the wait has its slot; one of the three slots is the stream's.
     while replica.gateway.subscribe(Default::default(), None, 2).await.is_ok() {}
     replica.end().await;
     assert_eq!(waiting.await.unwrap().waited.as_deref(), Some("timeout"));

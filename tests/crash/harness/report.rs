@@ -1,4 +1,4 @@
-//! What a run was and what came of it, as a table.
+//! The parameters and results of a run, as a table.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers};
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
-    /// What others did to pods, and how often.
+    /// The actions of others on pods, with their counts.
     pub(crate) acts: BTreeMap<String, usize>,
     pub(crate) jobs: u32,
     pub(crate) accepted: usize,
@@ -37,7 +37,7 @@ impl fmt::Display for Report {
         let doubt = format!("{} ({} were kept)", self.in_doubt, verdict.unacknowledged);
         line("in doubt for their clients", doubt)?;
         line("  of those by the gateway's own word", self.said_in_doubt.to_string())?;
-        line("put off (503, or nobody listened)", self.put_off.to_string())?;
+        line("refused (503, or no process listened)", self.put_off.to_string())?;
         line("kills asked for by clients", self.kills_asked.to_string())?;
         line("replicas", self.replicas.to_string())?;
         line("replicas killed (SIGKILL)", format!("{}, {} starts in all", blows.kills, self.starts))?;
