@@ -1,4 +1,4 @@
-//! What happened, counted: so that a run shows that it tried what it claims to try.
+//! Counts of events, which show that a run covered what it claims to cover.
 
 use sparkgate::submission::{State, engine::Effect};
 
@@ -120,7 +120,7 @@ impl Counts {
             Effect::RestoreLabels(_) => Count::RestoreLabels,
             Effect::Advance(..) => Count::Advance,
             Effect::NoteWaiting { .. } => Count::NoteWaiting,
-            // No request: the machine is done.
+            // No request: the state machine has finished.
             Effect::Settle(_) => return,
         });
     }
@@ -136,7 +136,7 @@ impl Counts {
         });
     }
 
-    /// What never happened.
+    /// Returns the events that never occurred.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         Count::ALL.iter().filter(|(what, _)| self.get(*what) == 0).map(|(_, words)| *words).collect()
     }

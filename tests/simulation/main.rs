@@ -1,7 +1,7 @@
-//! The engine under faults: histories from seeds, on models of the database and the cluster that are themselves compared
-//! with Postgres and a kube-apiserver.
+//! The engine under faults: histories from seeds, on models of the database and the cluster. The models themselves are
+//! compared with Postgres and a kube-apiserver.
 //!
-//! `world.rs` tells a history, `truth.rs` what must hold in it. `make simulate` plays a million of them.
+//! `world.rs` plays a history, `truth.rs` checks what must hold in it. `make simulate` plays a million of them.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -44,7 +44,7 @@ fn play(first: u64) -> Counts {
 fn every_history_ends_with_the_true_outcomes() {
     let counts = play(1);
     println!("{}", counts.table());
-    // Two late writers within a second: too rare to be asked for.
+    // It takes two late writers within a second, which is too rare to be required here.
     let rare = Count::ALL.iter().find(|(what, _)| *what == Count::StrayStarted).map(|(_, words)| *words);
     let missing: Vec<_> = counts.missing().into_iter().filter(|words| Some(*words) != rare).collect();
     assert!(missing.is_empty(), "never tried: {missing:?}");
