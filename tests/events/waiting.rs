@@ -65,7 +65,7 @@ async fn a_shutdown_ends_waits_and_streams(pool: PgPool) {
     let target = format!("/v1/submissions/{id}/wait?timeoutSeconds=60");
     let address = replica.address;
     let waiting = tokio::spawn(async move { get(address, &target).await });
-    // By then the wait has its slot; one of the three slots is the stream's.
+    // Succeeds until the stream and the wait occupy both slots: then the wait has begun.
     while replica.gateway.subscribe(Default::default(), None, 2).await.is_ok() {}
     replica.end().await;
     assert_eq!(waiting.await.unwrap().waited.as_deref(), Some("timeout"));

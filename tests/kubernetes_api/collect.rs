@@ -10,7 +10,7 @@ fn owned_by(owner: &Value, name: &str) -> Value {
         { "apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": true }] } })
 }
 
-pub(crate) async fn takes_what_has_no_owner(world: &World) {
+pub(crate) async fn collects_objects_without_an_owner(world: &World) {
     let (maps, services) = (world.path("configmaps"), world.path("services"));
     let driver = world.pod("driver").await;
     world.post(&maps, owned_by(&driver, "conf")).await.expect(201);

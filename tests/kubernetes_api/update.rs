@@ -89,7 +89,7 @@ pub(crate) async fn applies(world: &World) {
     world.patch(nowhere, "apply-patch+yaml", body).await.refused(404, "NotFound", "namespaces \"nowhere\" not found");
 }
 
-pub(crate) async fn keeps_status_apart(world: &World) {
+pub(crate) async fn separates_status(world: &World) {
     world.pod("p").await;
     let (main, status) = (world.path("pods/p"), world.path("pods/p/status"));
     let ignored = world.patch(&main, "merge-patch+json", json!({ "status": { "phase": "Running" } })).await.expect(200);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-pub(crate) async fn tells_changes_in_order(world: &World) {
+pub(crate) async fn reports_changes_in_order(world: &World) {
     let version = world.version().await;
     let mut watch = world.watch(&world.path(&format!("configmaps?watch=true&resourceVersion={version}"))).await;
     let made = world.config_map("a", "x").await;
@@ -41,7 +41,7 @@ pub(crate) async fn follows_the_selector(world: &World) {
     watch.expect("ADDED", "own").await;
 }
 
-pub(crate) async fn begins_with_what_is(world: &World) {
+pub(crate) async fn begins_with_existing_objects(world: &World) {
     world.config_map("a", "x").await;
     let mut watch = world.watch(&world.path("configmaps?watch=1")).await;
     watch.expect("ADDED", "a").await;

@@ -1,4 +1,4 @@
-//! The same request again, by every way that a key can come.
+//! Repeated requests, with every way to pass a key.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::world::{accepted, api, count, is_problem, job, post, submit};
 
 const PATH: &str = "/v1/submissions";
 
-/// A request of Spark's protocol.
+/// Returns a request of Spark's protocol.
 fn spark(properties: Value) -> Value {
     json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///a.jar",
         "mainClass": "A", "appArgs": [], "environmentVariables": {}, "sparkProperties": properties})
@@ -22,7 +22,7 @@ async fn the_same_request_is_the_same_submission(pool: PgPool) {
     let key = [("idempotency-key", "\"etl/2026-01-02\"")];
     let first = post(&api, PATH, &key, &job(json!({}))).await;
     assert_eq!((first.status, first.header("idempotency-replayed")), (201, None));
-    // Bare, in another order, with a null: the same.
+    // The key without quotes, the fields in another order, and a null: the same request.
     let again = json!({"name": "job", "mainClass": "A", "appResource": "local:///a.jar", "runTimeoutSeconds": null});
     let second = post(&api, PATH, &[("idempotency-key", "etl/2026-01-02")], &again).await;
     assert_eq!((second.status, second.header("idempotency-replayed")), (200, Some("true")));

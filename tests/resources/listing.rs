@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use crate::world::{accepted, api, delete, get, is_problem};
 
-/// The ids of a list, and the cursor of its next page.
+/// Returns the ids of a list, and the cursor of its next page.
 async fn page(api: &Router, query: &str) -> (Vec<String>, Option<String>) {
     let answer = get(api, &format!("/v1/submissions?{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {}", answer.body);
@@ -80,7 +80,7 @@ async fn a_cursor_of_another_list_is_refused(pool: PgPool) {
     ] {
         is_problem(&get(&api, &format!("/v1/submissions?{query}")).await, 400, "invalid-cursor");
     }
-    // The database was put back to an earlier state.
+    // The database was restored to an earlier state.
     sqlx::query("DELETE FROM submissions WHERE number >= 1").execute(&pool).await.unwrap();
     is_problem(&get(&api, &format!("/v1/submissions?owner=tester&cursor={cursor}")).await, 400, "invalid-cursor");
 }

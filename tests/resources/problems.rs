@@ -1,4 +1,4 @@
-//! Bad input.
+//! Invalid input.
 
 use axum::{body::Body, http::Request};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The life of one resource.
+//! The life cycle of one resource.
 
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn a_created_submission_can_be_read(pool: PgPool) {
     let again = get(&api, location).await;
     assert_eq!((again.status, again.json(), again.header("etag")), (200, created.clone(), answer.header("etag")));
 
-    // Spark's protocol knows it by the same id.
+    // Spark's protocol has the same id for it.
     let id = created["id"].as_str().unwrap();
     let status = get(&api, &format!("/v1/submissions/status/{id}")).await.json();
     assert_eq!((&status["driverState"], &status["success"]), (&json!("SUBMITTED"), &json!(true)));

@@ -15,7 +15,7 @@ async fn a_crash_is_cleaned_up_by_the_next_node() {
     poll("the log says up", async || world.log("driver").await.contains("up")).await;
     world.crash_node().await;
 
-    // Within this process a crash can't leave children behind, so one is put there: it carries the mark of the pod.
+    // Within this process a crash can't leave children behind, so the test starts one: it carries the mark of the pod.
     let dir = world.state().join("pods").join(pod.metadata.uid.unwrap());
     let mut left = Command::new("sleep").arg("300").env("SPARKGATE_POD", &dir).spawn().unwrap();
     let elsewhere = world.dir.path().join("state-of-another-node");

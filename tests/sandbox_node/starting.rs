@@ -1,4 +1,4 @@
-//! What a container gets before it starts, and what keeps it from starting.
+//! What a container gets before it starts, and what prevents its start.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret, Service};
 use kube::{Api, api::ListParams};
@@ -68,7 +68,7 @@ async fn a_pod_waits_for_what_it_mounts_and_finds_it_under_rewritten_paths() {
 
 #[tokio::test]
 async fn the_environment_of_the_node_stays_with_the_node() {
-    // Cargo sets this one for tests; it stands for any secret of the gateway's.
+    // Cargo sets this variable for tests; it represents any secret of the gateway.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let mut world = World::new().await;
     world.start_node();

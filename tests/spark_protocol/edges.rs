@@ -1,4 +1,4 @@
-//! What Spark has no answer to: ids, faults, probes.
+//! Cases for which Spark has no answer: ids, faults, probes.
 
 use axum::{body::Body, http::Request};
 use sparkgate::spark::SparkVersion;

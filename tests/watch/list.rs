@@ -39,7 +39,7 @@ pub(crate) async fn tells_drivers_from_executors(world: &World) {
     assert_eq!((exit_code(&gone.container), gone.executor_id), (Some(137), 7));
 }
 
-/// Beside the watch all pods are listed from time to time; what happens meanwhile is told before the list.
+/// All pods are listed periodically besides the watch; changes that happen meanwhile are reported before the list.
 pub(crate) async fn lists_anew(world: &World) {
     world.driver(1).await;
     let often = WatchPace { relist: std::time::Duration::ZERO, ..brisk() };

@@ -1,5 +1,5 @@
-//! What a real API server doesn't do on demand: pods that can't be read, lists that expire half-way, watches that end at
-//! once. A server that follows a script.
+//! Cases that a real API server doesn't produce on demand: pods that can't be read, lists that expire half-way, watches
+//! that end at once. The server follows a script.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use sparkgate::cluster::{Cluster, Seen};
 use crate::watching::{Watching, names};
 use crate::world::brisk;
 
-/// The replies that are left, in their order: to lists and to watches.
+/// The remaining replies, in their order: to lists and to watches.
 type Script = Arc<Mutex<(Vec<Reply>, Vec<Reply>)>>;
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ async fn answer(State(script): State<Script>, uri: Uri) -> Response {
     let reply = {
         let (lists, watches) = &mut *script.lock().unwrap();
         let replies = if query.contains("watch=true") { watches } else { lists };
-        // The last reply is given again and again.
+        // The last reply is repeated.
         if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() }
     };
     match reply {
@@ -64,7 +64,7 @@ fn driver(number: u32, version: &str) -> Value {
             "sparkgate.dev/attempt": "1"}}, "status": {"phase": "Running"}})
 }
 
-/// Its labels are fine, its status is none.
+/// Returns a pod with valid labels and an invalid status.
 fn unreadable(number: u32, version: &str) -> Value {
     let mut pod = driver(number, version);
     pod["status"] = json!("of another kind");
@@ -124,8 +124,8 @@ async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
     watch.driver(|seen| seen.gone).await;
 }
 
-/// A gateway before the API server gives up (504), once: what went meanwhile is not lost for that. And a watch that ends
-/// at once has told what there was.
+/// A gateway in front of the API server times out (504) once: deletions meanwhile aren't lost. A watch that ends at
+/// once has sent its changes before.
 #[tokio::test]
 async fn a_watch_is_tried_once_more_after_the_list_that_it_led_to() {
     let lists = [page(10, &[driver(1, "5")]), page(12, &[])];

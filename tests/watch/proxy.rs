@@ -1,4 +1,4 @@
-//! The proxy itself does what the other tests rely on.
+//! The proxy itself behaves as the other tests expect.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::fault_proxy::{Fault, FaultProxy, Way};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server that answers each byte with that byte, and what it was asked.
+/// Starts a server that answers each byte with the same byte; returns its address and the bytes that it receives.
 async fn echo() -> (std::net::SocketAddr, tokio::sync::mpsc::UnboundedReceiver<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
