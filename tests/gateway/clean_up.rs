@@ -1,4 +1,4 @@
-//! What ended long enough ago goes: pods by the cluster's own rules, rows with all that is kept of them.
+//! Deletion of old data: pods by the cluster's own rules, rows with all their records.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const OFF: CleanUpSettings = CleanUpSettings { finished_pod_ttl: None, retention
 const POD_TTL: CleanUpSettings = CleanUpSettings { finished_pod_ttl: Some(DAY), ..OFF };
 const RETENTION: CleanUpSettings = CleanUpSettings { retention: Some(DAY), ..OFF };
 
-/// A submission whose driver has finished.
+/// Creates a submission whose driver has finished.
 async fn finished(world: &mut World) -> SubmissionId {
     world.watch();
     let id = world.submit(&[]).await;
@@ -40,7 +40,7 @@ async fn finished(world: &mut World) -> SubmissionId {
     id
 }
 
-/// Lets time go by, as far as the rows tell.
+/// Moves the timestamps of the rows into the past.
 async fn later(pool: &PgPool, time: Duration) {
     sqlx::query(
         "UPDATE submissions SET finished_at = finished_at - make_interval(secs => $1),
@@ -59,7 +59,7 @@ async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u6
     (pods, put_off, submissions)
 }
 
-/// The process that recorded the end died before it let the pod go, and the watch doesn't show the pod.
+/// The process that recorded the end died before it removed the finalizer, and the watch doesn't report the pod.
 #[sqlx::test]
 async fn clean_up_deletes_a_pod_that_lost_its_labels_and_has_the_finalizer(pool: PgPool) {
     let world = World::new(pool).await;
@@ -212,11 +212,11 @@ async fn may_delete_pods(world: &World, user: &str) {
     let how = PostParams::default();
     world.api::<Role>().create(&how, &serde_json::from_value(role).unwrap()).await.unwrap();
     world.api::<RoleBinding>().create(&how, &serde_json::from_value(binding).unwrap()).await.unwrap();
-    // The API server learns of a new right a moment later.
+    // The API server applies a new right a moment later.
     let user = client_of(user).await;
     let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(user, &world.namespace);
     eventually(|| async {
-        match pods.delete("nobody", &Default::default()).await {
+        match pods.delete("unknown", &Default::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             other => Err(other.map(drop)),
         }

@@ -1,4 +1,4 @@
-//! A kill in every state.
+//! Kills in every state.
 
 use sparkgate::submission::{DriverState, SubmissionId};
 use sqlx::PgPool;
@@ -80,7 +80,8 @@ async fn deletion_of_the_pod_from_outside_ends_as_killed(pool: PgPool) {
     assert!(status.message.unwrap().contains("deleted from outside Sparkgate"));
 }
 
-/// A submission whose driver runs on a node, so that its pod has a grace period; an unbound one goes at once.
+/// Returns a submission whose driver runs on a node, so that its pod has a grace period; an unbound pod is deleted at
+/// once.
 async fn running_on_a_node(world: &mut World) -> SubmissionId {
     let id = world.submit_running().await;
     bind(world).await;

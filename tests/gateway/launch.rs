@@ -1,4 +1,4 @@
-//! From a committed row to objects in the cluster, or to the API server's own words.
+//! From a committed row to objects in the cluster, or to the API server's error message.
 
 use k8s_openapi::api::{
     core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Service},
@@ -51,7 +51,7 @@ async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
     world.gateway.work().await.unwrap();
     let first = world.driver().await.metadata.uid;
 
-    // As if the launcher had died after the pod: back to LAUNCHING, and what came after the pod is not there.
+    // As if the launcher had died after the pod: back to LAUNCHING, without the objects that are created after the pod.
     let back = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL";
     sqlx::query(back).execute(&world.pool).await.unwrap();
     let services = world.api::<Service>();
@@ -111,7 +111,7 @@ async fn invalid_names_are_refused_with_their_property(pool: PgPool) {
     assert!(refusal.contains("spark.big") && refusal.contains("1048576"), "{refusal}");
 }
 
-/// A crash after the driver could start, and the pod gone before anybody looked again.
+/// A crash after the driver could start, and the pod was deleted before it was read again.
 #[sqlx::test]
 async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
     let world = World::without_finalizer(pool).await;
@@ -124,7 +124,7 @@ async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
     assert_eq!(world.events(&id).await.last().unwrap(), "LOST");
 }
 
-/// While a rollout changes `--namespaces`, replicas serve different ones.
+/// During a rollout that changes `--namespaces`, replicas serve different ones.
 #[sqlx::test]
 async fn a_namespace_that_one_replica_does_not_serve_waits_for_another(pool: PgPool) {
     let world = World::new(pool).await;

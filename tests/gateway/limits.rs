@@ -1,4 +1,4 @@
-//! Time limits, and how long a killed driver has.
+//! Time limits, and the grace period of a killed driver.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn reason(world: &World, id: &SubmissionId) -> Option<String> {
     select.fetch_one(&world.pool).await.unwrap()
 }
 
-/// Says as a scheduler that no node takes the pod.
+/// Reports as a scheduler that the pod fits on no node.
 async fn no_node(world: &World, message: &str) {
     let name = world.driver().await.metadata.name.unwrap();
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
@@ -64,7 +64,7 @@ async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
     world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s', run_timeout = 7200").await;
     world.gateway.work().await.unwrap();
     bind(&world).await;
-    // Its kubelet says that it has run for months. It was queued just now, so the clock of its node is wrong.
+    // Its kubelet reports that it has run for months. It was queued just now, so the clock of its node is wrong.
     world.play_running().await;
     world.until(&id, DriverState::Running).await;
     world.set(&id, "deadline = now()").await;
@@ -96,7 +96,7 @@ async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
     world.until(&id, DriverState::Finished).await;
 }
 
-/// The moment at which the time is over is in the row, and not in a process.
+/// The deadline is stored in the row, not in a process.
 #[sqlx::test]
 async fn a_deadline_that_passed_without_a_gateway_still_counts(pool: PgPool) {
     let world = World::new(pool).await;

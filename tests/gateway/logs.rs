@@ -1,4 +1,5 @@
-//! Logs of drivers: from their pods, then what was kept. Pods are processes of a sandbox node, behind its API server.
+//! Logs of drivers: from their pods, then from the archive. Pods are processes of a sandbox node, behind its API
+//! server.
 
 mod http;
 mod site;
@@ -89,7 +90,7 @@ async fn a_follower_gets_every_line_once_although_connections_break(pool: PgPool
     assert!(site.proxy.connections() > 4);
 }
 
-/// As many as one namespace may have: they follow a log and read no more of it.
+/// As many readers as one namespace may have. They follow a log and stop reading it.
 #[sqlx::test]
 async fn readers_that_stop_reading_hold_up_neither_their_driver_nor_what_is_kept(pool: PgPool) {
     let site = Site::new(pool).await;
@@ -205,7 +206,7 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
     assert_eq!(kept, now);
 }
 
-/// The pods of executors are whatever Spark makes them; these are made by hand.
+/// Spark defines the pods of executors; this test creates them by hand.
 #[sqlx::test]
 async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
     let site = Site::new(pool).await;
@@ -239,7 +240,7 @@ async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
     .await;
 }
 
-/// A client whose requests for logs are never answered.
+/// Returns a client whose requests for logs are never answered.
 fn without_nodes(client: &Client) -> Client {
     let real = client.clone();
     let service = tower::service_fn(move |request: ::http::Request<Body>| {

@@ -1,4 +1,4 @@
-//! One namespace, row or pod misbehaves, and the others go on.
+//! One namespace, row or pod misbehaves, and the others continue.
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +17,7 @@ use crate::{
     world::{World, eventually},
 };
 
-/// Launches what is due until it is dropped.
+/// Launches due submissions until it is dropped.
 fn launch(gateway: &Gateway) -> DropGuard {
     let stop = CancellationToken::new();
     tokio::spawn(workers::launcher(gateway.clone(), stop.clone()));
@@ -27,13 +27,13 @@ fn launch(gateway: &Gateway) -> DropGuard {
 async fn submit_some(world: &World, count: usize) -> Vec<SubmissionId> {
     let mut ids = Vec::new();
     for _ in 0..count {
-        // A busy machine may have no connection to spare for seconds.
+        // A busy machine may have no free connection for seconds.
         ids.push(eventually(|| world.gateway.create(world.request(&[]))).await);
     }
     ids
 }
 
-/// Waits until the pods of all these submissions are made.
+/// Waits until the pods of all these submissions are created.
 async fn until_pending(world: &World, ids: &[SubmissionId]) {
     for id in ids {
         eventually(|| async {
@@ -64,7 +64,7 @@ async fn a_webhook_changes_the_driver_pod(pool: PgPool) {
     webhook.remove().await;
 }
 
-/// The circuit breakers: one webhook that denies everything closes one namespace.
+/// The circuit breakers: a webhook that denies everything opens the breaker of one namespace only.
 #[sqlx::test]
 async fn a_namespace_that_is_denied_delays_no_other(pool: PgPool) {
     let (bad, good) = World::two(pool).await;
@@ -88,7 +88,7 @@ async fn a_namespace_that_is_denied_delays_no_other(pool: PgPool) {
     webhook.remove().await;
 }
 
-/// The launcher's places: a namespace whose webhook takes its time has only its share.
+/// The launcher's slots: a namespace with a slow webhook uses only its share.
 #[sqlx::test]
 async fn a_namespace_that_hangs_leaves_slots_to_others(pool: PgPool) {
     let (bad, good) = World::two(pool).await;
@@ -103,7 +103,7 @@ async fn a_namespace_that_hangs_leaves_slots_to_others(pool: PgPool) {
     webhook.remove().await;
 }
 
-/// The order of claims: the one try of a breaker that is half-open goes round.
+/// The order of claims: the one try of a half-open breaker goes to the submissions in turn.
 #[sqlx::test]
 async fn a_submission_that_is_denied_delays_no_other_of_its_namespace(pool: PgPool) {
     let world = World::new(pool).await;
@@ -125,7 +125,7 @@ async fn a_submission_that_is_denied_delays_no_other_of_its_namespace(pool: PgPo
     webhook.remove().await;
 }
 
-/// What is done to pods after their end: one namespace whose pods can't be changed has only its share.
+/// The work on pods after their end: a namespace whose pods can't be changed uses only its share.
 #[sqlx::test]
 async fn pods_whose_finalizer_cannot_be_removed_delay_no_other_namespace(pool: PgPool) {
     let (mut bad, good) = World::two(pool).await;
@@ -152,7 +152,7 @@ async fn pods_whose_finalizer_cannot_be_removed_delay_no_other_namespace(pool: P
     webhook.remove().await;
 }
 
-/// The same database, where a statement waits for locks as little as `serve` lets it.
+/// Connects to the same database with the lock timeout of `serve`.
 async fn impatient(pool: &PgPool) -> PgPool {
     let options = (*pool.connect_options()).clone().options([("lock_timeout", "500ms")]);
     PgPoolOptions::new().max_connections(5).connect_with(options).await.unwrap()
@@ -191,7 +191,7 @@ async fn a_locked_row_delays_no_other(pool: PgPool) {
     }
 }
 
-/// What is set aside isn't lost with the process: the next watch begins before it.
+/// Observations that are set aside aren't lost with the process: the next watch begins before them.
 #[sqlx::test]
 async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPool) {
     let mut world = World::without_finalizer(pool.clone()).await;

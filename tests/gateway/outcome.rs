@@ -1,4 +1,4 @@
-//! What the cluster shows becomes state, watched or not.
+//! Changes in the cluster become states, with or without a watch at that time.
 
 use kube::api::DeleteParams;
 use serde_json::json;

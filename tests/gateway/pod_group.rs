@@ -1,4 +1,4 @@
-//! Volcano's `PodGroup`, which has to be there before the pod that it schedules.
+//! Volcano's `PodGroup`, which must exist before the pod that it schedules.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -19,7 +19,7 @@ const VOLCANO: [(&str, &str); 3] = [
     ("spark.kubernetes.scheduler.volcano.podGroupTemplateJson", r#"{"spec": {"queue": "research", "minMember": 1}}"#),
 ];
 
-/// A world whose cluster knows Volcano's resource.
+/// Returns a world whose cluster has Volcano's resource.
 async fn with_volcano(pool: PgPool) -> World {
     let world = World::without_finalizer(pool).await;
     let name = "podgroups.scheduling.volcano.sh";
@@ -68,7 +68,7 @@ async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
     let world = with_volcano(pool).await;
     let id = world.submit(&VOLCANO).await;
     world.gateway.work().await.unwrap();
-    // As if the launcher had died between the two, and a kill came.
+    // As if the launcher had died between the two, and a kill had been requested.
     let orphan = json!({"metadata": {"ownerReferences": null}});
     let name = groups(&world).await[0].name_any();
     world.api::<PodGroup>().patch(&name, &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
@@ -95,7 +95,7 @@ async fn an_invalid_group_ends_the_submission_with_the_clusters_message(pool: Pg
     assert!(status.message.unwrap().contains("creating the PodGroup"));
 }
 
-/// A client whose role doesn't have Volcano's resource.
+/// Returns a client whose role lacks Volcano's resource.
 fn without_permission(client: &Client) -> Client {
     let real = client.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -124,7 +124,8 @@ async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(
     assert!(status.message.unwrap().contains("podgroups is forbidden"));
 }
 
-/// The launcher died between the pod and the group's new owner, and the driver ended before anybody went on.
+/// The launcher died between the creation of the pod and the change of the group's owner, and the driver ended before
+/// another replica continued.
 #[sqlx::test]
 async fn a_group_without_an_owner_is_deleted_by_the_clean_up(pool: PgPool) {
     let mut world = with_volcano(pool).await;

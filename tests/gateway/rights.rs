@@ -40,7 +40,7 @@ async fn a_missing_right_is_named_before_a_launch_needs_it(pool: PgPool) {
     assert!(elsewhere.len() > expected.len(), "it has no rights at all there: {elsewhere:?}");
 }
 
-/// The account of all these tests is the deployment's.
+/// All these tests use the deployment's account.
 #[tokio::test]
 async fn the_account_of_the_tests_is_no_administrator() {
     let server = KubeApiserver::start().await;

@@ -1,4 +1,4 @@
-//! What the operator's directory gives to a submission, from the request to the pod.
+//! The operator's submitter directory, from the request to the pod.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
@@ -29,7 +29,7 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
     request.app_args =
         ["--name", "From a line", "--driver-cores", "2", "local:///opt/pi.py", "10"].map(str::to_owned).to_vec();
     world.gateway.create(request).await.unwrap();
-    // What was chosen is fixed with the row: a gateway that has another directory by now makes the same driver.
+    // The selection is fixed in the row: a gateway with another directory creates the same driver.
     World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await.gateway.work().await.unwrap();
 
     let pod = world.driver().await;

@@ -1,4 +1,4 @@
-//! What goes with its owner, and with its namespace.
+//! Garbage collection with an owner, and with the namespace.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) async fn collects_objects_without_an_owner(world: &World) {
     for stays in ["configmaps/free", "configmaps/shared", "pods/other"] {
         world.get(&world.path(stays)).await.expect(200);
     }
-    // An owner that was gone before its dependant came.
+    // An owner that was deleted before its dependant was created.
     world.post(&maps, owned_by(&driver, "late")).await.expect(201);
     world.until(&world.path("configmaps/late"), 404).await;
 }

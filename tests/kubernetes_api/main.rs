@@ -1,5 +1,5 @@
-//! Conversations with the Kubernetes API, held with the sandbox's API server and with a real kube-apiserver: what both
-//! must answer alike.
+//! Conversations with the Kubernetes API, run with the sandbox's API server and with a real kube-apiserver: both must
+//! give the same answers.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collect;

@@ -1,5 +1,5 @@
-//! Keeps the layers of `ARCHITECTURE.md`: which room of `src/` may import which, who may say sqlx, kube and axum, and how
-//! long a file may get. Comments, strings and unit tests don't count.
+//! Checks the layers of `ARCHITECTURE.md`: which folder of `src/` may import which, where sqlx, kube and axum may be
+//! used, and how long a file may be. Comments, strings and unit tests don't count.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod named;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rules::violations;
 
-/// All Rust files below `folder`, except unit tests in files of their own.
+/// Collects all Rust files below `folder`, except unit tests in files of their own.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -39,7 +39,7 @@ fn every_file_keeps_to_its_layer() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The lines that were found at fault, with their reason's first words.
+/// Returns the offending lines, with the first words of the reason.
 fn at_fault(path: &str, text: &str) -> Vec<String> {
     let prefix = format!("{path}:");
     violations(path, text).iter().map(|line| line.strip_prefix(&prefix).unwrap().to_owned()).collect()

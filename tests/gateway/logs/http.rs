@@ -1,4 +1,4 @@
-//! The same over HTTP.
+//! Logs over HTTP.
 
 use axum::body::Body;
 use http::{Request, Response};
