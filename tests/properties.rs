@@ -1,4 +1,4 @@
-//! `docs/properties.md` says what the table in the code says. `make properties` writes it.
+//! `docs/properties.md` matches the table in the code. `make properties` writes it.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::{fmt::Write, fs, path::Path};

@@ -1,4 +1,4 @@
-//! The store on a real Postgres: accepting, claims, guarded moves, kills.
+//! The store on a real Postgres: accepting, claims, guarded transitions, kills.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 const LEASE: Duration = Duration::from_secs(25);
 
-/// A session whose lease holds.
+/// Begins a session whose lease holds.
 async fn session(store: &Store) -> Uuid {
     let session = Uuid::new_v4();
     assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
@@ -76,7 +76,7 @@ async fn an_accepted_submission_has_a_spark_id_and_its_first_event(pool: PgPool)
     assert_eq!(first.as_str().len(), "driver-20260101000000-0000".len());
     assert_eq!(events(&pool, &first).await, ["QUEUED"]);
     sqlx::query("SELECT setval('submission_number', 123455)").execute(&pool).await.unwrap();
-    // Another store: this one may have an id to spare.
+    // Another store, because this one may have a preallocated id.
     assert!(accept(&Store::new(pool), "c").await.as_str().ends_with("-123456"));
 }
 
@@ -104,7 +104,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     assert_eq!(taken_over.epoch, claimed.epoch + 2);
     assert_eq!(events(&pool, &id).await, ["QUEUED", "LAUNCHING"]);
 
-    // Whatever the first one still writes comes too late.
+    // All later writes of the first claim are too late.
     store.release(&claimed).await.unwrap();
     store.retry_later(&claimed, LEASE, Some((None, "late"))).await.unwrap();
     assert!(!store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
@@ -190,7 +190,7 @@ async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
     assert_eq!(events(&pool, &id).await, ["QUEUED", "RUNNING", "FAILED"]);
 }
 
-/// It was deleted before it was recorded, and shown after another one was.
+/// The first pod was deleted before it was recorded, and is reported after another one was.
 #[sqlx::test]
 async fn what_was_seen_of_another_pod_moves_no_row(pool: PgPool) {
     let store = Store::new(pool.clone());
@@ -313,7 +313,7 @@ async fn clear_hides_any_number_of_ended_submissions(pool: PgPool) {
     assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }
 
-/// What was cleared by the rounds before stays cleared.
+/// Rows cleared in earlier rounds stay cleared.
 #[sqlx::test]
 async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
     let store = Store::new(pool.clone());
@@ -334,14 +334,14 @@ async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
     assert_eq!(sqlx::query_scalar::<_, i64>(cleared).fetch_one(&pool).await.unwrap(), 5000);
 }
 
-/// A replica that only looks whether it may be the one does so twice a second, for ever.
+/// A replica that only tries to acquire a lease does so twice a second, forever.
 #[sqlx::test]
 async fn a_failed_try_for_a_lease_writes_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (holder, other) = (Uuid::new_v4(), Uuid::new_v4());
     assert!(store.acquire_lease("watch/*", holder, LEASE).await.unwrap());
     assert!(!store.acquire_lease("watch/*", other, LEASE).await.unwrap());
-    // Whoever locks a row leaves the number of its transaction there.
+    // A transaction that locks a row leaves its number there.
     let locked = "SELECT xmax::text FROM leases";
     assert_eq!(sqlx::query_scalar::<_, String>(locked).fetch_one(&pool).await.unwrap(), "0");
 

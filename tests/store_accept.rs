@@ -1,4 +1,4 @@
-//! Submissions that are accepted at the same moment share a statement, and nothing else.
+//! Submissions that are accepted concurrently share a statement, and nothing else.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -49,7 +49,7 @@ async fn concurrent_submissions_have_a_number_and_a_row_each(pool: PgPool) {
     }
 }
 
-/// Whoever has each key, and in whatever order they come: in two processes, so in two groups.
+/// Submissions with equal keys in any order, in two processes, so in two groups.
 #[sqlx::test]
 async fn concurrent_submissions_with_equal_keys_are_stored_once_per_key(pool: PgPool) {
     let replicas = [Store::new(pool.clone()), Store::new(pool.clone())];

@@ -1,4 +1,4 @@
-//! Clean-up on a real Postgres: what is due, and how little is read to find it.
+//! Clean-up on a real Postgres: what is due, and how few rows are read to find it.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use sqlx::{
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Submissions `numbers` that ended `days` ago in `state`; one that is not over has no end.
+/// Inserts submissions `numbers` that ended `days` ago in `state`; a state that isn't final has no end.
 async fn ended(pool: &PgPool, numbers: std::ops::Range<i64>, state: &str, days: f64, pod: Option<&str>) {
     sqlx::query(
         "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
@@ -155,10 +155,10 @@ async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
     assert_eq!(left(&pool).await, [0]);
 }
 
-/// Postgres itself counts what it read.
+/// Postgres' own statistics count the reads.
 #[sqlx::test]
 async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, connect: PgConnectOptions) {
-    // One connection, so that its counts can be published before they are read.
+    // One connection, so that its statistics can be published before they are read.
     let pool = options.max_connections(1).connect_with(connect).await.unwrap();
     ended(&pool, 0..50, "FINISHED", 100.0, Some("u")).await;
     ended(&pool, 50..80_000, "FINISHED", 3.0, Some("u")).await;
@@ -177,7 +177,7 @@ async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, con
     assert!((100..400).contains(&read), "{read} entries of indexes for 50 pods and 50 rows");
 }
 
-/// Scans of the whole table of submissions, and entries read from its indexes.
+/// Returns the number of scans of the whole table of submissions, and of entries read from its indexes.
 async fn reads(pool: &PgPool) -> (i64, i64) {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(pool).await.unwrap();
     sqlx::query_as(

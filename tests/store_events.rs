@@ -1,4 +1,5 @@
-//! The numbers of events on a real Postgres: whoever reads on from one misses nothing, whatever order writes commit in.
+//! The numbers of events on a real Postgres: a reader that resumes at a number misses no event, in whatever order
+//! writes commit.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,7 +11,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Submissions `0..count`, without events.
+/// Inserts submissions `0..count`, without events.
 async fn submissions(pool: &PgPool, count: i32) {
     sqlx::query(
         "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
@@ -32,7 +33,7 @@ async fn write(connection: &mut PgConnection, submission: usize, state: &str) ->
         .unwrap()
 }
 
-/// Reads on from where it was, and keeps what it saw.
+/// A reader that resumes at its cursor, and keeps what it has read.
 #[derive(Default)]
 struct Reader {
     cursor: i64,
@@ -40,7 +41,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// By `column`, the ids of all events above the cursor.
+    /// Reads, by `column`, the ids of all events above the cursor.
     async fn read(&mut self, pool: &PgPool, column: &str) {
         let page = format!("SELECT {column}, id FROM submission_events WHERE {column} > $1 ORDER BY {column}");
         let page: Vec<(i64, i64)> =
@@ -50,7 +51,7 @@ impl Reader {
     }
 }
 
-/// A die that always falls the same.
+/// A deterministic random number generator.
 struct Die(u64);
 
 impl Die {
@@ -104,11 +105,11 @@ async fn a_reader_sees_each_event_once_in_whatever_order_transactions_commit(poo
     by_id.read(&pool, "id").await;
 
     let missed = committed.iter().filter(|id| !by_id.seen.contains(id)).count();
-    assert!(missed > 0, "who reads by id misses some, or these histories show nothing");
+    assert!(missed > 0, "a reader by id misses some events; otherwise these histories show nothing");
     let numbers: Vec<i64> =
         sqlx::query_scalar("SELECT sequence FROM submission_events ORDER BY sequence").fetch_all(&pool).await.unwrap();
     assert_eq!(numbers, (1..=committed.len() as i64).collect::<Vec<_>>(), "no number is missing or comes twice");
-    // Of one submission they are told as they were written.
+    // The events of one submission are in the order of their writes.
     let of_one: Vec<Vec<i64>> =
         sqlx::query_scalar("SELECT array_agg(id ORDER BY sequence) FROM submission_events GROUP BY submission_id")
             .fetch_all(&pool)
@@ -161,13 +162,13 @@ async fn concurrent_numbering_does_not_block_and_gives_no_number_twice(pool: PgP
     assert_eq!(reader.seen, (1..=(WRITERS * EACH) as i64).collect::<Vec<_>>());
 }
 
-/// Waits until somebody holds the right to number.
+/// Waits until another session holds the lock for numbering.
 async fn somebody_numbers(pool: &PgPool) {
     let held = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND database =
                     (SELECT oid FROM pg_database WHERE datname = current_database()))";
     let deadline = tokio::time::Instant::now() + Duration::from_secs(8);
     while !sqlx::query_scalar::<_, bool>(held).fetch_one(pool).await.unwrap() {
-        assert!(tokio::time::Instant::now() < deadline, "nobody does");
+        assert!(tokio::time::Instant::now() < deadline, "no session holds it");
     }
 }
 
@@ -187,7 +188,7 @@ async fn an_event_that_is_just_being_deleted_gets_no_number(pool: PgPool) {
         async move { store.number_events(&Horizon::default()).await.unwrap() }
     });
     somebody_numbers(&pool).await;
-    assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 0, "the second waits for nobody");
+    assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 0, "the second doesn't block");
     assert!(store.numbered(&mut Horizon::default()).await.unwrap().more);
     deleting.commit().await.unwrap();
     assert_eq!(first.await.unwrap(), 2);
@@ -237,7 +238,7 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
     assert_eq!(store.changes_of(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(), None);
 }
 
-/// Else the next event of its submission could be told before it.
+/// Otherwise the next event of its submission could be numbered before it.
 #[sqlx::test]
 async fn an_event_that_a_slow_transaction_commits_late_gets_the_next_number(pool: PgPool) {
     submissions(&pool, 10).await;
@@ -265,19 +266,19 @@ async fn events_below_the_horizon_are_not_read_again(pool: PgPool) {
     let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
     many_events(&pool, 100).await;
     let moved = async {
-        // Transactions of other databases hold it up, too.
+        // Transactions of other databases delay the horizon, too.
         while !format!("{horizon:?}").contains("after: 100") {
             publish(&store, &mut horizon).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(60), moved).await.unwrap();
-    // Nothing but the horizon hides it.
+    // Only the horizon hides it.
     sqlx::query("UPDATE submission_events SET sequence = NULL WHERE sequence = 50").execute(&pool).await.unwrap();
     assert!(!store.numbered(&mut horizon).await.unwrap().more);
     assert!(store.numbered(&mut Horizon::default()).await.unwrap().more);
 }
 
-/// A round of a publisher.
+/// Runs one round of a publisher.
 async fn publish(store: &Store, horizon: &mut Horizon) {
     if store.numbered(horizon).await.unwrap().more {
         store.number_events(horizon).await.unwrap();
@@ -296,7 +297,7 @@ async fn many_events(pool: &PgPool, count: i32) {
     .unwrap();
 }
 
-/// A table of any size: what is read doesn't grow with it.
+/// A table of any size: the number of reads doesn't grow with it.
 #[sqlx::test]
 async fn the_next_events_are_found_by_an_index(pool: PgPool) {
     submissions(&pool, 10).await;

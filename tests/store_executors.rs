@@ -47,7 +47,7 @@ fn executor(submission: &SubmissionId, executor_id: i64, state: ExecutorState) -
     }
 }
 
-/// Pending, running, succeeded, failed, deleted.
+/// Returns the counts: pending, running, succeeded, failed, deleted.
 async fn counts(pool: &PgPool, id: &SubmissionId) -> (i32, i32, i32, i32, i32) {
     sqlx::query_as(
         "SELECT executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted
@@ -93,7 +93,7 @@ async fn an_executor_moves_and_is_counted_where_it_is(pool: PgPool) {
         assert_eq!(counts(&pool, &id).await, expected, "{state}");
     }
     let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
-    assert!(kept.finished_at.is_some(), "nobody said when it ended");
+    assert!(kept.finished_at.is_some(), "no report has the time of its end");
     assert_eq!(
         ExecutorRecord { finished_at: None, ..kept },
         ExecutorRecord { driver_uid: None, ..executor(&id, 3, Failed) }
@@ -140,7 +140,8 @@ async fn one_statement_writes_a_batch_of_many_submissions(pool: PgPool) {
     assert_eq!(page.iter().map(|one| one.executor_id).collect::<Vec<_>>(), (50..70).collect::<Vec<_>>());
 }
 
-/// Two replicas that both believe to watch write the same executors, in other orders and of other ages.
+/// Two replicas that both assume that they watch write the same executors, in different orders and with older and newer
+/// states.
 #[sqlx::test]
 async fn concurrent_writers_leave_correct_counts(pool: PgPool) {
     use ExecutorState::*;
@@ -168,7 +169,7 @@ async fn concurrent_writers_leave_correct_counts(pool: PgPool) {
     for id in &ids {
         assert_eq!(counts(&pool, id).await, counted(&pool, id).await);
         let (pending, running, ..) = counts(&pool, id).await;
-        assert_eq!((pending, running), (0, 0), "each was seen to end by somebody");
+        assert_eq!((pending, running), (0, 0), "one of the two saw each of them end");
     }
 }
 
@@ -202,10 +203,10 @@ async fn live_executors_are_those_of_the_namespace_that_have_not_ended(pool: PgP
     assert_eq!(store.live_executors(None).await.unwrap(), [], "executors go with their submission");
 }
 
-/// Postgres itself counts what it read.
+/// Postgres' own statistics count the reads.
 #[sqlx::test]
 async fn a_batch_reads_what_it_changes_and_not_the_tables(options: PgPoolOptions, connect: PgConnectOptions) {
-    // One connection, so that its counts can be published before they are read.
+    // One connection, so that its statistics can be published before they are read.
     let pool = options.max_connections(1).connect_with(connect).await.unwrap();
     let id = submission(&pool, 200_000, "spark").await;
     sqlx::query(
@@ -239,7 +240,7 @@ async fn whole_scans(pool: &PgPool) -> i64 {
     sqlx::query_scalar(scans).fetch_one(pool).await.unwrap()
 }
 
-/// Whoever may create pods may also create one with the labels of an executor.
+/// A user with the right to create pods may also create one with the labels of an executor.
 #[sqlx::test]
 async fn an_executor_counts_only_if_the_recorded_driver_owns_it(pool: PgPool) {
     use ExecutorState::*;

@@ -20,7 +20,7 @@ mod store_support;
 
 use store_support::{accept, claim_one, session};
 
-/// A pooler of its own, ended with the test.
+/// A pooler that ends with the test.
 struct Pooler {
     dir: TempDir,
     url: String,
@@ -67,7 +67,7 @@ impl Drop for Pooler {
     }
 }
 
-/// It refuses to run as root.
+/// Returns the command; PgBouncer refuses to run as root.
 fn program(dir: &Path) -> Command {
     let debian = Path::new("/usr/sbin/pgbouncer");
     let name = if debian.exists() { debian } else { Path::new("pgbouncer") };

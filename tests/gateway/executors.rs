@@ -98,7 +98,7 @@ async fn an_executor_that_the_database_refuses_delays_no_other(pool: PgPool) {
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
     for n in 0..100 {
-        // Postgres doesn't support years after 294276.
+        // Postgres doesn't accept this year in the form in which it is sent.
         let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
         gateway.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
     }

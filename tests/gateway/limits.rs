@@ -36,10 +36,10 @@ async fn an_unschedulable_driver_is_killed_after_its_start_timeout_with_the_reas
     world.gateway.work().await.unwrap();
     for message in ["0/3 nodes are available", "0/4 nodes are available"] {
         no_node(&world, message).await;
-        let told = format!("Unschedulable: {message}");
+        let unschedulable = format!("Unschedulable: {message}");
         eventually(|| async {
             let status = world.status(&id).await;
-            status.message.filter(|text| *text == told).ok_or("another message")
+            status.message.filter(|text| *text == unschedulable).ok_or("another message")
         })
         .await;
     }

@@ -1,4 +1,4 @@
-//! What can't work ends at once, with a sentence and an exit code.
+//! Errors at the start: a start that can't succeed ends at once, with a message and an exit code.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,8 @@ fn database() -> String {
     std::env::var("DATABASE_URL").unwrap()
 }
 
-/// What it says, once that contains `expected`; it goes on trying meanwhile, and `ask` asks it something.
+/// Runs the command until its output contains `expected`, and returns the output. The command keeps trying meanwhile,
+/// and `ask` sends it a request.
 fn waits(command: &mut Command, expected: &str, ask: impl FnOnce()) -> String {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -38,7 +39,7 @@ fn waits(command: &mut Command, expected: &str, ask: impl FnOnce()) -> String {
     said
 }
 
-/// `serve` on an address that is free just now.
+/// Returns `serve` on an address that is currently free.
 fn serve(url: &str) -> (Command, SocketAddr) {
     let address = free_address();
     let mut command = sparkgate();
@@ -51,7 +52,7 @@ fn a_start_waits_for_the_database() {
     let nowhere = free_address();
     let (mut command, address) = serve(&format!("postgres://u:secret@{nowhere}/x"));
     let said = waits(&mut command, "Connection refused", || {
-        assert_eq!(http::get(address, "/livez").unwrap().status, 200, "whoever looks after it needn't start it again");
+        assert_eq!(http::get(address, "/livez").unwrap().status, 200, "a supervisor needn't restart it");
         let status = http::get(address, "/v1/submissions/status/driver-1").unwrap();
         assert_eq!(status.json()["action"], "ErrorResponse");
         for reply in [http::get(address, "/readyz").unwrap(), status] {
@@ -64,7 +65,7 @@ fn a_start_waits_for_the_database() {
     assert!(!said.contains("secret"), "{said}");
 }
 
-/// The first signal ends it, though it isn't serving yet.
+/// The first signal ends it, although it isn't serving yet.
 #[test]
 fn a_signal_ends_a_start_that_waits() {
     let (mut command, _) = serve(&format!("postgres://u@{}/x", free_address()));
@@ -97,7 +98,7 @@ fn a_start_waits_for_the_cluster() {
     waits(command.arg("--kubeconfig").arg(&kubeconfig), &expected, || {});
 }
 
-/// The account's Role is made a moment after the gateway is started, as by one `kubectl apply` of all objects.
+/// The account's Role is created a moment after the gateway is started, as with one `kubectl apply` of all objects.
 #[test]
 fn a_start_waits_for_its_rights() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -140,7 +141,7 @@ fn an_invalid_database_url_is_refused_without_its_password() {
     assert!(said.contains("not a URL of Postgres") && !said.contains("SEKRETPW"), "{said}");
 }
 
-/// What `dev` says to these arguments, with nothing started: its directory stays empty but for the lock.
+/// Returns the error message of `dev` with these arguments. No part is started: the directory contains only the lock.
 fn dev_refusal(args: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let said = refusal(sparkgate().arg("dev").args(args).arg("--dir").arg(dir.path()).env_remove("SPARK_HOME"));

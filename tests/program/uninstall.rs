@@ -1,4 +1,4 @@
-//! `sparkgate release-finalizers`: driver pods go when no gateway is left to let them go.
+//! `sparkgate release-finalizers`: removes the finalizers of driver pods when no gateway is left to do so.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
