@@ -111,9 +111,9 @@ async fn an_attempt_that_the_cluster_ended_is_followed_by_another(pool: PgPool) 
     let wanted = wanted.map(|(attempt, state, reason)| (attempt, state.to_owned(), reason.map(str::to_owned)));
     assert_eq!(events(&pool, &id).await, wanted);
     let attempts = store.attempts(&id).await.unwrap();
-    let told: Vec<_> =
+    let listed: Vec<_> =
         attempts.iter().map(|it| (it.attempt, it.state, it.pod.as_str(), it.pod_uid.as_deref())).collect();
-    assert_eq!(told, [(1, State::Failed, "pod-1", Some("u")), (2, State::Queued, "", None)]);
+    assert_eq!(listed, [(1, State::Failed, "pod-1", Some("u")), (2, State::Queued, "", None)]);
     assert_eq!((attempts[0].reason.as_deref(), attempts[0].node.as_deref()), (Some("Evicted"), Some("n")));
 
     // The launcher of the first attempt can't change the second.
@@ -260,8 +260,8 @@ async fn a_start_timeout_kills_and_shows_the_reason_for_the_wait(pool: PgPool) {
     assert_eq!((overdue.killed, overdue.more), (1, false));
 
     let record = store.find(&queued).await.unwrap().unwrap();
-    let told = (record.state, record.reason.as_deref(), record.message.as_deref());
-    assert_eq!(told, (State::Killed, Some("StartTimeout"), Some("not running within 10m")));
+    let ended = (record.state, record.reason.as_deref(), record.message.as_deref());
+    assert_eq!(ended, (State::Killed, Some("StartTimeout"), Some("not running within 10m")));
     let words = "not running within 10m: Unschedulable: 0/3 nodes are available";
     let row = store.row(&pending).await.unwrap().unwrap();
     assert_eq!((row.state, row.kill), (State::Killing, KillCause::StartTimeout(words.to_owned())));

@@ -81,9 +81,9 @@ fn a_difference_names_both_values_and_the_percentage() {
         Costs::from([("allocations".to_owned(), allocations), ("statements".to_owned(), statements)])
     };
     assert_eq!(differences(&costs(1000, 4), &costs(1050, 4)), None);
-    let told = differences(&costs(1000, 4), &costs(1051, 3)).unwrap();
-    assert_eq!(told, "  allocations: 1051 instead of 1000 (+5.1 %)\n  statements: 3 instead of 4 (-25.0 %)\n");
-    let told = differences(&costs(1000, 4), &costs(900, 4)).unwrap();
-    assert_eq!(told, "  allocations: 900 instead of 1000 (-10.0 %)\n");
+    let report = differences(&costs(1000, 4), &costs(1051, 3)).unwrap();
+    assert_eq!(report, "  allocations: 1051 instead of 1000 (+5.1 %)\n  statements: 3 instead of 4 (-25.0 %)\n");
+    let report = differences(&costs(1000, 4), &costs(900, 4)).unwrap();
+    assert_eq!(report, "  allocations: 900 instead of 1000 (-10.0 %)\n");
     assert_eq!(differences(&Costs::new(), &costs(7, 0)).unwrap(), "  allocations: 7 instead of 0\n");
 }

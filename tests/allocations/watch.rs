@@ -42,10 +42,10 @@ fn watching(events: usize) -> AllocationInfo {
     let cluster = Cluster::new(server(lines.into()), &[]);
     measure(|| {
         runtime.block_on(async {
-            let mut told = cluster.watch(None, None).filter_map(async |shown| shown.seen).boxed_local();
-            assert!(matches!(told.next().await, Some(Seen::Listed { .. })));
+            let mut observed = cluster.watch(None, None).filter_map(async |shown| shown.seen).boxed_local();
+            assert!(matches!(observed.next().await, Some(Seen::Listed { .. })));
             for _ in 0..events {
-                assert!(matches!(told.next().await, Some(Seen::Driver(_))));
+                assert!(matches!(observed.next().await, Some(Seen::Driver(_))));
             }
         });
     })

@@ -81,10 +81,10 @@ async fn thousands_of_executors_are_written_except_those_of_unknown_submissions(
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
-    let nobody = "driver-20200101000000-9999".parse().unwrap();
+    let unknown = "driver-20200101000000-9999".parse().unwrap();
     for n in 0..1600 {
         gateway.executors.note(None, &look(&id, n, Phase::Running));
-        gateway.executors.note(None, &look(&nobody, n, Phase::Running));
+        gateway.executors.note(None, &look(&unknown, n, Phase::Running));
     }
     assert!(gateway.executors.batch_is_full(None));
     assert_eq!(gateway.flush_executors(None).await.unwrap(), 1600);

@@ -67,8 +67,8 @@ async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
             .unwrap();
     assert!(kept <= 256 << 10 && kept > 255 << 10, "{kept}");
     assert!(packed < kept / 4, "{packed} of {kept}");
-    let told = log.iter().filter(|byte| **byte == b'\n').count() as u64;
-    assert_eq!(first + told - 2, 100_000, "from a line's beginning to the end");
+    let count = log.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(first + count - 2, 100_000, "from a line's beginning to the end");
 }
 
 #[sqlx::test]
@@ -161,8 +161,8 @@ async fn a_shutdown_ends_log_streams_with_a_retryable_error(pool: PgPool) {
 async fn missing_submissions_and_missing_logs_are_distinguished(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("true").await;
-    let nobody = "driver-20200101000000-9999".parse().unwrap();
-    assert_eq!(site.no_log(&nobody, &LogRequest::default()).await, NoLog::Submission);
+    let unknown = "driver-20200101000000-9999".parse().unwrap();
+    assert_eq!(site.no_log(&unknown, &LogRequest::default()).await, NoLog::Submission);
     let attempt = LogRequest { attempt: Some(2), ..LogRequest::default() };
     assert_eq!(site.no_log(&id, &attempt).await, NoLog::Attempt);
     let executor = LogRequest { executor: Some(1), ..LogRequest::default() };

@@ -34,8 +34,8 @@ async fn a_pod_waits_for_what_it_mounts_and_finds_it_under_rewritten_paths() {
     poll("an event says so", async || {
         let about = ListParams::default().fields("involvedObject.name=driver,type=Warning");
         let events = Api::<Event>::namespaced(world.client.clone(), "default").list(&about).await.unwrap().items;
-        let told: Vec<_> = events.iter().map(|event| (event.reason.as_deref(), event.message.as_deref())).collect();
-        told == [(Some("Failed"), Some(secret))]
+        let found: Vec<_> = events.iter().map(|event| (event.reason.as_deref(), event.message.as_deref())).collect();
+        found == [(Some("Failed"), Some(secret))]
     })
     .await;
     world.create::<Secret>(json!({"metadata": {"name": "s"}, "stringData": {"k": "hush"}})).await;

@@ -59,7 +59,7 @@ fn histories_from_new_seeds_end_with_the_true_outcomes() {
 
 #[test]
 fn a_seed_gives_the_same_history_each_time() {
-    let told = |seed| world::play(seed, true).map(|(_, told)| told).unwrap();
-    assert_eq!(told(7), told(7));
-    assert_ne!(told(7), told(8));
+    let history = |seed| world::play(seed, true).map(|(_, history)| history).unwrap();
+    assert_eq!(history(7), history(7));
+    assert_ne!(history(7), history(8));
 }

@@ -231,10 +231,10 @@ impl World {
 
     fn count_retries(&mut self, submission: usize) {
         let Some(row) = self.store.row(submission) else { return };
-        let told: Vec<_> =
+        let kinds: Vec<_> =
             row.past[self.retries_told[submission]..].iter().filter_map(|it| it.outcome.retry_kind()).collect();
         self.retries_told[submission] = row.past.len();
-        for kind in told {
+        for kind in kinds {
             self.counts.add(match kind {
                 RetryKind::Infrastructure => Count::RetriedInfrastructure,
                 RetryKind::Application => Count::RetriedApplication,

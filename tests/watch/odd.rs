@@ -91,9 +91,9 @@ async fn a_pod_that_cannot_be_read_stops_neither_list_nor_watch() {
         event("ADDED", &driver(3, "13")),
     ];
     let mut watch = watch(&[list], &[Reply::Text("not JSON\n\n".to_owned()), Reply::Events(events)], None);
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-1", "driver-2"]), "what can't be read exists all the same");
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(items.len(), 1, "{items:?}");
     assert_eq!(watch.version.as_deref(), Some("10"));
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-3");
     assert_eq!(watch.version.as_deref(), Some("13"));
@@ -104,9 +104,9 @@ async fn a_list_that_expires_half_way_begins_anew() {
     let first = Reply::Page { version: 10, items: vec![driver(1, "5")], next: "more" };
     let lists = [first.clone(), Reply::Status(410), first, page(10, &[driver(2, "6")])];
     let mut watch = watch(&lists, &[Reply::Events(Vec::new())], None);
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-1", "driver-2"]));
-    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{told:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{items:?}");
 }
 
 #[tokio::test]
@@ -117,9 +117,9 @@ async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
         event("DELETED", &driver(2, "13")),
     ];
     let mut watch = watch(&[page(10, &[driver(2, "6")])], &[Reply::Events(past)], Some("7"));
-    let (told, _) = watch.listed().await;
-    let gone: Vec<_> = told.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
-    assert_eq!(gone, [false, true, false], "the list follows the first event beyond it: {told:?}");
+    let (items, _) = watch.listed().await;
+    let gone: Vec<_> = items.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
+    assert_eq!(gone, [false, true, false], "the list follows the first event beyond it: {items:?}");
     assert_eq!(watch.version.as_deref(), Some("12"));
     watch.driver(|seen| seen.gone).await;
 }
@@ -132,8 +132,8 @@ async fn a_watch_is_tried_once_more_after_the_list_that_it_led_to() {
     let gone = Reply::Events(vec![event("DELETED", &driver(1, "11"))]);
     let mut watch = watch(&lists, &[Reply::Status(504), gone, Reply::Events(Vec::new())], None);
     assert_eq!(watch.listed().await.1, names(["driver-1"]));
-    let (told, listed) = watch.listed().await;
-    assert!(matches!(&told[..], [Seen::Driver(driver)] if driver.gone), "{told:?}");
+    let (items, listed) = watch.listed().await;
+    assert!(matches!(&items[..], [Seen::Driver(driver)] if driver.gone), "{items:?}");
     assert_eq!((listed, watch.version.as_deref()), (names([]), Some("12")));
 }
 
@@ -155,8 +155,8 @@ async fn an_expired_watch_leads_to_a_list_and_other_errors_to_another_try() {
     watch.broken().await;
     assert_eq!(watch.version.as_deref(), Some("11"));
     watch.broken().await;
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2"]));
-    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{told:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{items:?}");
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-3");
 }

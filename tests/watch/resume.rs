@@ -20,22 +20,22 @@ pub(crate) async fn deletions_without_a_watch_are_reported_first(world: &World) 
     world.remove("driver-1").await;
 
     let mut watch = world.watch(Some(&version)).await;
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2"]));
-    let ends: Vec<_> = told
+    let ends: Vec<_> = items
         .iter()
         .filter_map(|seen| match seen {
             Seen::Driver(driver) if driver.gone => Some((driver.submission.as_str(), exit_code(&driver.container))),
             _ => None,
         })
         .collect();
-    assert_eq!(ends, [("driver-1", Some(3))], "{told:?}");
+    assert_eq!(ends, [("driver-1", Some(3))], "{items:?}");
 
     // The watch resumes from there once more: nothing is reported twice, and new changes arrive.
     let version = watch.version.unwrap();
     let mut watch = world.watch(Some(&version)).await;
-    let (told, _) = watch.listed().await;
-    assert!(matches!(&told[..], [Seen::Driver(driver)] if driver.submission.as_str() == "driver-2"), "{told:?}");
+    let (items, _) = watch.listed().await;
+    assert!(matches!(&items[..], [Seen::Driver(driver)] if driver.submission.as_str() == "driver-2"), "{items:?}");
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }
@@ -48,9 +48,9 @@ pub(crate) async fn a_compacted_position_leads_to_a_list(world: &World) {
     world.compact().await;
 
     let mut watch = world.watch(Some(&version)).await;
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2", "driver-3"]));
-    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "that is no outage: {told:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "that is no outage: {items:?}");
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }

@@ -119,10 +119,10 @@ pub(crate) async fn text(stream: LogStream) -> String {
 }
 
 /// Reads until the stream has sent this text.
-pub(crate) async fn read_until(stream: &mut LogStream, told: &str) -> String {
+pub(crate) async fn read_until(stream: &mut LogStream, expected: &str) -> String {
     let mut all = Vec::new();
     let reading = async {
-        while !all.windows(told.len()).any(|part| part == told.as_bytes()) {
+        while !all.windows(expected.len()).any(|part| part == expected.as_bytes()) {
             all.extend_from_slice(&stream.bytes.next().await.unwrap().unwrap());
         }
     };

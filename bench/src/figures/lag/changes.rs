@@ -55,7 +55,7 @@ impl Lag {
         let told = told.await??;
         let mut lag = Self::default();
         for one in made.into_iter().skip(before) {
-            let told = *told.get(&(one.id, one.state.to_owned())).context("a change was never told")?;
+            let told = *told.get(&(one.id, one.state.to_owned())).context("a change was never seen")?;
             lag.told.push(milliseconds(one.answered, told));
             lag.told_since_sent.push(milliseconds(one.sent, told));
             lag.api_server.push(milliseconds(one.sent, one.answered));
