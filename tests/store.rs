@@ -96,7 +96,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     assert!(store.acquire_lease(&replica(one), one, LEASE).await.unwrap());
 
     let again = store.claim(one, 10, &[], &[]).await.unwrap().remove(0);
-    assert_eq!(again.epoch, claimed.epoch + 1, "the answer to the first claim may have got lost");
+    assert_eq!(again.epoch, claimed.epoch + 1, "the answer to the first claim may have been lost");
     assert!(store.claim(one, 10, &[], std::slice::from_ref(&id)).await.unwrap().is_empty());
 
     store.end_leases(one).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_lease_has_one_holder_until_it_runs_out(pool: PgPool) {
     assert_eq!(store.renew_leases(one, LEASE).await.unwrap(), ["watch/*"]);
 
     sqlx::query("UPDATE leases SET expires_at = now()").execute(&pool).await.unwrap();
-    assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty(), "what ran out is lost");
+    assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty(), "an expired lease is lost");
     assert!(store.acquire_lease("watch/*", two, LEASE).await.unwrap());
     assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty());
     let epoch: i64 = sqlx::query_scalar("SELECT epoch FROM leases").fetch_one(&pool).await.unwrap();
@@ -216,10 +216,10 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     assert!(!store.request_kill(&queued).await.unwrap().live, "it has ended");
 
     assert!(store.request_kill(&launched).await.unwrap().live);
-    assert!(store.request_kill(&launched).await.unwrap().live, "asking twice is no error");
+    assert!(store.request_kill(&launched).await.unwrap().live, "a repeated request is no error");
     assert_eq!(state(&store, &launched).await, State::Killing);
     let busy = std::slice::from_ref(&launched);
-    assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still holds it");
+    assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still has the claim");
     assert!(!store.advance(&launched, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
     store.release(&claimed).await.unwrap();
     assert_eq!(store.claim(worker, 10, &[], &[]).await.unwrap()[0].task, Task::Kill);

@@ -138,7 +138,7 @@ async fn pauses_grow_and_the_time_to_start_begins_after_them(pool: PgPool) {
     assert_eq!(pauses, [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0, 300.0]);
     assert!(store.advance(&id, 10, None, &evicted(), &Placement::default()).await.unwrap());
     let record = store.find(&id).await.unwrap().unwrap();
-    assert_eq!((record.state, record.attempt), (State::Failed, 10), "no more than were asked for");
+    assert_eq!((record.state, record.attempt), (State::Failed, 10), "no more retries than requested");
 }
 
 #[sqlx::test]
@@ -321,7 +321,7 @@ async fn the_reason_for_a_wait_follows_the_cluster(pool: PgPool) {
     store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
     let before = version().await;
     store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
-    assert_eq!(version().await, before, "the same isn't written again");
+    assert_eq!(version().await, before, "an equal reason isn't written again");
     store.note_waiting(&id, 1, "Unschedulable", "0/4 nodes").await.unwrap();
     assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("0/4 nodes"));
 }

@@ -72,7 +72,7 @@ async fn an_old_row_is_deleted_with_its_records_once_its_pod_is_gone(pool: PgPoo
         .await
         .unwrap();
     assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 1);
-    assert_eq!(left(&pool).await, [0, 1, 2, 4, 5, 6], "pods may exist, or may have gone just now");
+    assert_eq!(left(&pool).await, [0, 1, 2, 4, 5, 6], "pods may exist, or may have been deleted just now");
 
     let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
@@ -136,20 +136,20 @@ async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
     let due: Vec<_> =
         due.iter().map(|it| (it.pod.as_str(), it.uid.as_str(), it.attempt, it.manifest.is_some())).collect();
     assert_eq!(due, [("old-0", "u1", 1, true), ("old-1", "u1", 1, false)]);
-    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "a pod of it may exist");
+    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "one of its pods may exist");
 
     let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
     assert_eq!(store.ended_pods(7 * DAY, 100, None).await.unwrap(), []);
     let kept = "SELECT number, m.attempt FROM manifests m JOIN submissions ON id = submission_id ORDER BY 1, 2";
     let kept: Vec<(i64, i32)> = sqlx::query_as(kept).fetch_all(&pool).await.unwrap();
-    assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be made of them");
+    assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be derived from them");
     let present: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions WHERE pod_deleted_at IS NOT NULL")
         .fetch_one(&pool)
         .await
         .unwrap();
     assert_eq!(present, 0, "the present attempt has a pod of its own");
-    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "its pod went just now");
+    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "its pod was deleted just now");
     sqlx::query("UPDATE attempts SET pod_deleted_at = pod_deleted_at - interval '2 min'").execute(&pool).await.unwrap();
     assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 1);
     assert_eq!(left(&pool).await, [0]);

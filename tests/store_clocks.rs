@@ -59,8 +59,8 @@ async fn a_lease_of_a_dead_replica_expires_when_the_clock_goes_back(pool: PgPool
     assert!(store.now().await.unwrap() < Utc::now() - TimeDelta::minutes(59), "the clock is shifted");
     let new = session(&store).await;
     assert!(store.acquire_lease("watch/*", new, LEASE).await.unwrap(), "the lease of the dead replica isn't renewed");
-    assert_eq!(claim_one(&store, new).await.epoch, claimed.epoch + 1, "nor does its session hold the row");
-    assert!(store.renew_leases(dead, LEASE).await.unwrap().is_empty(), "what may have been given away isn't kept");
+    assert_eq!(claim_one(&store, new).await.epoch, claimed.epoch + 1, "and its session has lost the claim");
+    assert!(store.renew_leases(dead, LEASE).await.unwrap().is_empty(), "a lease that another replica may have is lost");
     assert!(!store.acquire_lease("watch/*", dead, LEASE).await.unwrap());
     assert_eq!(store.renew_leases(new, LEASE).await.unwrap().len(), 2);
 

@@ -180,7 +180,7 @@ async fn an_event_that_is_just_being_deleted_gets_no_number(pool: PgPool) {
     for submission in [0, 1, 0, 1] {
         write(&mut other, submission, "PENDING").await;
     }
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut deleting = other.begin().await.unwrap();
     sqlx::query("DELETE FROM submissions WHERE number = 0").execute(&mut *deleting).await.unwrap();
     let first = tokio::spawn({

@@ -132,7 +132,7 @@ async fn one_statement_writes_a_batch_of_many_submissions(pool: PgPool) {
     }
     let unknown = "driver-20200101000000-9999".parse().unwrap();
     batch.extend((0..100).map(|executor_id| executor(&unknown, executor_id, ExecutorState::Running)));
-    assert_eq!(store.write_executors(&batch).await.unwrap(), 500, "without those of no submission");
+    assert_eq!(store.write_executors(&batch).await.unwrap(), 500, "without those of unknown submissions");
     for id in &ids {
         assert_eq!(counts(&pool, id).await, (0, 100, 0, 0, 0));
     }
@@ -197,10 +197,10 @@ async fn live_executors_are_those_of_the_namespace_that_have_not_ended(pool: PgP
     ] {
         sqlx::query(odd).execute(&pool).await.unwrap();
     }
-    assert_eq!(store.live_executors(None).await.unwrap(), live, "a row that can't be read stops no other");
+    assert_eq!(store.live_executors(None).await.unwrap(), live, "an unreadable row hides no other");
 
     sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
-    assert_eq!(store.live_executors(None).await.unwrap(), [], "executors go with their submission");
+    assert_eq!(store.live_executors(None).await.unwrap(), [], "executors are deleted with their submission");
 }
 
 /// Postgres' own statistics count the reads.
@@ -248,11 +248,11 @@ async fn an_executor_counts_only_if_the_recorded_driver_owns_it(pool: PgPool) {
     let of = |driver: &str, id| ExecutorRecord { driver_uid: Some(driver.to_owned()), ..id };
     let forged = of("another", executor(&id, 1, Failed));
     assert_eq!(store.write_executors(&[forged.clone(), executor(&id, 1, Running)]).await.unwrap(), 1);
-    assert_eq!(counts(&pool, &id).await, (0, 1, 0, 0, 0), "the true one, in the same batch");
+    assert_eq!(counts(&pool, &id).await, (0, 1, 0, 0, 0), "the genuine one, in the same batch");
     assert_eq!(store.write_executors(&[forged]).await.unwrap(), 0);
 
     let vanished = |number| ExecutorRecord { driver_uid: None, ..executor(&id, number, Deleted) };
-    assert_eq!(store.write_executors(&[vanished(1), vanished(2)]).await.unwrap(), 1, "one was never known");
+    assert_eq!(store.write_executors(&[vanished(1), vanished(2)]).await.unwrap(), 1, "one was never recorded");
 
     let again = "UPDATE submissions SET attempt = 2, pod_uid = NULL";
     sqlx::query(again).execute(&pool).await.unwrap();

@@ -26,10 +26,10 @@ async fn the_server_cancels_a_statement_that_waits_for_a_locked_row(pool: PgPool
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
     let error = store.advance(&locked, 1, None, &Progress::Running, &Placement::default()).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
-    assert!(store.request_kill(&free).await.unwrap().live, "the database is there for the others");
+    assert!(store.request_kill(&free).await.unwrap().live, "other rows aren't affected");
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    assert_eq!(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap(), 0, "no backend waits on");
+    assert_eq!(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap(), 0, "no backend still waits");
 
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert_eq!(state(&store, &locked).await, State::Queued);

@@ -235,5 +235,5 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("it doesn't come to that"));
+    timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("the condition isn't met"));
 }

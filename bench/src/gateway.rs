@@ -34,7 +34,7 @@ impl Gateway {
         options: &[&str],
     ) -> anyhow::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        let log = File::create(directory.join("sparkgate.log")).context("making the gateway's log")?;
+        let log = File::create(directory.join("sparkgate.log")).context("creating the gateway's log")?;
         let mut command = Command::new(bench.program()?);
         command.arg("serve").arg("--kubeconfig").arg(kubeconfig).arg("--listen").arg(address.to_string()).args(options);
         command.env("SPARKGATE_DATABASE_URL", database_url).env_remove("KUBECONFIG").stdin(Stdio::null());
@@ -50,7 +50,7 @@ impl Gateway {
     async fn until_it_answers(&mut self, begun: Instant) -> anyhow::Result<()> {
         while begun.elapsed() < READY {
             if let Some(status) = self.child.try_wait()? {
-                bail!("the gateway ended at its start: {status}");
+                bail!("the gateway exited at startup: {status}");
             }
             if let Ok(mut connection) = Connection::open(self.address).await
                 && connection.get("/v1/submissions?limit=1").await.is_ok_and(|answer| answer.status == 200)

@@ -91,7 +91,7 @@ impl Report {
         let mut out = std::io::stdout().lock();
         out.write_all(self.table().as_bytes()).context("printing the figures")?;
         let file = bench.out.join(format!("{}.json", self.name));
-        fs::create_dir_all(&bench.out).with_context(|| format!("making {}", bench.out.display()))?;
+        fs::create_dir_all(&bench.out).with_context(|| format!("creating {}", bench.out.display()))?;
         let json = serde_json::to_string_pretty(&self).context("writing the figures as JSON")?;
         fs::write(&file, json + "\n").with_context(|| format!("writing {}", file.display()))
     }

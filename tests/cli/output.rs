@@ -38,7 +38,7 @@ fn a_full_disk_is_reported() {
 fn a_closed_standard_error_stops_nothing() {
     let mut child = command("http://127.0.0.1:1", &["list"]).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
-    assert_eq!(child.wait().unwrap().code(), Some(1), "not a panic's 101");
+    assert_eq!(child.wait().unwrap().code(), Some(1), "not 101, the code of a panic");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn an_unknown_submission_has_an_exit_code_of_its_own() {
 fn status_shows_why_it_failed() {
     let gateway = Played::new(|_| json_answer(200, &failed()));
     let ended = run(&gateway, &["status", ID]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "that it failed is no failure of status");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "status itself succeeds");
     for part in ["State:       FAILED (after 1m 2s, exit code 3)\n", "Owner:       alice\n", "    ValueError: no\n"] {
         assert!(ended.stdout.contains(part), "{}", ended.stdout);
     }

@@ -26,5 +26,5 @@ async fn without_postgres_creates_are_answered_503_with_retry_after() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_that_starts_refuses_no_queued_submission() {
     let verdict = restarts(env!("CARGO_BIN_EXE_sparkgate").into(), 8, 2, 40).await;
-    panic_if_any("the API server started again", &verdict.violations);
+    panic_if_any("the API server restarted", &verdict.violations);
 }

@@ -66,7 +66,7 @@ async fn five_hundred_clients_get_each_event_once_across_reconnects_and_a_restar
     let connections = timeout(Duration::from_secs(60), join_all(followers)).await.unwrap();
     for connections in connections {
         let connections = connections.unwrap();
-        assert!(connections >= 2, "each has broken off");
+        assert!(connections >= 2, "each has reconnected");
     }
     second.end().await;
 }

@@ -47,7 +47,7 @@ async fn a_slow_subscriber_delays_no_other_and_has_no_queue(pool: PgPool) {
     assert_eq!(read_to(&mut still[0], end).await, end);
     sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
     let read = read_to(&mut still[1], end).await;
-    assert!(read > 0 && read < end / 2, "{read} of {end} had been collected");
+    assert!(read > 0 && read < end / 2, "{read} of {end} had been buffered");
     let again = Stream::open(replica.address, all, still[1].last_id).await.err().unwrap();
     assert_eq!((again.status, &again.body["code"]), (410, &"cursor-expired".into()), "{}", again.body);
     // The third client still doesn't read.

@@ -169,7 +169,7 @@ async fn a_pod_that_may_not_be_deleted_delays_no_other(pool: PgPool) {
     assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 1, 0));
     open.until_no_driver().await;
     assert_eq!(closed.driver_count().await, 1);
-    assert_eq!(clean_up(&restricted, RETENTION).await, (0, 0, 0), "it is put off, and its row stays");
+    assert_eq!(clean_up(&restricted, RETENTION).await, (0, 0, 0), "the pod is put off, and its row stays");
 
     may_delete_pods(&closed, &user).await;
     later(&pool, Duration::from_secs(3600)).await;

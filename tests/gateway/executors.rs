@@ -112,7 +112,7 @@ async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
     gateway.executors.note(None, &look(&id, 1, Phase::Running));
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let flushing = tokio::spawn({

@@ -63,7 +63,7 @@ async fn an_api_server_that_is_away_leaves_the_submission_waiting(pool: PgPool) 
     due_at_once(&world.pool).await;
     eventually(|| async { (world.gateway.work().await.unwrap() == 1).then_some(()).ok_or("a pause for all") }).await;
     assert_eq!(world.driver_count().await, 1);
-    assert_eq!(world.status(&id).await.message, None, "that is over");
+    assert_eq!(world.status(&id).await.message, None, "the reason is removed");
 }
 
 #[sqlx::test]
@@ -86,7 +86,7 @@ async fn an_end_that_could_not_be_written_is_written_later(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
 
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE submissions IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     world.play_exit(3).await;

@@ -75,7 +75,7 @@ async fn leaves_the_watch(pool: PgPool, fault: Fault) {
         proxy.cut();
     }
     until(&replica, cut_off).await;
-    assert!(replica.gateway.claim(16).await.unwrap().is_empty(), "work is left to the other, too");
+    assert!(replica.gateway.claim(16).await.unwrap().is_empty(), "claims are left to the other replica, too");
     healthy.play_exit(0).await;
     healthy.until(&id, DriverState::Finished).await;
     assert_eq!(healthy.gateway.readiness().await, Readiness::Ready);

@@ -96,7 +96,7 @@ async fn a_forged_pod_ends_no_submission(pool: PgPool) {
     world.until(&id, DriverState::Finished).await;
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"]);
     for name in ["forged", "forged-again"] {
-        assert!(world.pods().get_opt(name).await.unwrap().is_some(), "{name} isn't ours to delete");
+        assert!(world.pods().get_opt(name).await.unwrap().is_some(), "{name} isn't ours and must stay");
     }
 }
 

@@ -49,7 +49,7 @@ async fn kill_of_a_running_driver_waits_for_its_grace_period(pool: PgPool) {
     assert!(world.gateway.kill(&id).await.unwrap());
     world.gateway.work().await.unwrap();
     eventually(|| async { world.driver().await.metadata.deletion_timestamp.ok_or("not deleted") }).await;
-    assert_eq!(world.status(&id).await.driver_state, DriverState::Running, "it lives until its grace is over");
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Running, "it runs until its grace period is over");
     world.play_exit(143).await;
     world.until(&id, DriverState::Killed).await;
     assert_eq!(world.exit_code(&id).await, Some(143));

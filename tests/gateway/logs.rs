@@ -68,7 +68,7 @@ async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
     assert!(kept <= 256 << 10 && kept > 255 << 10, "{kept}");
     assert!(packed < kept / 4, "{packed} of {kept}");
     let count = log.iter().filter(|byte| **byte == b'\n').count() as u64;
-    assert_eq!(first + count - 2, 100_000, "from a line's beginning to the end");
+    assert_eq!(first + count - 2, 100_000, "from the beginning of a line to the end of the log");
 }
 
 #[sqlx::test]

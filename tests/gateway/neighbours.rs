@@ -76,7 +76,7 @@ async fn a_namespace_that_is_denied_delays_no_other(pool: PgPool) {
         eventually(|| async { (tries(&bad, id).await > 0).then_some(()).ok_or("not tried") }).await;
     }
     let asked = webhook.asked();
-    eventually(|| async { (webhook.asked() > asked).then_some(()).ok_or("not tried again") }).await;
+    eventually(|| async { (webhook.asked() > asked).then_some(()).ok_or("not retried") }).await;
     until_pending(&good, &submit_some(&good, 20).await).await;
     for id in &denied {
         let status = bad.status(id).await;
@@ -117,7 +117,7 @@ async fn a_submission_that_is_denied_delays_no_other_of_its_namespace(pool: PgPo
     let _launching = launch(&world.gateway);
     until_pending(&world, &good).await;
     for id in &bad {
-        eventually(|| async { (tries(&world, id).await > 1).then_some(()).ok_or("not tried again") }).await;
+        eventually(|| async { (tries(&world, id).await > 1).then_some(()).ok_or("not retried") }).await;
     }
     until_pending(&world, &submit_some(&world, 3).await).await;
     webhook.set(Conduct::Allow);
@@ -165,7 +165,7 @@ async fn a_locked_row_delays_no_other(pool: PgPool) {
     world.watch();
     let (locked, free) = (submit_some(&world, 20).await, submit_some(&world, 3).await);
     while world.gateway.work().await.unwrap() > 0 {}
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = pool.begin().await.unwrap();
     let ids: Vec<_> = locked.iter().map(SubmissionId::as_str).collect();
     let statement = "SELECT FROM submissions WHERE id = ANY($1) FOR UPDATE";
@@ -203,7 +203,7 @@ async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPo
         sqlx::query_scalar(statement).fetch_optional(&pool).await.unwrap()
     };
     eventually(|| async { position().await.ok_or("no position is kept") }).await;
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = pool.begin().await.unwrap();
     sqlx::query("SELECT FROM submissions FOR UPDATE").execute(&mut *lock).await.unwrap();
     world.play_exit(0).await;

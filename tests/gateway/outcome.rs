@@ -51,7 +51,7 @@ async fn a_failing_image_pull_is_shown_while_the_driver_waits(pool: PgPool) {
     })
     .await;
     world.play_running().await;
-    assert_eq!(world.until(&id, DriverState::Running).await.message, None, "that is over");
+    assert_eq!(world.until(&id, DriverState::Running).await.message, None, "the reason is removed");
 }
 
 #[sqlx::test]
@@ -124,7 +124,7 @@ async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool
     world.watch();
     world.until_no_driver().await;
     world.until(&id, DriverState::Error).await;
-    assert_eq!(world.events(&id).await.last().unwrap(), "LOST", "its own pod is gone");
+    assert_eq!(world.events(&id).await.last().unwrap(), "LOST", "its own pod was deleted");
 }
 
 #[sqlx::test]

@@ -25,7 +25,7 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
     assert_eq!(world.driver_count().await, 0);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING"]);
 
-    assert_eq!(other.gateway.work().await.unwrap(), 1, "it is the other's now");
+    assert_eq!(other.gateway.work().await.unwrap(), 1, "the other replica has it now");
     assert_eq!(world.driver_count().await, 1);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
 }

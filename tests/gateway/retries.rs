@@ -132,7 +132,7 @@ async fn a_kill_in_the_pause_between_attempts_is_the_end(pool: PgPool) {
     assert!(world.gateway.kill(&id).await.unwrap());
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(world.gateway.work().await.unwrap(), 0);
-    assert_eq!(world.driver_count().await, 1, "that of the first attempt, with its log");
+    assert_eq!(world.driver_count().await, 1, "the pod of the first attempt, with its log");
 }
 
 /// The launcher of the second attempt died right after its claim: the row still names the objects of the first attempt.

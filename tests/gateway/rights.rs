@@ -37,7 +37,7 @@ async fn a_missing_right_is_named_before_a_launch_needs_it(pool: PgPool) {
     let expected = ["patch pods", "get pods/log"];
     eventually(|| async { (missing().await == expected).then_some(()).ok_or("not yet") }).await;
     let elsewhere = cluster.missing_rights(Some("default")).await.unwrap();
-    assert!(elsewhere.len() > expected.len(), "it has no rights at all there: {elsewhere:?}");
+    assert!(elsewhere.len() > expected.len(), "the account has no rights there: {elsewhere:?}");
 }
 
 /// All these tests use the deployment's account.

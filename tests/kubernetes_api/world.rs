@@ -178,7 +178,7 @@ pub(crate) struct Watch(BoxStream<'static, Value>);
 
 impl Watch {
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        timeout(PATIENCE, self.0.next()).await.expect("the watch tells nothing")
+        timeout(PATIENCE, self.0.next()).await.expect("the watch reports nothing")
     }
 
     /// Returns the next event's type and the name of its object.

@@ -100,7 +100,11 @@ fn a_library_stays_in_its_room() {
     );
     assert_eq!(at_fault("src/store/query.rs", "use sqlx::PgPool;"), Vec::<String>::new());
     assert_eq!(at_fault("src/store.rs", "use sqlx::PgPool;"), Vec::<String>::new());
-    assert_eq!(at_fault("src/storefront.rs", "use sqlx::PgPool;").len(), 1, "its name only begins alike");
+    assert_eq!(
+        at_fault("src/storefront.rs", "use sqlx::PgPool;").len(),
+        1,
+        "only the beginning of the name is the same"
+    );
 }
 
 #[test]

@@ -18,5 +18,5 @@ fn every_test_that_a_document_names_exists() {
             named += 1;
         }
     }
-    assert!(named >= 20, "only {named} found: is the pattern still right?");
+    assert!(named >= 20, "only {named} found: is the pattern still correct?");
 }

@@ -90,7 +90,7 @@ fn used() -> BTreeSet<String> {
 fn registered() -> Map<String, Value> {
     let keys: Map<String, Value> =
         serde_json::from_str(&fs::read_to_string(recorded::path("keys.json")).unwrap()).unwrap();
-    assert!(keys.len() > 90, "keys.json is short of keys: {}", keys.len());
+    assert!(keys.len() > 90, "keys.json has too few keys: {}", keys.len());
     keys
 }
 

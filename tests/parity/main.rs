@@ -100,7 +100,10 @@ fn the_recorded_files_are_as_the_recorder_writes_them() {
     for (group, cases) in &suite.groups {
         let file = format!("{group}.txt");
         let text = fs::read_to_string(recorded::path(&file)).unwrap_or_default();
-        assert!(recorded::render(&suite.answers[group], cases, &baseline) == text, "{file} was edited, or is old");
+        assert!(
+            recorded::render(&suite.answers[group], cases, &baseline) == text,
+            "{file} was edited, or is out of date"
+        );
     }
 }
 
@@ -126,7 +129,7 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
     let suite = &*SUITE;
     let page = page::read();
     for (name, entry) in Deliberate::read().entries() {
-        assert!(page.contains(&entry.reason), "docs/parity.md doesn't tell about {name}");
+        assert!(page.contains(&entry.reason), "docs/parity.md doesn't mention {name}");
         let differs = |(case, answers): (&Case, Option<&recorded::ByVersion>), version: &String| {
             let sparks = answers.and_then(|answers| answers.get(version));
             sparks.is_some_and(|sparks| !differences(&ours::answer(case, version), sparks).is_empty())
@@ -134,7 +137,7 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
         for pattern in &entry.cases {
             let mut own = suite.cases().filter(|(case, _)| deliberate::matches(pattern, &case.name));
             let still = own.any(|case| entry.versions.iter().any(|version| differs(case, version)));
-            assert!(still, "{name}: {pattern} no longer differs: take it off the list");
+            assert!(still, "{name}: {pattern} no longer differs: remove it from the list");
         }
         for version in &entry.versions {
             let mut own = suite.cases().filter(|(case, _)| entry.is_about(&case.name));
@@ -147,5 +150,5 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
 fn the_page_tells_the_results() {
     let suite = &*SUITE;
     let results = page::results(suite, &Deliberate::read());
-    assert!(page::read().contains(&results), "docs/parity.md is to hold (`make parity` writes it):\n{results}");
+    assert!(page::read().contains(&results), "docs/parity.md must contain (`make parity` writes it):\n{results}");
 }

@@ -133,7 +133,7 @@ async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
     restarted.follow(&accepted, "FINISHED");
     fs::write(&files[1], "0").unwrap();
     restarted.follow(&finishing, "FINISHED");
-    assert_eq!(restarted.status(&killed)["driverState"], "RUNNING", "its driver doesn't listen");
+    assert_eq!(restarted.status(&killed)["driverState"], "RUNNING", "its driver ignores signals");
     fs::write(&files[3], "7").unwrap();
     restarted.follow(&killed, "KILLED");
     // The deleted pod disappears with its kill. No id got a second pod.

@@ -34,7 +34,7 @@ async fn the_same_request_is_the_same_submission(pool: PgPool) {
         assert_eq!(problem["submissionId"], first.json()["id"]);
     }
     let alice = json!({"environmentVariables": {"SPARK_USER": "alice"}});
-    assert_eq!(post(&api, PATH, &key, &job(alice)).await.status, 201, "keys are their owner's");
+    assert_eq!(post(&api, PATH, &key, &job(alice)).await.status, 201, "each owner has keys of its own");
     accepted(&api, json!({})).await;
     assert_eq!(count(&pool).await, 3);
 }

@@ -59,7 +59,7 @@ async fn a_kill_may_be_repeated(pool: PgPool) {
     let api = api(&pool).await;
     let path = format!("/v1/submissions/{}", accepted(&api, json!({})).await);
     let first = delete(&api, &path).await;
-    assert_eq!((first.status, &first.json()["state"]), (202, &json!("KILLED")), "nothing was made of it yet");
+    assert_eq!((first.status, &first.json()["state"]), (202, &json!("KILLED")), "it had no objects yet");
     let second = delete(&api, &path).await;
     assert_eq!((second.status, second.json()), (200, get(&api, &path).await.json()));
     is_problem(&delete(&api, "/v1/submissions/driver-1-1").await, 404, "submission-not-found");

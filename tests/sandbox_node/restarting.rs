@@ -26,7 +26,7 @@ async fn a_crash_is_cleaned_up_by_the_next_node() {
     assert_eq!(end(&pod).exit_code, 137);
     assert_eq!(left.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
     assert_eq!(world.log("driver").await, "up\n");
-    assert!(other.try_wait().unwrap().is_none(), "a process of another node is none of its business");
+    assert!(other.try_wait().unwrap().is_none(), "a process of another node is left alone");
     other.kill().unwrap();
     other.wait().unwrap();
 }

@@ -133,7 +133,7 @@ impl World {
         let uid = pod.metadata.uid.as_deref().unwrap();
         let name = pod.metadata.name.as_deref().unwrap();
         let gone = await_condition(self.pods(), name, conditions::is_deleted(uid));
-        tokio::time::timeout(LIMIT, gone).await.expect("the pod's object goes").unwrap();
+        tokio::time::timeout(LIMIT, gone).await.expect("the pod's object is deleted").unwrap();
     }
 
     pub(crate) async fn log(&self, name: &str) -> String {

@@ -45,5 +45,5 @@ pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure
         }
     });
     let all = all.into_inner().expect("no thread panics while it holds the lock");
-    all.map_err(|seed| Box::new(play(seed, true).expect_err("the same seed, the same history")))
+    all.map_err(|seed| Box::new(play(seed, true).expect_err("the same seed gives the same history")))
 }

@@ -5,8 +5,8 @@
 
 The master runs with spark.master.rest.enabled=true and spark.master.rest.maxRequestBodySize=2k.
 
-Ids are replaced by `driver-0`, Java stack traces and Jackson's locations are removed, volatile headers are left out. Two drivers are created first: requests
-name them by `@live` and `@killed`.
+Ids are replaced by `driver-0`, Java stack traces and Jackson's locations are removed, volatile headers are left out. Two
+drivers are created first: requests name them by `@live` and `@killed`.
 """
 
 import json

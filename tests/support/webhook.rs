@@ -127,7 +127,7 @@ impl Webhook {
         let pod = serde_json::from_value(pod).unwrap();
         let deadline = Instant::now() + HEARD_OF;
         while self.asked() == 0 {
-            assert!(Instant::now() < deadline, "the API server doesn't ask the webhook");
+            assert!(Instant::now() < deadline, "the API server doesn't call the webhook");
             let _ = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await;
             sleep(Duration::from_millis(20)).await;
         }

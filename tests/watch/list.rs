@@ -55,5 +55,5 @@ pub(crate) async fn lists_anew(world: &World) {
             break;
         }
     }
-    assert!(shown_gone, "the list without the pod came before its end");
+    assert!(shown_gone, "the list without the pod came before its deletion");
 }

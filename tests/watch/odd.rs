@@ -92,7 +92,7 @@ async fn a_pod_that_cannot_be_read_stops_neither_list_nor_watch() {
     ];
     let mut watch = watch(&[list], &[Reply::Text("not JSON\n\n".to_owned()), Reply::Events(events)], None);
     let (items, listed) = watch.listed().await;
-    assert_eq!(listed, names(["driver-1", "driver-2"]), "what can't be read exists all the same");
+    assert_eq!(listed, names(["driver-1", "driver-2"]), "an unreadable pod still exists");
     assert_eq!(items.len(), 1, "{items:?}");
     assert_eq!(watch.version.as_deref(), Some("10"));
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-3");
@@ -119,7 +119,7 @@ async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
     let mut watch = watch(&[page(10, &[driver(2, "6")])], &[Reply::Events(past)], Some("7"));
     let (items, _) = watch.listed().await;
     let gone: Vec<_> = items.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
-    assert_eq!(gone, [false, true, false], "the list follows the first event beyond it: {items:?}");
+    assert_eq!(gone, [false, true, false], "the list follows the first event after its version: {items:?}");
     assert_eq!(watch.version.as_deref(), Some("12"));
     watch.driver(|seen| seen.gone).await;
 }

@@ -45,7 +45,7 @@ async fn the_proxy_passes_cuts_and_refuses() {
     assert_eq!((proxy.connections(), proxy.live()), (1, 1));
 
     proxy.set(Fault::Refuse);
-    assert_eq!(ask(&mut one, 3).await.unwrap(), 3, "a live one stays");
+    assert_eq!(ask(&mut one, 3).await.unwrap(), 3, "an open connection stays");
     proxy.cut();
     assert_eq!(ask(&mut one, 4).await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
     let mut refused = TcpStream::connect(proxy.address()).await.unwrap();
@@ -64,13 +64,13 @@ async fn silence_lasts_for_the_connection_that_lost_bytes() {
     assert_eq!(ask(&mut one, 1).await.unwrap(), 1);
     proxy.set(Fault::Silent(Way::ToClient));
     one.write_u8(2).await.unwrap();
-    assert_eq!((received.recv().await, received.recv().await), (Some(1), Some(2)), "the server is asked");
+    assert_eq!((received.recv().await, received.recv().await), (Some(1), Some(2)), "the server received both");
     let swallowed = async {
         while proxy.swallowed() == 0 {
             tokio::task::yield_now().await;
         }
     };
-    timeout(PATIENCE, swallowed).await.expect("the answer is not swallowed");
+    timeout(PATIENCE, swallowed).await.expect("the answer is not dropped");
     proxy.set(Fault::None);
     let mut other = TcpStream::connect(proxy.address()).await.unwrap();
     assert_eq!(ask(&mut other, 4).await.unwrap(), 4);

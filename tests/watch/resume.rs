@@ -50,7 +50,7 @@ pub(crate) async fn a_compacted_position_leads_to_a_list(world: &World) {
     let mut watch = world.watch(Some(&version)).await;
     let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2", "driver-3"]));
-    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "that is no outage: {items:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "not an outage: {items:?}");
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }

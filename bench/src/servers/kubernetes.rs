@@ -32,7 +32,8 @@ pub(crate) struct Kubernetes {
 
 impl Kubernetes {
     pub(crate) async fn start(bench: &Bench) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("sparkgate-bench-").tempdir().context("making a directory")?;
+        let directory =
+            tempfile::Builder::new().prefix("sparkgate-bench-").tempdir().context("creating a directory")?;
         let [port, etcd, peer] = [free_port()?, free_port()?, free_port()?];
         let tokens = [(); 2].map(|()| uuid::Uuid::new_v4().to_string());
         let write = |name: &str, text: &str| {
@@ -45,7 +46,7 @@ impl Kubernetes {
         let url = format!("https://127.0.0.1:{port}");
         kubeconfig::write(directory.path(), &url, Some(&authority), &tokens[0])?;
         let of_gateway = directory.path().join(GATEWAY);
-        std::fs::create_dir(&of_gateway).context("making a directory")?;
+        std::fs::create_dir(&of_gateway).context("creating a directory")?;
         kubeconfig::write(&of_gateway, &url, Some(&authority), &tokens[1])?;
         let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
             .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)

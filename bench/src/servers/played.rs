@@ -39,7 +39,7 @@ struct State {
 
 impl Played {
     pub(crate) async fn start(pods: usize) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir().context("making a directory")?;
+        let directory = tempfile::tempdir().context("creating a directory")?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listening")?;
         let server = format!("http://{}", listener.local_addr()?);
         kubeconfig::write(directory.path(), &server, None, "none")?;

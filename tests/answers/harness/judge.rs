@@ -71,7 +71,7 @@ pub(crate) async fn judge(pool: &PgPool, entries: &[Entry]) -> (Counts, Vec<Stri
     let markers: BTreeSet<&str> = entries.iter().map(|entry| entry.marker.as_str()).collect();
     for row in &rows {
         if !row.marker.as_deref().is_some_and(|marker| markers.contains(marker)) {
-            judge.violations.push(format!("{}: a row that no client asked for", row.id));
+            judge.violations.push(format!("{}: a row that no client requested", row.id));
         }
     }
     (counts, judge.violations, rows.len())
@@ -132,11 +132,11 @@ impl Judge<'_> {
         };
         let id = reply.and_then(|reply| told(&reply.body));
         match (says, row) {
-            (Says::Kept, None) => self.complain(entry, "kept, but there is no row"),
+            (Says::Kept, None) => self.complain(entry, "stored, but there is no row"),
             (Says::Kept, Some(row)) if id != Some(&row.id) || entry.key != row.idempotency_key => {
                 self.complain(entry, &format!("kept, but under {} and {:?}", row.id, row.idempotency_key));
             }
-            (Says::NotKept, Some(_)) if entry.key.is_none() => self.complain(entry, "not kept, but there is a row"),
+            (Says::NotKept, Some(_)) if entry.key.is_none() => self.complain(entry, "not stored, but there is a row"),
             (Says::InDoubt, Some(row)) if entry.key.is_none() && id.is_some_and(|id| id != row.id) => {
                 self.complain(entry, &format!("if kept, then under another id than {}", row.id));
             }
@@ -151,7 +151,7 @@ impl Judge<'_> {
         let Some(Reply { status: status @ (409 | 422), .. }) = reply else { return };
         let Some(id) = id else { return };
         match (status, self.by_id.get(id)) {
-            (_, None) => self.complain(entry, "the earlier submission isn't there"),
+            (_, None) => self.complain(entry, "the earlier submission doesn't exist"),
             (409, Some(other)) => {
                 if !other.name.starts_with("unique-") || other.finished_at.is_some_and(|at| at < entry.begun) {
                     self.complain(entry, &format!("it doesn't have the name, or had ended: {other:?}"));
@@ -182,8 +182,9 @@ impl Judge<'_> {
         self.violations.extend(by_key.iter().filter(|(_, rows)| **rows > 1).map(|(key, _)| format!("{key}: two rows")));
         for (marker, (may, created)) in said {
             if self.by_marker.contains_key(marker) && !may {
-                self.violations
-                    .push(format!("{marker}: a row, though each of its requests says that nothing was kept"));
+                self.violations.push(format!(
+                    "{marker}: a row, although the replies to all its requests say that nothing was stored"
+                ));
             }
             if created > 1 {
                 self.violations.push(format!("{marker}: {created} times 201"));

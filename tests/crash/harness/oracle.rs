@@ -115,7 +115,7 @@ fn accepted(world: &World, rows: &BTreeMap<String, Row>, truth: &BTreeMap<String
             (None, None) => false,
         };
         if !asked_for || !rows.contains_key(&pod.submission) {
-            verdict.violations.push(format!("pod {} stands for nothing that was asked for: {pod:?}", pod.name));
+            verdict.violations.push(format!("pod {} belongs to no accepted submission: {pod:?}", pod.name));
         }
     }
 }
@@ -182,12 +182,12 @@ fn created(all_recorded: &Recorded, truth: &BTreeMap<String, PodTruth>, made: &B
             let why = format!("{submission}: attempt {attempt} ran {} times: {started:?}", started.len());
             verdict.violations.push(why);
         } else if started.first().is_some_and(|uid| Some(*uid) != recorded) {
-            verdict.violations.push(format!("{submission}: ran as {started:?}, recorded is {recorded:?}"));
+            verdict.violations.push(format!("{submission}: ran as {started:?}, recorded as {recorded:?}"));
         }
         for (uid, pod) in pods.iter().filter(|(uid, pod)| Some(*uid) != recorded && !pod.gone) {
             let ended = pod.played.is_some_and(|played| played != Played::NeverStarted);
             if !ended {
-                verdict.violations.push(format!("{submission}: pod {uid} is left alive and not the recorded one"));
+                verdict.violations.push(format!("{submission}: pod {uid} is left alive and isn't the recorded one"));
             }
         }
     }

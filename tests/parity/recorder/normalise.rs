@@ -87,7 +87,7 @@ fn object(call: &Value, before_pod: bool) -> Value {
         if metadata.get("uid").is_some_and(|uid| uid == "uid-1") {
             metadata.remove("uid");
         }
-        assert!(owned != before_pod, "{path}: only what comes after the pod belongs to it");
+        assert!(owned != before_pod, "{path}: only objects after the pod are owned by it");
     }
     object
 }

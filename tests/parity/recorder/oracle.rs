@@ -74,10 +74,11 @@ impl Oracle {
     }
 
     pub(crate) fn ask(&mut self, question: &Value) -> Result<Value> {
-        writeln!(self.jvm.questions, "{question}").context("the oracle is gone: see its standard error")?;
+        writeln!(self.jvm.questions, "{question}").context("the oracle has ended: see its standard error")?;
         let mut line = String::new();
         self.jvm.answers.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the oracle of Spark {} died of {question}", self.version))
+        serde_json::from_str(&line)
+            .with_context(|| format!("the oracle of Spark {} failed on {question}", self.version))
     }
 
     /// Returns the submitter's directory.
@@ -162,7 +163,7 @@ fn compile(jars: &Path, classes: &Path) -> Result<()> {
     fs::create_dir_all(classes)?;
     let compiler =
         Command::new("javac").arg("-nowarn").arg("-cp").arg(jars).arg("-d").arg(classes).args(sources).status();
-    let status = compiler.context("javac can't be started: the recorder needs a whole JDK 17")?;
+    let status = compiler.context("javac can't be started: the recorder needs a full JDK 17")?;
     ensure!(status.success(), "javac failed");
     Ok(())
 }

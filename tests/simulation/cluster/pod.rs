@@ -129,5 +129,5 @@ pub(crate) fn uid_text(uid: u64) -> String {
 /// # Panics
 /// The engine invented a uid.
 pub(crate) fn uid_number(text: &str) -> u64 {
-    text.parse().expect("a uid that this cluster gave out")
+    text.parse().expect("a uid that this cluster allocated")
 }

@@ -31,7 +31,7 @@ pub(super) async fn rate(database: &Database, question: Question, rows: usize, t
                 Question::Submission => store.submission(&id).await?.is_some(),
                 Question::List | Question::Running => !store.submissions(&filter, None, PAGE).await?.items.is_empty(),
             };
-            ensure!(found, "nothing is found by {question:?}");
+            ensure!(found, "{question:?} returns no row");
         }
         Ok(())
     };
