@@ -67,7 +67,7 @@ impl Drop for Pooler {
     }
 }
 
-/// Returns the command; PgBouncer refuses to run as root.
+/// Returns the command; `PgBouncer` refuses to run as root.
 fn program(dir: &Path) -> Command {
     let debian = Path::new("/usr/sbin/pgbouncer");
     let name = if debian.exists() { debian } else { Path::new("pgbouncer") };

@@ -34,7 +34,7 @@ pub(super) struct Life {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) container: String,
-    /// The ConfigMaps without which its container can't start.
+    /// The `ConfigMap`s without which its container can't start.
     pub(super) config_maps: Vec<String>,
 }
 
