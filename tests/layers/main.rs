@@ -39,14 +39,14 @@ fn every_file_keeps_to_its_layer() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Returns the offending lines, with the first words of the reason.
+/// Returns the violations without the path.
 fn at_fault(path: &str, text: &str) -> Vec<String> {
     let prefix = format!("{path}:");
     violations(path, text).iter().map(|line| line.strip_prefix(&prefix).unwrap().to_owned()).collect()
 }
 
 #[test]
-fn an_import_may_only_go_down() {
+fn an_import_of_a_layer_above_is_refused() {
     let text = "use crate::spark::Refusal;\nuse crate::{\n    submission::State,\n    service::{Gateway, Error},\n};\n\
                 fn f() { crate::app::run(); }";
     assert_eq!(
@@ -66,9 +66,9 @@ fn an_import_through_super_is_detected() {
     assert_eq!(
         at_fault("src/spark/features.rs", text),
         [
-            "1: `spark` may not import `store`: spark → nothing of ours",
-            "2: `spark` may not import `cluster`: spark → nothing of ours",
-            "3: `spark` may not import `api`: spark → nothing of ours",
+            "1: `spark` may not import `store`: spark → no other layer",
+            "2: `spark` may not import `cluster`: spark → no other layer",
+            "3: `spark` may not import `api`: spark → no other layer",
         ]
     );
     assert_eq!(
@@ -87,15 +87,15 @@ fn comments_strings_and_unit_tests_do_not_count() {
 }
 
 #[test]
-fn a_library_stays_in_its_room() {
+fn a_library_is_used_only_in_its_layer() {
     let text = "use sqlx::PgPool;\nuse kube::{Api, Client};\nfn f() -> axum::Router { todo() }\n#[derive(sqlx::FromRow)]\nstruct R;";
     assert_eq!(
         at_fault("src/service/create.rs", text),
         [
-            "1: only store may say `sqlx`",
-            "2: only cluster, sandbox/node, app/sandbox may say `kube`",
-            "3: only api, sandbox/apiserver, sandbox/node, app/serve may say `axum`",
-            "4: only store may say `sqlx`",
+            "1: only store may use `sqlx`",
+            "2: only cluster, sandbox/node, app/sandbox may use `kube`",
+            "3: only api, sandbox/apiserver, sandbox/node, app/serve may use `axum`",
+            "4: only store may use `sqlx`",
         ]
     );
     assert_eq!(at_fault("src/store/query.rs", "use sqlx::PgPool;"), Vec::<String>::new());
@@ -108,7 +108,7 @@ fn a_library_stays_in_its_room() {
 }
 
 #[test]
-fn the_client_knows_the_gateway_through_http_alone() {
+fn the_client_imports_no_layer_of_the_gateway() {
     let text = "use crate::{service::Gateway, spark::parse_properties, submission::State};";
     assert_eq!(
         at_fault("src/client/api.rs", text),
@@ -118,17 +118,17 @@ fn the_client_knows_the_gateway_through_http_alone() {
 }
 
 #[test]
-fn the_parts_of_the_sandbox_do_not_know_each_other() {
+fn the_parts_of_the_sandbox_import_no_other_part() {
     let text = "use crate::sandbox::apiserver::Server;";
     assert_eq!(
         at_fault("src/sandbox/node/worker.rs", text),
-        ["1: `sandbox/node` may not import `sandbox/apiserver`: they meet in the Kubernetes API alone"]
+        ["1: `sandbox/node` may not import `sandbox/apiserver`: they communicate only through the Kubernetes API"]
     );
     assert_eq!(at_fault("src/sandbox.rs", text), Vec::<String>::new());
 }
 
 #[test]
-fn a_file_stays_short_and_can_be_read() {
+fn a_long_or_unreadable_file_is_a_violation() {
     assert_eq!(at_fault("src/api.rs", &"// a line\n".repeat(600)), Vec::<String>::new());
     assert_eq!(at_fault("src/api.rs", &"// a line\n".repeat(601)), ["601: a file has at most 600 lines: split it"]);
     assert_eq!(at_fault("src/api.rs", "fn (").len(), 1);

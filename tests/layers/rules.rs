@@ -66,13 +66,13 @@ fn is_within(module: &str, folder: &str) -> bool {
 fn library(module: &str, named: &NamedPath) -> Option<String> {
     let (name, allowed) = LIBRARIES.iter().find(|(name, _)| *name == named.segments[0])?;
     let fine = allowed.iter().any(|folder| is_within(module, folder));
-    (!fine).then(|| format!("only {} may say `{name}`", allowed.join(", ")))
+    (!fine).then(|| format!("only {} may use `{name}`", allowed.join(", ")))
 }
 
 fn room(module: &str, named: &NamedPath) -> Option<String> {
     let target = from_root(module, named)?.join("/");
     if let Some((from, to)) = STRANGERS.iter().find(|(from, to)| is_within(module, from) && is_within(&target, to)) {
-        return Some(format!("`{from}` may not import `{to}`: they meet in the Kubernetes API alone"));
+        return Some(format!("`{from}` may not import `{to}`: they communicate only through the Kubernetes API"));
     }
     let room_of = |path: &str| ROOMS.iter().map(|(name, _)| *name).chain(["app"]).find(|name| is_within(path, name));
     let to = room_of(&target)?;
@@ -80,7 +80,7 @@ fn room(module: &str, named: &NamedPath) -> Option<String> {
     if to == *from || below.contains(&to) {
         return None;
     }
-    let below = if below.is_empty() { "nothing of ours".to_owned() } else { below.join(", ") };
+    let below = if below.is_empty() { "no other layer".to_owned() } else { below.join(", ") };
     Some(format!("`{from}` may not import `{to}`: {from} → {below}"))
 }
 
