@@ -192,7 +192,7 @@ async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
 
 /// The first pod was deleted before it was recorded, and is reported after another one was.
 #[sqlx::test]
-async fn what_was_seen_of_another_pod_moves_no_row(pool: PgPool) {
+async fn an_observation_of_another_pod_changes_no_row(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;

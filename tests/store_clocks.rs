@@ -70,7 +70,7 @@ async fn a_lease_of_a_dead_replica_expires_when_the_clock_goes_back(pool: PgPool
 }
 
 #[sqlx::test]
-async fn what_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
+async fn a_submission_that_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
     let id = accept(&store, "a").await;

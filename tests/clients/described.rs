@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn the_gateway_does_what_its_description_says() {
+fn the_gateway_matches_its_api_description() {
     let dev = Dev::played();
     let mut command = program("SPARKGATE_API_TOOLS", "schemathesis");
     command.arg("--config-file").arg(here("schemathesis.toml"));

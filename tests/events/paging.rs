@@ -24,7 +24,7 @@ async fn code(address: SocketAddr, target: &str) -> (u16, String) {
 }
 
 #[sqlx::test]
-async fn pages_lead_to_the_end_and_on_from_there(pool: PgPool) {
+async fn pages_reach_the_end_and_resume_there(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let at = replica.address;
     let (_, now) = numbers(at, "/v1/events").await;

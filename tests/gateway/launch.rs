@@ -45,7 +45,7 @@ async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
+async fn an_interrupted_launch_is_completed_with_the_same_pod(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
@@ -82,7 +82,7 @@ async fn a_foreign_pod_is_never_touched(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_the_cluster_refuses_ends_with_its_own_words(pool: PgPool) {
+async fn a_refusal_by_the_cluster_ends_with_the_clusters_message(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[("spark.kubernetes.driver.label.a", "no label's value")]).await;
     world.gateway.work().await.unwrap();
@@ -155,7 +155,7 @@ async fn a_quota_ends_as_error(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_later_refusal_takes_the_pod_away_again(pool: PgPool) {
+async fn a_refusal_after_the_pod_deletes_the_pod(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[("spark.kubernetes.driver.service.annotation.bad key", "x")]).await;

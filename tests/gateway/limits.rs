@@ -83,7 +83,7 @@ async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
+async fn a_driver_that_succeeds_while_it_is_killed_has_finished(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();

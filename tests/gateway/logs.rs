@@ -47,7 +47,7 @@ async fn a_log_is_read_from_the_pod_and_later_from_the_archive(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
+async fn the_end_of_a_long_log_with_arbitrary_bytes_is_archived(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("seq -f 'line %.0f, as long as one of Spark mostly is, or so: 0123456789 0123456789' 100000; printf 'a\\0b\\xff\\n'").await;
     site.until(&id, DriverState::Finished).await;
@@ -92,7 +92,7 @@ async fn a_follower_gets_every_line_once_although_connections_break(pool: PgPool
 
 /// As many readers as one namespace may have. They follow a log and stop reading it.
 #[sqlx::test]
-async fn readers_that_stop_reading_hold_up_neither_their_driver_nor_what_is_kept(pool: PgPool) {
+async fn readers_that_stop_reading_delay_neither_their_driver_nor_the_archive(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch(&format!("echo one; {WAIT}; echo two")).await;
     let mut readers = Vec::new();
@@ -208,7 +208,7 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
 
 /// Spark defines the pods of executors; this test creates them by hand.
 #[sqlx::test]
-async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
+async fn an_executors_log_is_deleted_with_its_pod(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("exec sleep 300").await;
     let labels = site.world.driver().await.metadata.labels.unwrap();

@@ -128,7 +128,7 @@ async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool
 }
 
 #[sqlx::test]
-async fn a_finished_driver_outlives_a_late_look_at_it(pool: PgPool) {
+async fn a_stale_observation_does_not_delete_a_finished_driver(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();

@@ -54,7 +54,7 @@ async fn a_group_comes_before_its_pod_and_belongs_to_it(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_group_goes_when_its_pod_is_refused(pool: PgPool) {
+async fn a_group_is_deleted_when_its_pod_is_refused(pool: PgPool) {
     let world = with_volcano(pool).await;
     let refused = [&VOLCANO[..], &[("spark.kubernetes.driver.label.a", "no label's value")]].concat();
     let id = world.submit(&refused).await;
@@ -64,7 +64,7 @@ async fn a_group_goes_when_its_pod_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
+async fn a_group_without_a_pod_is_deleted_by_a_kill(pool: PgPool) {
     let world = with_volcano(pool).await;
     let id = world.submit(&VOLCANO).await;
     world.gateway.work().await.unwrap();
@@ -114,7 +114,7 @@ fn without_permission(client: &Client) -> Client {
 }
 
 #[sqlx::test]
-async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(pool: PgPool) {
+async fn a_group_that_may_not_be_created_ends_the_submission_in_error(pool: PgPool) {
     let world = World::new(pool.clone()).await;
     let world = World::on(pool, without_permission(&world.client), world.namespace.clone()).await;
     let id = world.submit(&VOLCANO).await;

@@ -137,7 +137,7 @@ async fn a_kill_in_the_pause_between_attempts_is_the_end(pool: PgPool) {
 
 /// The launcher of the second attempt died right after its claim: the row still names the objects of the first attempt.
 #[sqlx::test]
-async fn a_kill_before_an_attempt_has_objects_touches_none_of_the_one_before(pool: PgPool) {
+async fn a_kill_before_an_attempt_has_objects_leaves_earlier_ones_alone(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running(&mut world, "max_retries_infrastructure = 2").await;
     evict(&world, world.driver().await).await;

@@ -68,7 +68,7 @@ async fn a_named_template_and_configuration_arrive_in_the_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn defaults_that_are_not_there_are_refused(pool: PgPool) {
+async fn unknown_defaults_are_refused(pool: PgPool) {
     let world = World::new(pool).await;
     let refusal = world.refusal(&[("spark.sparkgate.defaults", "gpu")]).await;
     assert!(refusal.contains("spark.sparkgate.defaults") && refusal.contains("`gpu`"), "{refusal}");

@@ -47,27 +47,27 @@ fn assert_same(version: &str) {
 }
 
 #[test]
-fn all_is_as_spark_3_5_does_it() {
+fn all_answers_equal_those_of_spark_3_5() {
     assert_same("3.5.9");
 }
 
 #[test]
-fn all_is_as_spark_4_0_does_it() {
+fn all_answers_equal_those_of_spark_4_0() {
     assert_same("4.0.5");
 }
 
 #[test]
-fn all_is_as_spark_4_1_does_it() {
+fn all_answers_equal_those_of_spark_4_1() {
     assert_same("4.1.4");
 }
 
 #[test]
-fn all_is_as_spark_4_2_does_it() {
+fn all_answers_equal_those_of_spark_4_2() {
     assert_same("4.2.1");
 }
 
 #[test]
-fn all_is_as_spark_4_3_does_it() {
+fn all_answers_equal_those_of_spark_4_3() {
     assert_same("4.3.0");
 }
 
@@ -147,7 +147,7 @@ fn each_deliberate_difference_is_there_and_on_the_page() {
 }
 
 #[test]
-fn the_page_tells_the_results() {
+fn the_page_has_the_results() {
     let suite = &*SUITE;
     let results = page::results(suite, &Deliberate::read());
     assert!(page::read().contains(&results), "docs/parity.md must contain (`make parity` writes it):\n{results}");

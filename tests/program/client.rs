@@ -44,7 +44,7 @@ fn application(dir: &Path, name: &str, code: &str) -> String {
 }
 
 #[test]
-fn a_job_is_submitted_followed_read_and_killed() {
+fn the_client_submits_follows_reads_and_kills_jobs() {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
     let dev = Dev::start(dir.path(), free_address());

@@ -66,7 +66,7 @@ async fn a_kill_may_be_repeated(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn an_outcome_is_made_for_sensors(pool: PgPool) {
+async fn the_outcome_has_a_status_for_sensors(pool: PgPool) {
     let api = api(&pool).await;
     let id = accepted(&api, json!({})).await;
     let path = format!("/v1/submissions/{id}/outcome");

@@ -127,7 +127,7 @@ async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
 /// A gateway in front of the API server times out (504) once: deletions meanwhile aren't lost. A watch that ends at
 /// once has sent its changes before.
 #[tokio::test]
-async fn a_watch_is_tried_once_more_after_the_list_that_it_led_to() {
+async fn a_failed_watch_is_tried_once_more_after_the_list() {
     let lists = [page(10, &[driver(1, "5")]), page(12, &[])];
     let gone = Reply::Events(vec![event("DELETED", &driver(1, "11"))]);
     let mut watch = watch(&lists, &[Reply::Status(504), gone, Reply::Events(Vec::new())], None);
@@ -138,7 +138,7 @@ async fn a_watch_is_tried_once_more_after_the_list_that_it_led_to() {
 }
 
 #[tokio::test]
-async fn an_expired_watch_leads_to_a_list_and_other_errors_to_another_try() {
+async fn an_expired_watch_lists_again_and_other_errors_are_retried() {
     let watches = [
         Reply::Status(503),
         Reply::Events(vec![event("ADDED", &driver(1, "11")), event("ERROR", &status(500))]),

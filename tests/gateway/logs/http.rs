@@ -35,7 +35,7 @@ async fn problem(site: &Site, path: &str) -> (u16, String, String) {
 }
 
 #[sqlx::test]
-async fn a_log_is_a_text_and_says_where_it_comes_from(pool: PgPool) {
+async fn a_log_is_plain_text_with_its_source_in_a_header(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("seq 1000000 1099999; printf '\\xff\\0'").await;
     site.until(&id, DriverState::Finished).await;
