@@ -52,7 +52,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for (clients, of) in CLIENTS.into_iter().zip(&figures.of) {
         let clients = in_words(clients);
         report.add(format!("{clients}: accepted"), "/s", &of.calls.rate);
-        report.judge(format!("{clients}: of Postgres' own rate"), "", &of.share, Bar::AtLeast(0.5));
+        report.judge(format!("{clients}: share of Postgres' own rate"), "", &of.share, Bar::AtLeast(0.5));
         report.add(format!("{clients}: p50"), "ms", &of.calls.p50);
         report.add(format!("{clients}: p99"), "ms", &of.calls.p99);
         report.add(format!("{clients}: CPU of the gateway"), "ms/submission", &of.calls.cpu);

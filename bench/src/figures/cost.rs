@@ -57,17 +57,17 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let unit = "ms CPU/submission";
     report.add("accept and launch", unit, &with_tls.accept_and_launch);
     report.add("running, end, finalizer removed", unit, &with_tls.rest);
-    report.add("all of it", unit, &with_tls.all);
+    report.add("total", unit, &with_tls.all);
     report.add("without TLS: accept and launch", unit, &plain.accept_and_launch);
     report.add("without TLS: running, end, finalizer removed", unit, &plain.rest);
-    report.add("without TLS: all of it", unit, &plain.all);
-    report.add("memory at most", "MB", &with_tls.memory);
+    report.add("without TLS: total", unit, &plain.all);
+    report.add("peak memory", "MB", &with_tls.memory);
     report.add("spark-submit: until it exits", "s", &wall);
     report.add("spark-submit: CPU", "s", &cpu);
-    report.add("spark-submit: memory at most", "MB", &memory);
+    report.add("spark-submit: peak memory", "MB", &memory);
     let ratio = |ours: &Samples| -> Samples { [cpu.median() * 1e3 / ours.median()].into_iter().collect() };
-    report.add("spark-submit's CPU to ours, accept and launch", "×", &ratio(&with_tls.accept_and_launch));
-    let whole = "spark-submit's CPU to ours, all of it without TLS";
+    report.add("ratio of spark-submit's CPU to ours, accept and launch", "×", &ratio(&with_tls.accept_and_launch));
+    let whole = "ratio of spark-submit's CPU to ours, total without TLS";
     report.judge(whole, "×", &ratio(&plain.all), Bar::AtLeast(TIMES_LESS));
     for (whose, writes) in [("Sparkgate", ours), ("spark-submit", theirs)] {
         for (what, each) in writes.each_job() {

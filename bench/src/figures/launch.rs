@@ -61,18 +61,18 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         let of = |what: &str| format!("{jobs} jobs: {what}");
         report.add(of("a bare client"), "submissions/s", &bare.rate);
         report.add(of("Sparkgate"), "submissions/s", &ours.rate);
-        let what = of("of the bare client's rate, in the time that each was given");
+        let what = of("share of the bare client's rate, without CPU steal");
         report.judge(what, "", &share, Bar::AtLeast(0.9));
-        report.add(of("the same by the clock"), "", &by_the_clock);
-        report.add(of("the same without the time that Postgres took of it"), "", &elsewhere);
-        report.add(of("all accepted within"), "s", &accepted_in);
+        report.add(of("the same by wall-clock time"), "", &by_the_clock);
+        report.add(of("the same without Postgres' CPU time"), "", &elsewhere);
+        report.add(of("time until all are accepted"), "s", &accepted_in);
         for (whose, figures) in [("under the bare client", &bare), ("under Sparkgate", &ours)] {
-            report.add(of(&format!("kept by the hypervisor, {whose}")), "%", &figures.stolen);
+            report.add(of(&format!("CPU steal, {whose}")), "%", &figures.stolen);
             for (part, cpu) in figures.cpu() {
                 report.add(of(&format!("CPU of {part}, {whose}")), "ms/submission", cpu);
             }
         }
-        report.add(of("memory of Sparkgate at most"), "MB", &memory);
+        report.add(of("peak memory of Sparkgate"), "MB", &memory);
     }
     for (what, each) in writes.each_job() {
         report.add(format!("API writes: {what}"), "/job", &[each].into_iter().collect());

@@ -44,9 +44,9 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for (drivers, of) in DRIVERS.into_iter().zip(&beside) {
         let live = format!("{} live drivers", bench.size(drivers));
         report.judge(format!("{live}: while it watches them"), "MB", &of.steady, Bar::AtMost(BAR));
-        report.add(format!("{live}: the most until then"), "MB", &of.peak);
+        report.add(format!("{live}: peak until then"), "MB", &of.peak);
         report.judge(format!("{live}: after {RELISTS} more lists of them"), "MB", &of.listed_anew, Bar::AtMost(BAR));
-        report.add(format!("{live}: the most until then"), "MB", &of.peak_anew);
+        report.add(format!("{live}: peak until then"), "MB", &of.peak_anew);
     }
     report.publish(bench)
 }

@@ -63,12 +63,12 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         database.drop_it().await?;
     }
     for (what, p99) in Took::NAMES.into_iter().zip(&quiet.p99) {
-        report.add(format!("in quiet: {what}, p99"), "ms", p99);
+        report.add(format!("quiet phase: {what}, p99"), "ms", p99);
     }
     for (trouble, figures) in &troubled {
         for ((what, p99), ratio) in Took::NAMES.into_iter().zip(&figures.p99).zip(&figures.ratio) {
             report.add(format!("{trouble}: {what}, p99"), "ms", p99);
-            report.judge(format!("{trouble}: {what}, of the quiet one"), "", ratio, Bar::AtMost(BAR));
+            report.judge(format!("{trouble}: {what}, relative to the quiet phase"), "", ratio, Bar::AtMost(BAR));
         }
     }
     webhook.remove().await;

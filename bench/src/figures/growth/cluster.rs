@@ -37,7 +37,7 @@ pub(super) async fn measure(
     let beside = format!("{} pods, {} ended", count(pods), count(ended));
     report.add(format!("{beside}: from its start until the gateway has listed them"), "s", &ready);
     report.add(format!("{beside}: until then, CPU of the gateway"), "s", &cpu_of_start);
-    report.add(format!("{beside}: listed again, taken in and noted"), "s", &relist);
+    report.add(format!("{beside}: listed again and processed"), "s", &relist);
     report.add(format!("{beside}: listed again, CPU of the gateway"), "s", &cpu);
     Ok(())
 }

@@ -43,8 +43,8 @@ impl fmt::Display for Trouble {
         f.write_str(match self {
             Self::Denied => "a namespace whose webhook denies everything",
             Self::Hanging => "a namespace whose webhook hangs",
-            Self::LockedRows => "rows that are locked, and 16 clients that kill them",
-            Self::LockedTable => "executors that are locked, and 16 clients that read them",
+            Self::LockedRows => "locked rows, and 16 clients that kill them",
+            Self::LockedTable => "locked executors, and 16 clients that read them",
         })
     }
 }
