@@ -108,7 +108,7 @@ impl Judge<'_> {
                 if let Some(state) = reply.and_then(|reply| reply.body["state"].as_str())
                     && !row.states.iter().any(|had| had == state)
                 {
-                    self.complain(entry, &format!("it never was {state}: {:?}", row.states));
+                    self.complain(entry, &format!("it was never {state}: {:?}", row.states));
                 }
             }
             _ => {}
@@ -134,11 +134,11 @@ impl Judge<'_> {
         match (says, row) {
             (Says::Kept, None) => self.complain(entry, "stored, but there is no row"),
             (Says::Kept, Some(row)) if id != Some(&row.id) || entry.key != row.idempotency_key => {
-                self.complain(entry, &format!("kept, but under {} and {:?}", row.id, row.idempotency_key));
+                self.complain(entry, &format!("stored, but under {} and {:?}", row.id, row.idempotency_key));
             }
             (Says::NotKept, Some(_)) if entry.key.is_none() => self.complain(entry, "not stored, but there is a row"),
             (Says::InDoubt, Some(row)) if entry.key.is_none() && id.is_some_and(|id| id != row.id) => {
-                self.complain(entry, &format!("if kept, then under another id than {}", row.id));
+                self.complain(entry, &format!("if stored, then under an id other than {}", row.id));
             }
             _ => {}
         }
