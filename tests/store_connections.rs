@@ -39,7 +39,7 @@ async fn each_pool_has_a_connection_however_few_there_are(pool: PgPool) {
         let store = connect(&pool, connections).await;
         let session = Uuid::new_v4();
         assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(25)).await.unwrap());
-        // The timeout of a request is less than a second, and this machine may be busy.
+        // A request waits less than a second for a connection, and this machine may be busy.
         while store.draw().await.is_err() {}
         assert!(store.claim(session, 1, &[], &[]).await.unwrap().is_empty());
         while store.last_number().await.is_err() {}

@@ -78,8 +78,8 @@ impl Gateway {
             "mainClass": "org.apache.spark.deploy.PythonRunner", "appArgs": args, "sparkProperties": properties,
             "environmentVariables": {}});
         let mut id = None;
-        // Retries as a client should: on a busy machine opening a database connection may take longer than the
-        // request's timeout.
+        // Retries as a client should: on a busy machine opening a database connection may take longer than a
+        // request waits for one.
         until("the submission is accepted", || {
             let reply = http::post(self.address, "/v1/submissions/create", &body.to_string()).unwrap();
             if reply.status == 503 && reply.head.to_ascii_lowercase().contains("retry-after:") {

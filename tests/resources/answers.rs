@@ -51,8 +51,8 @@ async fn run(connection: &mut PgConnection, statement: &'static str) {
     sqlx::raw_sql(statement).execute(connection).await.unwrap();
 }
 
-/// Sends a request and retries it as long as the reply asks for it, as a well-behaved client does. Opening a connection
-/// may take longer than the request's timeout.
+/// Sends a request and retries it as long as the reply asks for it, as a well-behaved client does. Opening a database
+/// connection may take longer than a request waits for one.
 async fn obediently(api: &Router, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
     loop {
         let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");

@@ -15,8 +15,8 @@ use uuid::Uuid;
 /// The longest duration of a lease: a longer one means that a clock went back.
 pub(crate) const LEASE: Duration = Duration::from_secs(25);
 
-/// Connects as `serve` does, and waits until each pool has a connection: the timeout of a request is less than a
-/// second, and this machine may be busy.
+/// Connects as `serve` does, and waits until each pool has a connection: a request waits less than a second
+/// for one, and this machine may be busy.
 pub(crate) async fn connect(pool: &PgPool) -> Store {
     let url = pool.connect_options().to_url_lossy().to_string();
     let store = Store::connect(&DatabaseSettings { url, max_connections: 16 }).await.unwrap();
