@@ -1,4 +1,4 @@
-# Shared by the scripts beside it: `source` it, don't run it.
+# Shared by the scripts in this directory: `source` it, don't run it.
 # shellcheck shell=bash disable=SC2034  # the variables are for the scripts that source this
 
 # The Spark releases that tests and the demo use. SPARK is also the gateway's default.
@@ -8,7 +8,7 @@ SPARK_3_5=3.5.9
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${SPARKGATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sparkgate}
 
-# A person sees cargo's progress; a log only what went wrong.
+# On a terminal cargo shows its progress; in a log only warnings and errors.
 CARGO_VOICE=()
 [[ -t 2 ]] || CARGO_VOICE=(--quiet)
 
@@ -21,7 +21,7 @@ die() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# `quietly LOG COMMAND…` keeps what the command says in LOG, and shows its end when it fails.
+# `quietly LOG COMMAND…` writes the command's output to LOG, and shows the end of it if the command fails.
 quietly() {
     local log=$1
     shift
@@ -32,7 +32,7 @@ quietly() {
     return "$status"
 }
 
-# `with_lock FILE COMMAND…` lets one process at a time run the command. Without flock(1) it runs unguarded.
+# `with_lock FILE COMMAND…` runs the command in one process at a time. Without flock(1) it runs without a lock.
 with_lock() {
     local file=$1
     shift
@@ -47,7 +47,7 @@ with_lock() {
     )
 }
 
-# The directory of a Postgres server's programs; fails when there is none.
+# Prints the directory of a Postgres server's programs; fails if there is none.
 postgres_bin() {
     local initdb
     for initdb in "$(command -v initdb || true)" /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb \
@@ -60,15 +60,15 @@ postgres_bin() {
     return 1
 }
 
-# The path of PgBouncer, which Debian installs where only root looks; fails when there is none.
+# Prints the path of PgBouncer, which Debian installs in root's PATH only; fails if there is none.
 pgbouncer_program() {
     command -v pgbouncer || { [[ -x /usr/sbin/pgbouncer ]] && printf '%s\n' /usr/sbin/pgbouncer; }
 }
 
-# The major version of the `java` that Spark would start; fails when there is none.
+# Prints the major version of the `java` that Spark would start; fails if there is none.
 java_major() {
     local java=${JAVA_HOME:+$JAVA_HOME/bin/}java
     have "$java" || return 1
-    # "17.0.15" gives 17, and "1.8.0_402" gives 1, which is as old as it looks.
+    # "17.0.15" gives 17, and "1.8.0_402" gives 1, which is too old, too.
     "$java" -version 2>&1 </dev/null | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
 }

@@ -1,4 +1,4 @@
-//! `docs/properties.md` says what the table in the code says. `make properties` writes it.
+//! `docs/properties.md` matches the table in the code. `make properties` writes it.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 use std::{fmt::Write, fs, path::Path};
@@ -46,7 +46,7 @@ fn line(row: &Key) -> String {
 }
 
 #[test]
-fn the_page_is_the_table() {
+fn the_properties_page_matches_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/properties.md");
     if std::env::var_os("SPARKGATE_WRITE_DOCS").is_some() {
         fs::write(&path, page()).unwrap();

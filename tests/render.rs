@@ -1,4 +1,4 @@
-//! `sparkgate render`. What it builds is compared with spark-submit in `tests/parity`.
+//! `sparkgate render`. `tests/parity` compares its objects with those of spark-submit.
 
 use serde_json::Value;
 use sparkgate::{app::render, service::SparkSettings, spark::SparkVersion};

@@ -1,4 +1,4 @@
-//! The store on a real Postgres: accepting, claims, guarded moves, kills.
+//! The store on a real Postgres: accepting, claims, guarded transitions, kills.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 const LEASE: Duration = Duration::from_secs(25);
 
-/// A session whose lease holds.
+/// Begins a session whose lease holds.
 async fn session(store: &Store) -> Uuid {
     let session = Uuid::new_v4();
     assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
@@ -76,7 +76,7 @@ async fn an_accepted_submission_has_a_spark_id_and_its_first_event(pool: PgPool)
     assert_eq!(first.as_str().len(), "driver-20260101000000-0000".len());
     assert_eq!(events(&pool, &first).await, ["QUEUED"]);
     sqlx::query("SELECT setval('submission_number', 123455)").execute(&pool).await.unwrap();
-    // Another store: this one may have an id to spare.
+    // Another store, because this one may have a preallocated id.
     assert!(accept(&Store::new(pool), "c").await.as_str().ends_with("-123456"));
 }
 
@@ -96,7 +96,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     assert!(store.acquire_lease(&replica(one), one, LEASE).await.unwrap());
 
     let again = store.claim(one, 10, &[], &[]).await.unwrap().remove(0);
-    assert_eq!(again.epoch, claimed.epoch + 1, "the answer to the first claim may have got lost");
+    assert_eq!(again.epoch, claimed.epoch + 1, "the answer to the first claim may have been lost");
     assert!(store.claim(one, 10, &[], std::slice::from_ref(&id)).await.unwrap().is_empty());
 
     store.end_leases(one).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     assert_eq!(taken_over.epoch, claimed.epoch + 2);
     assert_eq!(events(&pool, &id).await, ["QUEUED", "LAUNCHING"]);
 
-    // Whatever the first one still writes comes too late.
+    // All later writes of the first claim are too late.
     store.release(&claimed).await.unwrap();
     store.retry_later(&claimed, LEASE, Some((None, "late"))).await.unwrap();
     assert!(!store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
@@ -125,7 +125,7 @@ async fn a_lease_has_one_holder_until_it_runs_out(pool: PgPool) {
     assert_eq!(store.renew_leases(one, LEASE).await.unwrap(), ["watch/*"]);
 
     sqlx::query("UPDATE leases SET expires_at = now()").execute(&pool).await.unwrap();
-    assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty(), "what ran out is lost");
+    assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty(), "an expired lease is lost");
     assert!(store.acquire_lease("watch/*", two, LEASE).await.unwrap());
     assert!(store.renew_leases(one, LEASE).await.unwrap().is_empty());
     let epoch: i64 = sqlx::query_scalar("SELECT epoch FROM leases").fetch_one(&pool).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_lease_has_one_holder_until_it_runs_out(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_submission_put_off_waits_and_tells_why(pool: PgPool) {
+async fn a_submission_that_is_put_off_waits_and_shows_the_reason(pool: PgPool) {
     let store = Store::new(pool.clone());
     let worker = session(&store).await;
     let id = accept(&store, "a").await;
@@ -190,9 +190,9 @@ async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
     assert_eq!(events(&pool, &id).await, ["QUEUED", "RUNNING", "FAILED"]);
 }
 
-/// It was deleted before it was recorded, and shown after another one was.
+/// The first pod was deleted before it was recorded, and is reported after another one was.
 #[sqlx::test]
-async fn what_was_seen_of_another_pod_moves_no_row(pool: PgPool) {
+async fn an_observation_of_another_pod_changes_no_row(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
@@ -216,10 +216,10 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     assert!(!store.request_kill(&queued).await.unwrap().live, "it has ended");
 
     assert!(store.request_kill(&launched).await.unwrap().live);
-    assert!(store.request_kill(&launched).await.unwrap().live, "asking twice is no error");
+    assert!(store.request_kill(&launched).await.unwrap().live, "a repeated request is no error");
     assert_eq!(state(&store, &launched).await, State::Killing);
     let busy = std::slice::from_ref(&launched);
-    assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still holds it");
+    assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still has the claim");
     assert!(!store.advance(&launched, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
     store.release(&claimed).await.unwrap();
     assert_eq!(store.claim(worker, 10, &[], &[]).await.unwrap()[0].task, Task::Kill);
@@ -259,7 +259,7 @@ async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn texts_of_others_are_cleaned_and_cut(pool: PgPool) {
+async fn foreign_texts_are_cleaned_and_cut(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
@@ -298,7 +298,7 @@ async fn a_new_session_forgets_old_ones_that_no_row_waits_for(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn however_many_there_are_all_are_cleared(pool: PgPool) {
+async fn clear_hides_any_number_of_ended_submissions(pool: PgPool) {
     let store = Store::new(pool.clone());
     accept(&store, "a").await;
     let many = "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user,
@@ -313,7 +313,7 @@ async fn however_many_there_are_all_are_cleared(pool: PgPool) {
     assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }
 
-/// What was cleared by the rounds before stays cleared.
+/// Rows cleared in earlier rounds stay cleared.
 #[sqlx::test]
 async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
     let store = Store::new(pool.clone());
@@ -334,14 +334,14 @@ async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
     assert_eq!(sqlx::query_scalar::<_, i64>(cleared).fetch_one(&pool).await.unwrap(), 5000);
 }
 
-/// A replica that only looks whether it may be the one does so twice a second, for ever.
+/// A replica that only tries to acquire a lease does so twice a second, forever.
 #[sqlx::test]
-async fn who_does_not_get_a_lease_writes_nothing(pool: PgPool) {
+async fn a_failed_try_for_a_lease_writes_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (holder, other) = (Uuid::new_v4(), Uuid::new_v4());
     assert!(store.acquire_lease("watch/*", holder, LEASE).await.unwrap());
     assert!(!store.acquire_lease("watch/*", other, LEASE).await.unwrap());
-    // Whoever locks a row leaves the number of its transaction there.
+    // A transaction that locks a row leaves its number there.
     let locked = "SELECT xmax::text FROM leases";
     assert_eq!(sqlx::query_scalar::<_, String>(locked).fetch_one(&pool).await.unwrap(), "0");
 

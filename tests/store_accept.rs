@@ -1,4 +1,4 @@
-//! Submissions that are accepted at the same moment share a statement, and nothing else.
+//! Submissions that are accepted concurrently share a statement, and nothing else.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -39,7 +39,7 @@ async fn count(pool: &PgPool, table: &str) -> i64 {
 }
 
 #[sqlx::test]
-async fn many_at_once_have_a_number_and_a_row_each(pool: PgPool) {
+async fn concurrent_submissions_have_a_number_and_a_row_each(pool: PgPool) {
     let store = Store::new(pool.clone());
     let accept = async || store.accept(new(&store, None).await).await.unwrap();
     let accepted: HashSet<_> = join_all((0..300).map(|_| accept())).await.into_iter().map(id).collect();
@@ -49,9 +49,9 @@ async fn many_at_once_have_a_number_and_a_row_each(pool: PgPool) {
     }
 }
 
-/// Whoever has each key, and in whatever order they come: in two processes, so in two groups.
+/// Submissions with equal keys in any order, in two processes, so in two groups.
 #[sqlx::test]
-async fn of_many_with_few_keys_one_of_each_is_kept(pool: PgPool) {
+async fn concurrent_submissions_with_equal_keys_are_stored_once_per_key(pool: PgPool) {
     let replicas = [Store::new(pool.clone()), Store::new(pool.clone())];
     let accept = async |n: usize| {
         let store = &replicas[n % 2];
@@ -69,7 +69,7 @@ async fn of_many_with_few_keys_one_of_each_is_kept(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_the_database_cannot_keep_fails_alone(pool: PgPool) {
+async fn a_submission_that_the_database_refuses_fails_alone(pool: PgPool) {
     let store = Store::new(pool.clone());
     let accept = async |n: usize| {
         let mut new = new(&store, None).await;
@@ -86,7 +86,7 @@ async fn what_the_database_cannot_keep_fails_alone(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn without_a_database_each_is_told(pool: PgPool) {
+async fn without_a_database_each_caller_gets_an_error(pool: PgPool) {
     let store = Store::new(pool.clone());
     let mut all = Vec::new();
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Time limits and further attempts on a real Postgres.
+//! Time limits and retries on a real Postgres.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -89,7 +89,7 @@ where
     sqlx::query_scalar(select).bind(id.as_str()).fetch_one(pool).await.unwrap()
 }
 
-/// Seconds until something in the row.
+/// Returns the seconds until a time in the row.
 async fn seconds_until(pool: &PgPool, id: &SubmissionId, what: &str) -> f64 {
     column(pool, id, &format!("extract(epoch FROM {what} - clock_timestamp())::double precision")).await
 }
@@ -111,12 +111,12 @@ async fn an_attempt_that_the_cluster_ended_is_followed_by_another(pool: PgPool) 
     let wanted = wanted.map(|(attempt, state, reason)| (attempt, state.to_owned(), reason.map(str::to_owned)));
     assert_eq!(events(&pool, &id).await, wanted);
     let attempts = store.attempts(&id).await.unwrap();
-    let told: Vec<_> =
+    let listed: Vec<_> =
         attempts.iter().map(|it| (it.attempt, it.state, it.pod.as_str(), it.pod_uid.as_deref())).collect();
-    assert_eq!(told, [(1, State::Failed, "pod-1", Some("u")), (2, State::Queued, "", None)]);
+    assert_eq!(listed, [(1, State::Failed, "pod-1", Some("u")), (2, State::Queued, "", None)]);
     assert_eq!((attempts[0].reason.as_deref(), attempts[0].node.as_deref()), (Some("Evicted"), Some("n")));
 
-    // Whoever worked on the first attempt has nothing to say about the second.
+    // The launcher of the first attempt can't change the second.
     store.release(&claimed).await.unwrap();
     assert!(store.claim(worker, 1, &[], &[]).await.unwrap().is_empty(), "there is a pause");
     let pause = seconds_until(&pool, &id, "not_before").await;
@@ -138,7 +138,7 @@ async fn pauses_grow_and_the_time_to_start_begins_after_them(pool: PgPool) {
     assert_eq!(pauses, [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0, 300.0]);
     assert!(store.advance(&id, 10, None, &evicted(), &Placement::default()).await.unwrap());
     let record = store.find(&id).await.unwrap().unwrap();
-    assert_eq!((record.state, record.attempt), (State::Failed, 10), "no more than were asked for");
+    assert_eq!((record.state, record.attempt), (State::Failed, 10), "no more retries than requested");
 }
 
 #[sqlx::test]
@@ -151,7 +151,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
     let here = Placement::default();
     let none = accept(&store).await;
     assert!(store.advance(&none, 1, None, &evicted(), &here).await.unwrap());
-    assert_eq!(state(&none).await, (State::Failed, 1), "nobody asked for it");
+    assert_eq!(state(&none).await, (State::Failed, 1), "no retry was requested");
 
     let application = with(&pool, &store, "max_retries_application = 1").await;
     assert!(store.advance(&application, 1, None, &exited(3), &here).await.unwrap());
@@ -169,7 +169,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
 
     for (end, ended) in [
         (Outcome::new(State::Error, "Forbidden", "no"), State::Error),
-        (Outcome::new(State::Killed, "PodDeleted", "by somebody"), State::Killed),
+        (Outcome::new(State::Killed, "PodDeleted", "by a user"), State::Killed),
         (Outcome { exit_code: Some(0), ..Outcome::new(State::Finished, "Completed", "") }, State::Finished),
     ] {
         let id = with(&pool, &store, RETRIES).await;
@@ -179,7 +179,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_being_killed_is_never_tried_again(pool: PgPool) {
+async fn a_submission_that_is_being_killed_is_never_retried(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, RETRIES).await;
     assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
@@ -218,8 +218,8 @@ async fn the_objects_of_an_attempt_are_kept_once_and_under_its_claim(pool: PgPoo
     assert_eq!(store.attempts(&id).await.unwrap()[1].pod, "pod-2");
 }
 
-/// In a rollout a replica of the release before, which joins all manifests of a submission, must not launch the first attempt
-/// again.
+/// During a rollout a replica of the previous release, which joins all manifests of a submission, must not launch the
+/// first attempt again.
 #[sqlx::test]
 async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) {
     let store = Store::new(pool.clone());
@@ -249,7 +249,7 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
 const OVERDUE: &str = "start_timeout = 600, run_timeout = 7200, deadline = now() - interval '1 s'";
 
 #[sqlx::test]
-async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool: PgPool) {
+async fn a_start_timeout_kills_and_shows_the_reason_for_the_wait(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (queued, pending) = (with(&pool, &store, OVERDUE).await, with(&pool, &store, OVERDUE).await);
     let in_time = with(&pool, &store, "start_timeout = 600, deadline = now() + interval '600 s'").await;
@@ -260,14 +260,14 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
     assert_eq!((overdue.killed, overdue.more), (1, false));
 
     let record = store.find(&queued).await.unwrap().unwrap();
-    let told = (record.state, record.reason.as_deref(), record.message.as_deref());
-    assert_eq!(told, (State::Killed, Some("StartTimeout"), Some("not running within 10m")));
+    let ended = (record.state, record.reason.as_deref(), record.message.as_deref());
+    assert_eq!(ended, (State::Killed, Some("StartTimeout"), Some("not running within 10m")));
     let words = "not running within 10m: Unschedulable: 0/3 nodes are available";
     let row = store.row(&pending).await.unwrap().unwrap();
     assert_eq!((row.state, row.kill), (State::Killing, KillCause::StartTimeout(words.to_owned())));
     assert_eq!(store.find(&in_time).await.unwrap().unwrap().state, State::Queued);
 
-    // The first cause stays, whatever comes on the way.
+    // The first cause is kept, whatever follows.
     assert!(store.request_kill(&pending).await.unwrap().live);
     let claimed = store.claim(session(&store).await, 5, &[], &[]).await.unwrap();
     let claimed = claimed.iter().find(|claimed| claimed.id == pending).unwrap();
@@ -279,7 +279,7 @@ async fn what_does_not_start_in_time_is_killed_and_tells_what_it_waited_for(pool
 }
 
 #[sqlx::test]
-async fn what_runs_too_long_is_killed(pool: PgPool) {
+async fn a_run_timeout_kills(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, "start_timeout = 600, run_timeout = 7200, deadline = now() + interval '600 s'").await;
     assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
@@ -295,7 +295,7 @@ async fn what_runs_too_long_is_killed(pool: PgPool) {
     assert_eq!(column::<Option<bool>>(&pool, &id, "deadline IS NULL").await, Some(true));
 }
 
-/// A release that knows no deadlines moved it to RUNNING and left the one of its start.
+/// A release without deadlines moved the row to RUNNING and left the deadline of its start.
 #[sqlx::test]
 async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(pool: PgPool) {
     let store = Store::new(pool.clone());
@@ -313,7 +313,7 @@ async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(po
 }
 
 #[sqlx::test]
-async fn why_it_waits_follows_what_the_cluster_says(pool: PgPool) {
+async fn the_reason_for_a_wait_follows_the_cluster(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store).await;
     assert!(store.advance(&id, 1, None, &Progress::Launched, &of("u")).await.unwrap());
@@ -321,7 +321,7 @@ async fn why_it_waits_follows_what_the_cluster_says(pool: PgPool) {
     store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
     let before = version().await;
     store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
-    assert_eq!(version().await, before, "the same isn't written again");
+    assert_eq!(version().await, before, "an equal reason isn't written again");
     store.note_waiting(&id, 1, "Unschedulable", "0/4 nodes").await.unwrap();
     assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("0/4 nodes"));
 }

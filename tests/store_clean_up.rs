@@ -1,4 +1,4 @@
-//! Clean-up on a real Postgres: what is due, and how little is read to find it.
+//! Clean-up on a real Postgres: what is due, and how few rows are read to find it.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,7 +12,7 @@ use sqlx::{
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Submissions `numbers` that ended `days` ago in `state`; one that is not over has no end.
+/// Inserts submissions `numbers` that ended `days` ago in `state`; a state that isn't final has no end.
 async fn ended(pool: &PgPool, numbers: std::ops::Range<i64>, state: &str, days: f64, pod: Option<&str>) {
     sqlx::query(
         "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
@@ -60,7 +60,7 @@ async fn a_pod_is_due_after_its_time_until_it_is_deleted_or_put_off(pool: PgPool
 }
 
 #[sqlx::test]
-async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
+async fn an_old_row_is_deleted_with_its_records_once_its_pod_is_gone(pool: PgPool) {
     let store = Store::new(pool.clone());
     ended(&pool, 0..3, "KILLED", 91.0, Some("u")).await;
     ended(&pool, 3..4, "ERROR", 91.0, None).await;
@@ -72,7 +72,7 @@ async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
         .await
         .unwrap();
     assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 1);
-    assert_eq!(left(&pool).await, [0, 1, 2, 4, 5, 6], "pods may exist, or may have gone just now");
+    assert_eq!(left(&pool).await, [0, 1, 2, 4, 5, 6], "pods may exist, or may have been deleted just now");
 
     let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
@@ -89,7 +89,7 @@ async fn an_old_row_goes_with_all_of_it_once_its_pod_is_gone(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool: PgPool) {
+async fn the_objects_are_deleted_with_the_pod_unless_some_were_created_before_it(pool: PgPool) {
     let store = Store::new(pool.clone());
     ended(&pool, 0..3, "FINISHED", 8.0, Some("u")).await;
     ended(&pool, 3..4, "RUNNING", 8.0, Some("u")).await;
@@ -111,7 +111,7 @@ async fn the_objects_go_when_the_pod_is_deleted_unless_some_came_before_it(pool:
 }
 
 #[sqlx::test]
-async fn the_pods_of_earlier_attempts_go_too_and_keep_their_row(pool: PgPool) {
+async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
     let store = Store::new(pool.clone());
     ended(&pool, 0..1, "RUNNING", 0.0, Some("u2")).await;
     ended(&pool, 1..2, "KILLED", 91.0, None).await;
@@ -136,29 +136,29 @@ async fn the_pods_of_earlier_attempts_go_too_and_keep_their_row(pool: PgPool) {
     let due: Vec<_> =
         due.iter().map(|it| (it.pod.as_str(), it.uid.as_str(), it.attempt, it.manifest.is_some())).collect();
     assert_eq!(due, [("old-0", "u1", 1, true), ("old-1", "u1", 1, false)]);
-    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "a pod of it may exist");
+    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "one of its pods may exist");
 
     let these = [("driver-20260101000000-000000", 1), ("driver-20260101000000-000001", 1)];
     store.note_pods_deleted(&these).await.unwrap();
     assert_eq!(store.ended_pods(7 * DAY, 100, None).await.unwrap(), []);
     let kept = "SELECT number, m.attempt FROM manifests m JOIN submissions ON id = submission_id ORDER BY 1, 2";
     let kept: Vec<(i64, i32)> = sqlx::query_as(kept).fetch_all(&pool).await.unwrap();
-    assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be made of them");
+    assert_eq!(kept, [(0, 1), (0, 2), (1, 2)], "another attempt may be derived from them");
     let present: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions WHERE pod_deleted_at IS NOT NULL")
         .fetch_one(&pool)
         .await
         .unwrap();
     assert_eq!(present, 0, "the present attempt has a pod of its own");
-    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "its pod went just now");
+    assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0, "its pod was deleted just now");
     sqlx::query("UPDATE attempts SET pod_deleted_at = pod_deleted_at - interval '2 min'").execute(&pool).await.unwrap();
     assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 1);
     assert_eq!(left(&pool).await, [0]);
 }
 
-/// Postgres itself counts what it read.
+/// Postgres' own statistics count the reads.
 #[sqlx::test]
 async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, connect: PgConnectOptions) {
-    // One connection, so that its counts can be published before they are read.
+    // One connection, so that its statistics can be published before they are read.
     let pool = options.max_connections(1).connect_with(connect).await.unwrap();
     ended(&pool, 0..50, "FINISHED", 100.0, Some("u")).await;
     ended(&pool, 50..80_000, "FINISHED", 3.0, Some("u")).await;
@@ -177,7 +177,7 @@ async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, con
     assert!((100..400).contains(&read), "{read} entries of indexes for 50 pods and 50 rows");
 }
 
-/// Scans of the whole table of submissions, and entries read from its indexes.
+/// Returns the number of scans of the whole table of submissions, and of entries read from its indexes.
 async fn reads(pool: &PgPool) -> (i64, i64) {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(pool).await.unwrap();
     sqlx::query_as(

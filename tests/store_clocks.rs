@@ -1,4 +1,4 @@
-//! The store when clocks are wrong: the database's jumps in both directions, and nodes have their own.
+//! The store with wrong clocks: the database's clock jumps in both directions, and nodes have clocks of their own.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,8 +17,8 @@ use store_support::{LEASE, accept, claim_one, connect, session, state};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The clock of a database, as connections from now on see it. The functions of the schema come before the built-in ones,
-/// because the path names `pg_catalog` after it.
+/// The clock of a database, as new connections see it. The functions of this schema take precedence over the built-in
+/// ones, because the search path names `pg_catalog` after it.
 struct Clock(PgPool);
 
 impl Clock {
@@ -47,7 +47,7 @@ impl Clock {
 }
 
 #[sqlx::test]
-async fn a_lease_of_a_dead_replica_is_over_when_the_clock_goes_back(pool: PgPool) {
+async fn a_lease_of_a_dead_replica_expires_when_the_clock_goes_back(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
     let dead = session(&store).await;
@@ -58,9 +58,9 @@ async fn a_lease_of_a_dead_replica_is_over_when_the_clock_goes_back(pool: PgPool
     clock.jump("-1 hour").await;
     assert!(store.now().await.unwrap() < Utc::now() - TimeDelta::minutes(59), "the clock is shifted");
     let new = session(&store).await;
-    assert!(store.acquire_lease("watch/*", new, LEASE).await.unwrap(), "nobody renews the lease of the dead one");
-    assert_eq!(claim_one(&store, new).await.epoch, claimed.epoch + 1, "nor does its session hold the row");
-    assert!(store.renew_leases(dead, LEASE).await.unwrap().is_empty(), "what may have been given away isn't kept");
+    assert!(store.acquire_lease("watch/*", new, LEASE).await.unwrap(), "the lease of the dead replica isn't renewed");
+    assert_eq!(claim_one(&store, new).await.epoch, claimed.epoch + 1, "and its session has lost the claim");
+    assert!(store.renew_leases(dead, LEASE).await.unwrap().is_empty(), "a lease that another replica may have is lost");
     assert!(!store.acquire_lease("watch/*", dead, LEASE).await.unwrap());
     assert_eq!(store.renew_leases(new, LEASE).await.unwrap().len(), 2);
 
@@ -70,7 +70,7 @@ async fn a_lease_of_a_dead_replica_is_over_when_the_clock_goes_back(pool: PgPool
 }
 
 #[sqlx::test]
-async fn what_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
+async fn a_submission_that_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
     let id = accept(&store, "a").await;
@@ -89,7 +89,7 @@ async fn what_was_put_off_is_due_when_the_clock_goes_back(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn nothing_is_overdue_or_old_while_the_clock_is_not_believed(pool: PgPool) {
+async fn nothing_is_overdue_or_old_while_the_clock_is_not_trusted(pool: PgPool) {
     let clock = Clock::of(&pool).await;
     let store = connect(&pool).await;
     let (waits, over) = (accept(&store, "a").await, accept(&store, "b").await);
@@ -131,7 +131,7 @@ async fn a_time_to_run_does_not_count_by_the_clock_of_a_node(pool: PgPool) {
         assert_eq!(row, (true, true), "{minutes}");
         assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 0, "{minutes}");
 
-        // A release before this one kept what the node said.
+        // An earlier release stored the node's time.
         let said = format!("started_at = now() + interval '{minutes} min', deadline = now()");
         set(&pool, &id, &said).await;
         assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 0, "{minutes}");

@@ -1,4 +1,4 @@
-//! The store over its own connections, of which there may be few, and which plan by indexes.
+//! The store with its own connections: there may be few, and their plans use indexes.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,8 @@ use uuid::Uuid;
 const QUEUED: i64 = 5000;
 const LAUNCHED: i64 = 20;
 
-/// Rows of the table that were read until now, by an index or without one, as told by connections that are closed.
+/// Returns the number of the table's rows that were read so far, with or without an index, as reported by closed
+/// connections.
 async fn rows_read(pool: &PgPool) -> i64 {
     sqlx::query_scalar(
         "SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
@@ -33,12 +34,12 @@ async fn connect(pool: &PgPool, max_connections: u32) -> Store {
 }
 
 #[sqlx::test]
-async fn however_few_connections_there_are_each_kind_has_one(pool: PgPool) {
+async fn each_pool_has_a_connection_however_few_there_are(pool: PgPool) {
     for connections in 3..=16 {
         let store = connect(&pool, connections).await;
         let session = Uuid::new_v4();
         assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(25)).await.unwrap());
-        // A request waits for less than a second, and this machine may be busy.
+        // A request waits less than a second for a connection, and this machine may be busy.
         while store.draw().await.is_err() {}
         assert!(store.claim(session, 1, &[], &[]).await.unwrap().is_empty());
         while store.last_number().await.is_err() {}
@@ -47,16 +48,16 @@ async fn however_few_connections_there_are_each_kind_has_one(pool: PgPool) {
     }
 }
 
-/// Thousands are queued at once, and Postgres knows nothing of them yet.
+/// Thousands are queued at once, and Postgres has no statistics about them yet.
 #[sqlx::test]
 async fn a_launch_reads_its_own_row_however_many_wait(pool: PgPool) {
-    // Nobody tells the planner of these before the launches are through.
+    // The planner gets no statistics before the launches are done.
     sqlx::query("ALTER TABLE submissions SET (autovacuum_enabled = off)").execute(&pool).await.unwrap();
     let store = connect(&pool, 16).await;
     let session = Uuid::new_v4();
     assert!(store.acquire_lease(&replica(session), session, Duration::from_secs(25)).await.unwrap());
     let before = rows_read(&pool).await;
-    // Statements are planned while there are few rows, and their plans are kept.
+    // Statements are planned while there are few rows, and their plans are cached.
     queue(&pool, 0, LAUNCHED).await;
     launch(&store, session).await;
     queue(&pool, LAUNCHED, QUEUED).await;
@@ -79,7 +80,7 @@ async fn queue(pool: &PgPool, from: i64, count: i64) {
     .unwrap();
 }
 
-/// What a launcher and the watch ask for.
+/// Runs the queries of a launcher and the watch.
 async fn launch(store: &Store, session: Uuid) {
     let claimed = store.claim(session, LAUNCHED, &[], &[]).await.unwrap();
     for one in claimed {
@@ -92,7 +93,7 @@ async fn launch(store: &Store, session: Uuid) {
     }
 }
 
-/// A namespace that is left out, or has one try, costs a claim nothing, however much it has.
+/// A namespace that is left out, or has one try, adds no reads to a claim, however many rows it has.
 #[sqlx::test]
 async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
     let store = connect(&pool, 3).await;
@@ -127,16 +128,16 @@ async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
     assert!(read < QUEUED / 2, "{read} rows were read");
 }
 
-/// What one has used goes to whoever waits, or stays at hand for the next.
+/// A returned connection goes to the next waiting caller, or stays checked out for the next statement.
 #[sqlx::test]
-async fn however_many_ask_at_once_each_gets_its_turn(pool: PgPool) {
+async fn concurrent_requests_all_get_a_connection(pool: PgPool) {
     let store = connect(&pool, 3).await;
     let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
     for _ in 0..20 {
         let answers = join_all((0..20).map(|_| store.row(&id))).await;
         assert!(answers.into_iter().all(|answer| answer.unwrap().is_none()));
     }
-    // Nor does what is at hand keep the pool from closing.
+    // Connections that stay checked out don't prevent the pool from closing.
     timeout(Duration::from_secs(20), store.close()).await.unwrap();
     assert!(store.row(&id).await.is_err());
 }

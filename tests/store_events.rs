@@ -1,4 +1,5 @@
-//! The numbers of events on a real Postgres: whoever reads on from one misses nothing, whatever order writes commit in.
+//! The numbers of events on a real Postgres: a reader that resumes at a number misses no event, in whatever order
+//! writes commit.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,7 +11,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Submissions `0..count`, without events.
+/// Inserts submissions `0..count`, without events.
 async fn submissions(pool: &PgPool, count: i32) {
     sqlx::query(
         "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
@@ -32,7 +33,7 @@ async fn write(connection: &mut PgConnection, submission: usize, state: &str) ->
         .unwrap()
 }
 
-/// Reads on from where it was, and keeps what it saw.
+/// A reader that resumes at its cursor, and keeps what it has read.
 #[derive(Default)]
 struct Reader {
     cursor: i64,
@@ -40,7 +41,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// By `column`, the ids of all events above the cursor.
+    /// Reads, by `column`, the ids of all events above the cursor.
     async fn read(&mut self, pool: &PgPool, column: &str) {
         let page = format!("SELECT {column}, id FROM submission_events WHERE {column} > $1 ORDER BY {column}");
         let page: Vec<(i64, i64)> =
@@ -50,7 +51,7 @@ impl Reader {
     }
 }
 
-/// A die that always falls the same.
+/// A deterministic random number generator.
 struct Die(u64);
 
 impl Die {
@@ -104,11 +105,11 @@ async fn a_reader_sees_each_event_once_in_whatever_order_transactions_commit(poo
     by_id.read(&pool, "id").await;
 
     let missed = committed.iter().filter(|id| !by_id.seen.contains(id)).count();
-    assert!(missed > 0, "who reads by id misses some, or these histories show nothing");
+    assert!(missed > 0, "a reader by id misses some events; otherwise these histories show nothing");
     let numbers: Vec<i64> =
         sqlx::query_scalar("SELECT sequence FROM submission_events ORDER BY sequence").fetch_all(&pool).await.unwrap();
     assert_eq!(numbers, (1..=committed.len() as i64).collect::<Vec<_>>(), "no number is missing or comes twice");
-    // Of one submission they are told as they were written.
+    // The events of one submission are in the order of their writes.
     let of_one: Vec<Vec<i64>> =
         sqlx::query_scalar("SELECT array_agg(id ORDER BY sequence) FROM submission_events GROUP BY submission_id")
             .fetch_all(&pool)
@@ -121,7 +122,7 @@ async fn a_reader_sees_each_event_once_in_whatever_order_transactions_commit(poo
 }
 
 #[sqlx::test]
-async fn who_numbers_while_another_does_waits_for_nobody_and_gives_no_number_twice(pool: PgPool) {
+async fn concurrent_numbering_does_not_block_and_gives_no_number_twice(pool: PgPool) {
     const WRITERS: usize = 4;
     const EACH: usize = 150;
     submissions(&pool, WRITERS as i32).await;
@@ -161,13 +162,13 @@ async fn who_numbers_while_another_does_waits_for_nobody_and_gives_no_number_twi
     assert_eq!(reader.seen, (1..=(WRITERS * EACH) as i64).collect::<Vec<_>>());
 }
 
-/// Waits until somebody holds the right to number.
+/// Waits until another session holds the lock for numbering.
 async fn somebody_numbers(pool: &PgPool) {
     let held = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND database =
                     (SELECT oid FROM pg_database WHERE datname = current_database()))";
     let deadline = tokio::time::Instant::now() + Duration::from_secs(8);
     while !sqlx::query_scalar::<_, bool>(held).fetch_one(pool).await.unwrap() {
-        assert!(tokio::time::Instant::now() < deadline, "nobody does");
+        assert!(tokio::time::Instant::now() < deadline, "no session holds it");
     }
 }
 
@@ -179,7 +180,7 @@ async fn an_event_that_is_just_being_deleted_gets_no_number(pool: PgPool) {
     for submission in [0, 1, 0, 1] {
         write(&mut other, submission, "PENDING").await;
     }
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut deleting = other.begin().await.unwrap();
     sqlx::query("DELETE FROM submissions WHERE number = 0").execute(&mut *deleting).await.unwrap();
     let first = tokio::spawn({
@@ -187,7 +188,7 @@ async fn an_event_that_is_just_being_deleted_gets_no_number(pool: PgPool) {
         async move { store.number_events(&Horizon::default()).await.unwrap() }
     });
     somebody_numbers(&pool).await;
-    assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 0, "the second waits for nobody");
+    assert_eq!(store.number_events(&Horizon::default()).await.unwrap(), 0, "the second doesn't block");
     assert!(store.numbered(&mut Horizon::default()).await.unwrap().more);
     deleting.commit().await.unwrap();
     assert_eq!(first.await.unwrap(), 2);
@@ -210,8 +211,8 @@ async fn a_number_does_not_come_again_after_its_event_was_deleted(pool: PgPool) 
     assert_eq!(store.delete_ended(DAY, 10, None).await.unwrap(), 1);
     write(&mut connection, 1, "QUEUED").await;
     store.number_events(&Horizon::default()).await.unwrap();
-    let told = store.changes(0, 10).await.unwrap();
-    assert_eq!(told.iter().map(|change| change.sequence).collect::<Vec<_>>(), [Some(3)]);
+    let changes = store.changes(0, 10).await.unwrap();
+    assert_eq!(changes.iter().map(|change| change.sequence).collect::<Vec<_>>(), [Some(3)]);
 }
 
 #[sqlx::test]
@@ -225,21 +226,21 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
     store.number_events(&Horizon::default()).await.unwrap();
     write(&mut connection, 0, "RUNNING").await;
     let id = "driver-20260101000000-0000".parse().unwrap();
-    let told = store.changes_of(&id, 1, 10).await.unwrap().unwrap();
-    let told: Vec<_> = told.iter().map(|it| (it.sequence, it.state.as_str(), it.previous.as_deref())).collect();
+    let changes = store.changes_of(&id, 1, 10).await.unwrap().unwrap();
+    let changes: Vec<_> = changes.iter().map(|it| (it.sequence, it.state.as_str(), it.previous.as_deref())).collect();
     let expected = [
         (Some(3), "LAUNCHING", Some("QUEUED")),
         (Some(4), "PENDING", Some("LAUNCHING")),
         (None, "RUNNING", Some("PENDING")),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(changes, expected);
     assert_eq!(store.changes_of(&id, 0, 1).await.unwrap().unwrap()[0].previous, None);
     assert_eq!(store.changes_of(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(), None);
 }
 
-/// Else the next event of its submission could be told before it.
+/// Otherwise the next event of its submission could be numbered before it.
 #[sqlx::test]
-async fn what_a_slow_transaction_left_behind_gets_the_next_number(pool: PgPool) {
+async fn an_event_that_a_slow_transaction_commits_late_gets_the_next_number(pool: PgPool) {
     submissions(&pool, 10).await;
     let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
     let mut slow = connections(&pool, 1).await.remove(0);
@@ -260,24 +261,24 @@ async fn what_a_slow_transaction_left_behind_gets_the_next_number(pool: PgPool) 
 }
 
 #[sqlx::test]
-async fn nobody_looks_twice_where_all_have_their_numbers(pool: PgPool) {
+async fn events_below_the_horizon_are_not_read_again(pool: PgPool) {
     submissions(&pool, 10).await;
     let (store, mut horizon) = (Store::new(pool.clone()), Horizon::default());
     many_events(&pool, 100).await;
     let moved = async {
-        // Transactions of other databases hold it up, too.
+        // Transactions of other databases delay the horizon, too.
         while !format!("{horizon:?}").contains("after: 100") {
             publish(&store, &mut horizon).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(60), moved).await.unwrap();
-    // Nothing but the horizon hides it.
+    // Only the horizon hides it.
     sqlx::query("UPDATE submission_events SET sequence = NULL WHERE sequence = 50").execute(&pool).await.unwrap();
     assert!(!store.numbered(&mut horizon).await.unwrap().more);
     assert!(store.numbered(&mut Horizon::default()).await.unwrap().more);
 }
 
-/// A round of a publisher.
+/// Runs one round of a publisher.
 async fn publish(store: &Store, horizon: &mut Horizon) {
     if store.numbered(horizon).await.unwrap().more {
         store.number_events(horizon).await.unwrap();
@@ -296,7 +297,7 @@ async fn many_events(pool: &PgPool, count: i32) {
     .unwrap();
 }
 
-/// A table of any size: what is read doesn't grow with it.
+/// A table of any size: the number of reads doesn't grow with it.
 #[sqlx::test]
 async fn the_next_events_are_found_by_an_index(pool: PgPool) {
     submissions(&pool, 10).await;

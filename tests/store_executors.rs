@@ -47,7 +47,7 @@ fn executor(submission: &SubmissionId, executor_id: i64, state: ExecutorState) -
     }
 }
 
-/// Pending, running, succeeded, failed, deleted.
+/// Returns the counts: pending, running, succeeded, failed, deleted.
 async fn counts(pool: &PgPool, id: &SubmissionId) -> (i32, i32, i32, i32, i32) {
     sqlx::query_as(
         "SELECT executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted
@@ -93,7 +93,7 @@ async fn an_executor_moves_and_is_counted_where_it_is(pool: PgPool) {
         assert_eq!(counts(&pool, &id).await, expected, "{state}");
     }
     let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
-    assert!(kept.finished_at.is_some(), "nobody said when it ended");
+    assert!(kept.finished_at.is_some(), "no report has the time of its end");
     assert_eq!(
         ExecutorRecord { finished_at: None, ..kept },
         ExecutorRecord { driver_uid: None, ..executor(&id, 3, Failed) }
@@ -101,7 +101,7 @@ async fn an_executor_moves_and_is_counted_where_it_is(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_learnt_later_is_added_and_nothing_is_forgotten(pool: PgPool) {
+async fn later_observations_of_an_executor_add_fields_and_remove_none(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = submission(&pool, 1, "spark").await;
     let pending = executor(&id, 1, ExecutorState::Pending);
@@ -132,7 +132,7 @@ async fn one_statement_writes_a_batch_of_many_submissions(pool: PgPool) {
     }
     let unknown = "driver-20200101000000-9999".parse().unwrap();
     batch.extend((0..100).map(|executor_id| executor(&unknown, executor_id, ExecutorState::Running)));
-    assert_eq!(store.write_executors(&batch).await.unwrap(), 500, "without those of no submission");
+    assert_eq!(store.write_executors(&batch).await.unwrap(), 500, "without those of unknown submissions");
     for id in &ids {
         assert_eq!(counts(&pool, id).await, (0, 100, 0, 0, 0));
     }
@@ -140,9 +140,10 @@ async fn one_statement_writes_a_batch_of_many_submissions(pool: PgPool) {
     assert_eq!(page.iter().map(|one| one.executor_id).collect::<Vec<_>>(), (50..70).collect::<Vec<_>>());
 }
 
-/// Two replicas that both believe to watch write the same executors, in other orders and of other ages.
+/// Two replicas that both assume that they watch write the same executors, in different orders and with older and newer
+/// states.
 #[sqlx::test]
-async fn writers_that_cross_leave_true_counts(pool: PgPool) {
+async fn concurrent_writers_leave_correct_counts(pool: PgPool) {
     use ExecutorState::*;
     let store = Store::new(pool.clone());
     let ids = [submission(&pool, 1, "spark").await, submission(&pool, 2, "spark").await];
@@ -168,7 +169,7 @@ async fn writers_that_cross_leave_true_counts(pool: PgPool) {
     for id in &ids {
         assert_eq!(counts(&pool, id).await, counted(&pool, id).await);
         let (pending, running, ..) = counts(&pool, id).await;
-        assert_eq!((pending, running), (0, 0), "each was seen to end by somebody");
+        assert_eq!((pending, running), (0, 0), "one of the two saw each of them end");
     }
 }
 
@@ -196,16 +197,16 @@ async fn live_executors_are_those_of_the_namespace_that_have_not_ended(pool: PgP
     ] {
         sqlx::query(odd).execute(&pool).await.unwrap();
     }
-    assert_eq!(store.live_executors(None).await.unwrap(), live, "a row that can't be read stops no other");
+    assert_eq!(store.live_executors(None).await.unwrap(), live, "an unreadable row hides no other");
 
     sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
-    assert_eq!(store.live_executors(None).await.unwrap(), [], "executors go with their submission");
+    assert_eq!(store.live_executors(None).await.unwrap(), [], "executors are deleted with their submission");
 }
 
-/// Postgres itself counts what it read.
+/// Postgres' own statistics count the reads.
 #[sqlx::test]
 async fn a_batch_reads_what_it_changes_and_not_the_tables(options: PgPoolOptions, connect: PgConnectOptions) {
-    // One connection, so that its counts can be published before they are read.
+    // One connection, so that its statistics can be published before they are read.
     let pool = options.max_connections(1).connect_with(connect).await.unwrap();
     let id = submission(&pool, 200_000, "spark").await;
     sqlx::query(
@@ -239,7 +240,7 @@ async fn whole_scans(pool: &PgPool) -> i64 {
     sqlx::query_scalar(scans).fetch_one(pool).await.unwrap()
 }
 
-/// Whoever may create pods may also create one with the labels of an executor.
+/// A user with the right to create pods may also create one with the labels of an executor.
 #[sqlx::test]
 async fn an_executor_counts_only_if_the_recorded_driver_owns_it(pool: PgPool) {
     use ExecutorState::*;
@@ -247,11 +248,11 @@ async fn an_executor_counts_only_if_the_recorded_driver_owns_it(pool: PgPool) {
     let of = |driver: &str, id| ExecutorRecord { driver_uid: Some(driver.to_owned()), ..id };
     let forged = of("another", executor(&id, 1, Failed));
     assert_eq!(store.write_executors(&[forged.clone(), executor(&id, 1, Running)]).await.unwrap(), 1);
-    assert_eq!(counts(&pool, &id).await, (0, 1, 0, 0, 0), "the true one, in the same batch");
+    assert_eq!(counts(&pool, &id).await, (0, 1, 0, 0, 0), "the genuine one, in the same batch");
     assert_eq!(store.write_executors(&[forged]).await.unwrap(), 0);
 
     let vanished = |number| ExecutorRecord { driver_uid: None, ..executor(&id, number, Deleted) };
-    assert_eq!(store.write_executors(&[vanished(1), vanished(2)]).await.unwrap(), 1, "one was never known");
+    assert_eq!(store.write_executors(&[vanished(1), vanished(2)]).await.unwrap(), 1, "one was never recorded");
 
     let again = "UPDATE submissions SET attempt = 2, pod_uid = NULL";
     sqlx::query(again).execute(&pool).await.unwrap();

@@ -1,4 +1,4 @@
-//! The store while others hold its rows, backends are killed, and the server takes no writes.
+//! The store while others lock its rows, backends are killed, and the server accepts no writes.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -17,7 +17,7 @@ mod store_support;
 use store_support::{LEASE, accept, claim_one, connect, draw, executor, new, session, state};
 
 #[sqlx::test]
-async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool: PgPool) {
+async fn the_server_cancels_a_statement_that_waits_for_a_locked_row(pool: PgPool) {
     let store = connect(&pool).await;
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
     let mut other = pool.acquire().await.unwrap();
@@ -26,10 +26,10 @@ async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool:
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
     let error = store.advance(&locked, 1, None, &Progress::Running, &Placement::default()).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
-    assert!(store.request_kill(&free).await.unwrap().live, "the database is there for the others");
+    assert!(store.request_kill(&free).await.unwrap().live, "other rows aren't affected");
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    assert_eq!(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap(), 0, "no backend waits on");
+    assert_eq!(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap(), 0, "no backend still waits");
 
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert_eq!(state(&store, &locked).await, State::Queued);
@@ -40,7 +40,7 @@ async fn a_statement_that_waits_for_a_locked_row_is_given_up_by_the_server(pool:
 }
 
 #[sqlx::test]
-async fn a_locked_row_holds_up_its_own_launch_alone(pool: PgPool) {
+async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     let store = connect(&pool).await;
     let holder = session(&store).await;
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
@@ -58,7 +58,7 @@ async fn a_locked_row_holds_up_its_own_launch_alone(pool: PgPool) {
     let error = held_up.unwrap_err();
     assert!(error.is_contention(), "{error:?}");
 
-    // Nor does it hold up the clean-up of others.
+    // It doesn't delay the clean-up of others either.
     let ended = "UPDATE submissions SET state = 'FAILED', finished_at = now() WHERE id = $1";
     sqlx::query(ended).bind(free.as_str()).execute(&pool).await.unwrap();
     store.note_pods_deleted(&[(locked.as_str(), 1), (free.as_str(), 1)]).await.unwrap();
@@ -69,16 +69,17 @@ async fn a_locked_row_holds_up_its_own_launch_alone(pool: PgPool) {
     assert_eq!(state(&store, &locked).await, State::Pending);
 }
 
-/// Every pool has both limits, and they are below the ten seconds of the caller.
+/// Every pool has both limits, and they are below the caller's ten seconds.
 #[sqlx::test]
 async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
-    // What a role or a database is set to doesn't count.
+    // Settings of a role or a database have no effect.
     let store = connect(&pool).await;
     let session = session(&store).await;
     accept(&store, "a").await;
     claim_one(&store, session).await;
     store.ping().await.unwrap();
-    // What a backend has set isn't seen from outside; that a lock is given up is, for each pool.
+    // The settings of a backend can't be read from another session, but the cancelled wait for a lock can, for each
+    // pool.
     let mut other = pool.acquire().await.unwrap();
     let tables = "BEGIN; LOCK submissions, leases, manifests, submission_events, event_sequence";
     sqlx::raw_sql(tables).execute(&mut *other).await.unwrap();
@@ -96,9 +97,9 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
     assert_eq!(store.live().await.unwrap(), []);
 }
 
-/// The connections of the leases: a row that others hold costs its own lease alone.
+/// The connections for leases: a row that others lock affects its own lease only.
 #[sqlx::test]
-async fn a_locked_lease_takes_no_other_along(pool: PgPool) {
+async fn a_locked_lease_row_loses_only_its_own_lease(pool: PgPool) {
     let store = connect(&pool).await;
     let session = session(&store).await;
     for name in ["watch/a", "watch/b"] {
@@ -112,12 +113,12 @@ async fn a_locked_lease_takes_no_other_along(pool: PgPool) {
     assert_eq!(renewed().await.len(), 3);
 }
 
-/// The connections of the requests: a dashboard whose lists hang leaves some to the others.
+/// The connections for requests: a dashboard whose lists hang leaves some to other requests.
 #[sqlx::test]
 async fn lists_that_hang_leave_connections_to_other_requests(pool: PgPool) {
     let store = connect(&pool).await;
     let id = accept(&store, "a").await;
-    // However long it takes to make a connection here: all are there.
+    // Waits until all connections are open, however long that takes here.
     while futures::future::join_all((0..4).map(|_| store.find(&id))).await.iter().any(Result::is_err) {}
     let mut other = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK executors").execute(&mut *other).await.unwrap();
@@ -147,8 +148,8 @@ async fn lock(connection: &mut sqlx::PgConnection, id: &str) {
     assert_eq!(row.fetch_all(connection).await.unwrap().len(), 1);
 }
 
-/// At the `place`-th row that is written something happens: the backend ends, or the disk is full. What a sequence has counted
-/// stays counted when its transaction ends so.
+/// At the `place`-th row that is written a fault occurs: the backend ends, or the disk is full. The sequence keeps its
+/// count although the transaction is rolled back.
 const FAULT: &str = "
     CREATE SCHEMA fault;
     CREATE SEQUENCE fault.seen;
@@ -182,7 +183,7 @@ const TABLES: [&str; 9] = [
 struct Faults<'a> {
     pool: &'a PgPool,
     disk_full: bool,
-    /// Statements that were made to fail.
+    /// The statements that were made to fail.
     failed: BTreeSet<&'static str>,
 }
 
@@ -204,15 +205,15 @@ impl<'a> Faults<'a> {
         set.execute(self.pool).await.unwrap();
     }
 
-    /// All that is kept.
+    /// Returns all stored rows.
     async fn rows(&self) -> Vec<String> {
         let each = TABLES.map(|table| format!("SELECT '{table} ' || t::text AS row FROM {table} t"));
         let all = format!("{} ORDER BY row", each.join(" UNION ALL "));
         sqlx::query_scalar(sqlx::AssertSqlSafe(all)).fetch_all(self.pool).await.unwrap()
     }
 
-    /// Has a call fail at each row that it writes, and then not at all: a call that failed leaves nothing behind, and says
-    /// that it may be tried again.
+    /// Makes a call fail at each row that it writes, and finally succeed: a failed call leaves no changes, and its
+    /// error says that it may be retried.
     async fn everywhere<T>(&mut self, name: &'static str, call: impl AsyncFn() -> Result<T, Error>) -> T {
         let before = self.rows().await;
         for place in 1.. {
@@ -245,13 +246,13 @@ async fn a_backend_that_is_killed_in_a_statement_leaves_nothing_half_done(pool: 
 }
 
 #[sqlx::test]
-async fn a_full_disk_keeps_nothing_and_is_an_outage(pool: PgPool) {
+async fn a_full_disk_stores_nothing_and_is_an_outage(pool: PgPool) {
     let store = connect(&pool).await;
     let faults = Faults::of(&pool, true).await;
     life(&store, faults).await;
 }
 
-/// What leaves doubt counts as a failure.
+/// Accepts a submission; a result in doubt counts as a failure.
 async fn accepted(store: &Store, new: NewSubmission) -> Result<Accepted, Error> {
     match store.accept(new).await? {
         Accepted::InDoubt(_, error) => Err(error),
@@ -259,7 +260,7 @@ async fn accepted(store: &Store, new: NewSubmission) -> Result<Accepted, Error> 
     }
 }
 
-/// Every statement that writes, in the life of two attempts.
+/// Runs every statement that writes, through the life of two attempts.
 async fn life(store: &Store, mut faults: Faults<'_>) {
     let holder = Uuid::new_v4();
     let own = sparkgate::store::replica(holder);
@@ -323,7 +324,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
 }
 
 #[sqlx::test]
-async fn a_server_that_takes_no_writes_is_away(pool: PgPool) {
+async fn a_read_only_server_is_unavailable(pool: PgPool) {
     let store = connect(&pool).await;
     let session = session(&store).await;
     let id = accept(&store, "a").await;
@@ -336,7 +337,7 @@ async fn a_server_that_takes_no_writes_is_away(pool: PgPool) {
         store.request_kill(&id).await.err(),
     ];
     for error in errors {
-        // A connection that ends with the change leaves doubt about what was sent.
+        // If the connection ends because of the change, the result of the statement is in doubt.
         assert!(matches!(error, Some(Error::Unavailable { .. } | Error::InDoubt { .. })), "{error:?}");
     }
     read_only(&pool, "off").await;
@@ -344,7 +345,7 @@ async fn a_server_that_takes_no_writes_is_away(pool: PgPool) {
     assert_eq!((rows, state(&store, &id).await), (1, State::Queued));
 }
 
-/// Of the database from now on, and of each connection that there is.
+/// Sets it for the database from now on, and for each open connection.
 async fn read_only(pool: &PgPool, value: &str) {
     let set = format!(
         "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {value}', current_database()); END $$;
@@ -356,7 +357,7 @@ async fn read_only(pool: &PgPool, value: &str) {
     sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut *own).await.unwrap();
 }
 
-/// As of a server that is killed while it answers.
+/// As with a server that is killed while it answers.
 #[tokio::test]
 async fn a_connection_that_breaks_in_its_handshake_is_an_outage() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! Lists over a million submissions: what Postgres reads for a page, by its own account.
+//! Lists over a million submissions: the reads for a page, as Postgres reports them.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,8 @@ use serde_json::Value;
 use sparkgate::{service::Filter, store::Store, submission::State};
 use sqlx::PgPool;
 
-/// One in a thousand is live, belongs to `rare` and has its label; the owner `common` has half of them.
+/// Inserts the rows. One in a thousand is live, belongs to `rare` and has its label; the owner `common` has half of
+/// them.
 async fn fill(pool: &PgPool, rows: i64) {
     sqlx::query(
         r#"
@@ -35,7 +36,7 @@ async fn fill(pool: &PgPool, rows: i64) {
     sqlx::query("VACUUM (ANALYZE) submissions").execute(pool).await.unwrap();
 }
 
-/// Every filter, alone and together with others.
+/// Returns every filter, alone and combined with others.
 fn filters() -> Vec<(&'static str, Filter)> {
     let text = |text: &str| Some(text.to_owned());
     let label = |value: &str| BTreeMap::from([("team".to_owned(), value.to_owned())]);
@@ -51,7 +52,7 @@ fn filters() -> Vec<(&'static str, Filter)> {
         ("no such name", Filter { name_prefix: text("none"), ..all() }),
         ("a common name", Filter { name_prefix: text("job"), ..all() }),
         ("a rare owner", Filter { owner: text("rare"), ..all() }),
-        ("no such owner", Filter { owner: text("nobody"), ..all() }),
+        ("no such owner", Filter { owner: text("unknown"), ..all() }),
         ("a common owner", Filter { owner: text("common"), ..all() }),
         ("a rare namespace", Filter { namespace: text("rare"), ..all() }),
         ("a common namespace", Filter { namespace: text("spark"), ..all() }),
@@ -64,7 +65,7 @@ fn filters() -> Vec<(&'static str, Filter)> {
     ]
 }
 
-/// Blocks of 8 KiB that a page takes, and how the table is read.
+/// Returns the number of blocks of 8 KiB that a page reads, and the plan.
 async fn read(store: &Store, filter: &Filter) -> (u64, String) {
     let plan = &store.explain(filter, None, 50).await.unwrap()[0]["Plan"];
     let blocks = ["Shared Hit Blocks", "Shared Read Blocks"].map(|kind| plan[kind].as_u64().unwrap());
@@ -90,8 +91,9 @@ async fn every_filter_has_an_index_and_a_page_costs_what_it_costs_in_a_small_tab
     for (name, filter) in filters() {
         let (blocks, how) = read(&store, &filter).await;
         assert!(!how.contains("Seq Scan") && how.contains("Index"), "{name}: {how}");
-        // The table has tens of thousands of blocks. A rare thing is found a thousand times and then sorted, or fifty times among the
-        // newest fifty thousand submissions: which of the two depends on the sample that Postgres knows labels by.
+        // The table has tens of thousands of blocks. A rare value is either found a thousand times and then sorted, or
+        // found fifty times among the newest fifty thousand submissions: that depends on Postgres' sample of the
+        // labels.
         assert!(blocks <= 4500, "{name}: {blocks} blocks by {how}");
     }
 }

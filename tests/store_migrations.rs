@@ -1,4 +1,4 @@
-//! Migrations that are interrupted, and run again beside the release before.
+//! Migrations that are interrupted, and repeated while the previous release runs.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -12,13 +12,13 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// What `sparkgate` makes of an empty database, so that a trigger may be on it.
+/// Creates the table that `sparkgate` creates in an empty database, so that a trigger can be added to it.
 const TABLE: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL,
     installed_on TIMESTAMPTZ NOT NULL DEFAULT now(), success BOOLEAN NOT NULL, checksum BYTEA NOT NULL,
     execution_time BIGINT NOT NULL)";
 
-/// Counts statements that define something and migrations that are recorded, and ends the backend at one of them. What a
-/// sequence has counted stays counted when its transaction ends so.
+/// Counts DDL statements and recorded migrations, and terminates the backend at one of them. The sequence keeps its
+/// count although the transaction is rolled back.
 const INTERRUPT: &str = "
     CREATE SCHEMA interrupt;
     CREATE SEQUENCE interrupt.seen;
@@ -46,7 +46,7 @@ const INTERRUPT: &str = "
 
 const NEVER: &str = "DROP EVENT TRIGGER before_definition; DROP SCHEMA interrupt CASCADE";
 
-/// All that the schema is made of, in words.
+/// Describes the whole schema as text.
 const SCHEMA: &str = "
     SELECT concat_ws(' ', 'column', a.attrelid::regclass, attnum, attname, format_type(atttypid, atttypmod), attnotnull,
         attidentity, attstorage, attcompression, attcollation::regcollation, pg_get_expr(adbin, adrelid)) AS word
@@ -69,7 +69,7 @@ const SCHEMA: &str = "
     SELECT concat_ws(' ', 'migration', version, success) FROM _sqlx_migrations
     ORDER BY word";
 
-/// What a replica of the release before goes on doing, whether its tables are there yet or not.
+/// The statements of a replica of the previous release, which runs whether its tables exist yet or not.
 const OLD_REPLICA: [&str; 4] = [
     "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at)
      VALUES ('driver-20260101000000-0001', 1, 'QUEUED', '{}', '4.3.0', 'tester', 'spark', '{}', now())",
@@ -78,7 +78,7 @@ const OLD_REPLICA: [&str; 4] = [
     "DELETE FROM submissions",
 ];
 
-/// Databases of a test on the server that all tests share.
+/// The databases of one test on the server that all tests share.
 struct Server {
     pool: PgPool,
     options: PgConnectOptions,
@@ -133,20 +133,20 @@ async fn schema(options: &PgConnectOptions) -> Vec<String> {
     words
 }
 
-/// Runs until it is aborted.
+/// Runs such a replica until it is aborted.
 fn old_replica(options: PgConnectOptions) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut connection = connection(&options).await;
         for statement in OLD_REPLICA.iter().cycle() {
             let _ = sqlx::raw_sql(*statement).execute(&mut connection).await;
-            // It isn't the only one on this machine.
+            // Other tests run on this machine.
             sleep(Duration::from_millis(5)).await;
         }
     })
 }
 
 #[sqlx::test(migrations = false)]
-async fn whatever_statement_interrupts_a_migration_the_next_start_ends_it(pool: PgPool) {
+async fn an_interrupted_migration_is_completed_by_the_next_start(pool: PgPool) {
     let server = Server::of(&pool);
     let armed = server.create("armed", "template0").await;
     execute(&armed, TABLE).await;
@@ -168,7 +168,7 @@ async fn whatever_statement_interrupts_a_migration_the_next_start_ends_it(pool: 
         let error = migrate(&one).await.unwrap_err();
         assert!(error.may_pass(), "{place} of {places}: {error:?}");
         execute(&one, NEVER).await;
-        // The replica beside it may keep a table for longer than a migration waits.
+        // The concurrent replica may lock a table for longer than a migration waits.
         while let Err(error) = migrate(&one).await {
             assert!(error.may_pass(), "{place} of {places}: {error:?}");
         }
@@ -215,7 +215,7 @@ async fn an_index_that_was_left_half_done_is_built_anew(pool: PgPool) {
     server.drop("whole").await;
 }
 
-/// A transaction that holds a table up for long must not hold up all who come after the migration.
+/// A long transaction on a table must not block all sessions that come after the migration.
 #[sqlx::test(migrations = false)]
 async fn a_migration_waits_for_a_table_for_a_moment_even_if_an_index_is_to_be_built_too(pool: PgPool) {
     let server = Server::of(&pool);
@@ -235,5 +235,5 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("it doesn't come to that"));
+    timeout(Duration::from_secs(60), waiting).await.unwrap_or_else(|_| panic!("the condition isn't met"));
 }

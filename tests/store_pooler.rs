@@ -20,7 +20,7 @@ mod store_support;
 
 use store_support::{accept, claim_one, session};
 
-/// A pooler of its own, ended with the test.
+/// A pooler that ends with the test.
 struct Pooler {
     dir: TempDir,
     url: String,
@@ -67,7 +67,7 @@ impl Drop for Pooler {
     }
 }
 
-/// It refuses to run as root.
+/// Returns the command; `PgBouncer` refuses to run as root.
 fn program(dir: &Path) -> Command {
     let debian = Path::new("/usr/sbin/pgbouncer");
     let name = if debian.exists() { debian } else { Path::new("pgbouncer") };
@@ -81,7 +81,7 @@ fn program(dir: &Path) -> Command {
 }
 
 #[sqlx::test]
-async fn a_pooler_in_transaction_mode_is_refused_with_what_to_do(pool: PgPool) {
+async fn a_pooler_in_transaction_mode_is_refused_with_advice(pool: PgPool) {
     let pooler = Pooler::start(&pool, "transaction").await;
     let error = pooler.connect(16).await.unwrap_err();
     assert!(matches!(error, ConnectError::MixedSessions { .. }) && !error.may_pass(), "{error:?}");
@@ -89,7 +89,7 @@ async fn a_pooler_in_transaction_mode_is_refused_with_what_to_do(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_pooler_in_session_mode_serves(pool: PgPool) {
+async fn a_pooler_in_session_mode_works(pool: PgPool) {
     let pooler = Pooler::start(&pool, "session").await;
     let store = pooler.connect(16).await.unwrap();
     while store.ping().await.is_err() || store.draw().await.is_err() {}

@@ -1,4 +1,4 @@
-//! The store with an account that may read and write the tables, and nothing more.
+//! The store with an account that may only read and write the tables.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -21,7 +21,7 @@ const GRANTS: &str = "
     GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO app;
     REVOKE INSERT, UPDATE, DELETE ON _sqlx_migrations FROM app";
 
-/// An account of its own, as roles are those of the whole server.
+/// Creates an account of its own, because roles belong to the whole server.
 async fn account(pool: &PgPool) -> (String, DatabaseSettings) {
     let role = format!("app_{}", Uuid::new_v4().simple());
     let create = format!(
@@ -39,9 +39,9 @@ async fn forget(pool: &PgPool, role: &str) {
 }
 
 #[sqlx::test]
-async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all_its_life(pool: PgPool) {
+async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     let (role, settings) = account(&pool).await;
-    // Another process is migrating, as far as anyone can see: there is nothing that this one would wait for.
+    // Another session holds the lock for migrations. No migration is missing, so the start must not wait for it.
     let mut other = pool.acquire().await.unwrap();
     let lock = sqlx::query("SELECT pg_advisory_lock($1)").bind(0x7370_6172_6b67_7465_i64);
     lock.execute(&mut *other).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_role_without_the_right_to_define_anything_serves_a_submission_for_all
 }
 
 #[sqlx::test]
-async fn a_role_that_may_not_migrate_says_so_where_a_migration_is_missing(pool: PgPool) {
+async fn a_role_that_may_not_migrate_is_refused_if_a_migration_is_missing(pool: PgPool) {
     let (role, settings) = account(&pool).await;
     sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 14").execute(&pool).await.unwrap();
     let error = Store::connect(&settings).await.unwrap_err();

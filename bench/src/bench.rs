@@ -1,4 +1,4 @@
-//! What is to be measured, and with what.
+//! The command line: what to measure, and with what.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use anyhow::Context;
 #[derive(Debug, clap::Parser)]
 #[command(name = "sparkgate-bench")]
 pub(crate) struct Bench {
-    /// What to measure; everything if nothing is named.
+    /// The figures to measure. Default: all of them.
     #[arg(value_enum)]
     pub(crate) figures: Vec<Name>,
-    /// How often each figure is measured.
+    /// How many times each figure is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
-    /// A tenth of the work, to see that all of it runs. Not for publishing.
+    /// Does a tenth of the work, to check that every figure runs. Don't publish these results.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Where the figures are written as JSON.
+    /// The directory for the results as JSON.
     #[arg(long, default_value = "target/bench")]
     pub(crate) out: PathBuf,
-    /// The program to measure.
+    /// The `sparkgate` program to measure.
     #[arg(long, default_value = "target/release/sparkgate")]
     pub(crate) program: PathBuf,
-    /// A superuser of a Postgres that waits for the disk; databases are made and dropped there.
+    /// The URL of a Postgres superuser; `fsync` must be on. Databases are created and dropped there.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database_url: String,
-    /// The directory of etcd and kube-apiserver.
+    /// The directory with etcd and kube-apiserver.
     #[arg(long, env = "SPARKGATE_KUBE_ASSETS")]
     pub(crate) kube_assets: PathBuf,
 }
@@ -34,23 +34,23 @@ pub(crate) struct Bench {
 /// A figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Name {
-    /// Durable creates a second, beside Postgres' own rate.
+    /// Durable creates per second, compared with Postgres' own rate.
     Accept,
-    /// Whole submissions a second, beside a client that only creates the objects.
+    /// Whole submissions per second, compared with a client that only creates the objects.
     Launch,
-    /// CPU time and API writes of a submission's whole life, beside spark-submit's.
+    /// CPU time and API writes of a submission's whole life, compared with spark-submit's.
     Cost,
-    /// From a change of a pod until HTTP shows it.
+    /// The time from a change of a pod until HTTP shows it.
     Lag,
-    /// What the process takes, with nothing to do and beside 100,000 drivers.
+    /// The memory of the process, idle and with 100,000 drivers.
     Memory,
-    /// Drivers that are rendered a second, beside JSON alone.
+    /// Drivers rendered per second, compared with JSON processing alone.
     Render,
-    /// Status and list replies a second, beside Postgres' own rate for the same statements.
+    /// Status and list replies per second, compared with Postgres' own rate for the same statements.
     Read,
-    /// What a submission costs, and a start, as the history and the number of pods grow.
+    /// The costs of a submission and of a start as the history and the number of pods grow.
     Growth,
-    /// What the submissions of one namespace take while another one misbehaves, beside what they take in quiet.
+    /// The latency of one namespace's submissions while another namespace misbehaves, compared with a quiet cluster.
     Neighbours,
 }
 
@@ -71,12 +71,12 @@ impl Name {
 }
 
 impl Bench {
-    /// `full`, or a tenth of it.
+    /// Returns `full`, or a tenth of it with `--quick`.
     pub(crate) fn size(&self, full: usize) -> usize {
         if self.quick { (full / 10).max(1) } else { full }
     }
 
-    /// The program, wherever a child runs.
+    /// Returns the absolute path of the program, so that a child finds it from any working directory.
     pub(crate) fn program(&self) -> anyhow::Result<PathBuf> {
         self.program.canonicalize().with_context(|| {
             format!("{} isn't there: `make bench` builds it, or --program names another", self.program.display())

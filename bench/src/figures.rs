@@ -1,4 +1,4 @@
-//! What can be measured, each in a room of its own.
+//! The figures, one module each.
 
 mod accept;
 mod cost;

@@ -1,4 +1,4 @@
-//! The program that is measured: one `sparkgate serve`.
+//! The measured program: one `sparkgate serve`.
 
 use std::{
     fs::File,
@@ -13,19 +13,19 @@ use tokio::time::{Instant, sleep};
 
 use crate::{bench::Bench, load::http::Connection, process::Process};
 
-/// How long it may take to be ready, with whatever there is to read at start.
+/// The longest time until the gateway is ready, whatever it has to read at its start.
 const READY: Duration = Duration::from_secs(300);
 
-/// It ends when this is dropped.
+/// The process. It ends when this is dropped.
 pub(crate) struct Gateway {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// From its start until it answered.
+    /// The time from its start until it answered.
     pub(crate) started_in: Duration,
 }
 
 impl Gateway {
-    /// Starts one and waits until it answers; what it logs goes to `sparkgate.log` in `directory`.
+    /// Starts the gateway and waits until it answers. Its log goes to `sparkgate.log` in `directory`.
     pub(crate) async fn start(
         bench: &Bench,
         directory: &Path,
@@ -34,7 +34,7 @@ impl Gateway {
         options: &[&str],
     ) -> anyhow::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-        let log = File::create(directory.join("sparkgate.log")).context("making the gateway's log")?;
+        let log = File::create(directory.join("sparkgate.log")).context("creating the gateway's log")?;
         let mut command = Command::new(bench.program()?);
         command.arg("serve").arg("--kubeconfig").arg(kubeconfig).arg("--listen").arg(address.to_string()).args(options);
         command.env("SPARKGATE_DATABASE_URL", database_url).env_remove("KUBECONFIG").stdin(Stdio::null());
@@ -50,7 +50,7 @@ impl Gateway {
     async fn until_it_answers(&mut self, begun: Instant) -> anyhow::Result<()> {
         while begun.elapsed() < READY {
             if let Some(status) = self.child.try_wait()? {
-                bail!("the gateway ended at its start: {status}");
+                bail!("the gateway exited at startup: {status}");
             }
             if let Ok(mut connection) = Connection::open(self.address).await
                 && connection.get("/v1/submissions?limit=1").await.is_ok_and(|answer| answer.status == 200)
@@ -62,7 +62,7 @@ impl Gateway {
         bail!("the gateway doesn't answer after {READY:?}")
     }
 
-    /// Waits until it says that it is ready: it has listed the pods.
+    /// Waits until the gateway reports that it is ready, which means that it has listed the pods.
     pub(crate) async fn until_ready(&self) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         let mut connection = Connection::open(self.address).await?;
@@ -87,7 +87,7 @@ impl Drop for Gateway {
     }
 }
 
-/// A port that nobody listens on.
+/// Returns a port that no process listens on.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port")?;
     Ok(listener.local_addr()?.port())

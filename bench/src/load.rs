@@ -1,4 +1,4 @@
-//! Clients that cost as little as they can: they share the processors with what is measured.
+//! Clients that use as little CPU as possible, because they share the processors with the measured program.
 
 pub(crate) mod clients;
 pub(crate) mod events;

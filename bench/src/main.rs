@@ -1,7 +1,7 @@
-//! Sparkgate's figures, one command each, against baselines that are measured in the same run. `make bench` runs them all;
-//! `docs/performance.md` says what they mean.
+//! Sparkgate's benchmarks, one command each, against baselines that are measured in the same run. `make bench` runs
+//! them all; `docs/performance.md` explains the figures.
 //!
-//! `scripts/bench` starts it beside a private Postgres and with a release build of the gateway.
+//! `scripts/bench` runs this beside a private Postgres and with a release build of the gateway.
 
 mod bench;
 mod figures;
@@ -24,7 +24,7 @@ async fn main() -> anyhow::Result<()> {
     let bench = Bench::parse();
     tokio::select! {
         done = figures::run(&bench) => done,
-        // What was started is ended by being dropped.
+        // Dropping the servers ends them.
         _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
     }
 }

@@ -1,40 +1,40 @@
-//! What the kernel tells of a process, and of the machine (Linux: proc(5)).
+//! CPU time and memory of a process, and the machine's description, from the kernel (Linux: proc(5)).
 
 use std::{fs, time::Duration};
 
 use anyhow::Context;
 
-/// The kernel's unit of CPU time, `USER_HZ`, is a hundredth of a second on every Linux.
+/// The kernel's unit of CPU time, `USER_HZ`: a hundredth of a second on every Linux.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Fields of `/proc/<pid>/stat`, counted from 1: of the process itself, and of its children that have ended.
 const UTIME: usize = 14;
 const CUTIME: usize = 16;
 
-/// A process that runs.
+/// A running process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process(pub(crate) u32);
 
 impl Process {
-    /// The CPU time of all its threads so far, in user mode and in the kernel.
+    /// Returns the CPU time of all its threads so far, in user mode and in the kernel.
     pub(crate) fn cpu(self) -> anyhow::Result<Duration> {
         self.ticks(UTIME)
     }
 
-    /// MB (10⁶ bytes) of memory that it has now.
+    /// Returns its current memory in MB (10⁶ bytes).
     pub(crate) fn memory(self) -> anyhow::Result<f64> {
         self.status("VmRSS:")
     }
 
-    /// The most that it ever had.
+    /// Returns its peak memory in MB.
     pub(crate) fn peak_memory(self) -> anyhow::Result<f64> {
         self.status("VmHWM:")
     }
 
-    /// Two times of `proc_pid_stat(5)`, user mode and kernel, of which `first` is the first.
+    /// Returns the sum of two adjacent times of `proc_pid_stat(5)`, user mode and kernel, starting at field `first`.
     fn ticks(self, first: usize) -> anyhow::Result<Duration> {
         let stat = self.read("stat")?;
-        // The name, the second field, may have spaces and parentheses.
+        // The second field, the name, may contain spaces and parentheses.
         let after_name = stat.rsplit_once(')').context("a stat without a name")?.1;
         let fields = after_name.split_whitespace().skip(first - 3).take(2);
         let ticks = fields.map(str::parse::<u32>).sum::<Result<u32, _>>();
@@ -54,12 +54,12 @@ impl Process {
     }
 }
 
-/// The CPU time of all our children that have ended, with theirs.
+/// Returns the CPU time of all our children that have ended, including their own children.
 pub(crate) fn cpu_of_ended_children() -> anyhow::Result<Duration> {
     Process(std::process::id()).ticks(CUTIME)
 }
 
-/// The processor, how many there are, and the memory.
+/// Returns the processor's model, the number of processors, and the memory.
 pub(crate) fn machine() -> String {
     let field = |file: &str, name: &str| {
         let text = fs::read_to_string(file).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Figures as a table for people and as JSON.
+//! Prints the figures as a table and writes them as JSON.
 
 use std::{fs, io::Write};
 
@@ -15,7 +15,7 @@ use crate::{
 /// The figures of one command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Names the file of the JSON.
+    /// The name of the JSON file.
     name: &'static str,
     machine: String,
     quick: bool,
@@ -36,7 +36,7 @@ struct Figure {
     bar: Option<Bar>,
 }
 
-/// What is asked of the median of a figure.
+/// The target for the median of a figure.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Bar {
@@ -63,18 +63,18 @@ impl std::fmt::Display for Bar {
 }
 
 impl Report {
-    /// Made before anything is measured.
+    /// Creates an empty report, before anything is measured.
     pub(crate) fn new(name: Name, bench: &Bench) -> Self {
         let since = Stopwatch::start();
         Self { name: name.as_str(), machine: machine(), quick: bench.quick, figures: Vec::new(), since }
     }
 
-    /// Adds a figure: one value for each run.
+    /// Adds a figure: one value per run.
     pub(crate) fn add(&mut self, what: impl Into<String>, unit: &'static str, runs: &Samples) {
         self.figure(what.into(), unit, runs, None);
     }
 
-    /// Adds a figure that has something to prove.
+    /// Adds a figure that has a target.
     pub(crate) fn judge(&mut self, what: impl Into<String>, unit: &'static str, runs: &Samples, bar: Bar) {
         self.figure(what.into(), unit, runs, Some(bar));
     }
@@ -91,7 +91,7 @@ impl Report {
         let mut out = std::io::stdout().lock();
         out.write_all(self.table().as_bytes()).context("printing the figures")?;
         let file = bench.out.join(format!("{}.json", self.name));
-        fs::create_dir_all(&bench.out).with_context(|| format!("making {}", bench.out.display()))?;
+        fs::create_dir_all(&bench.out).with_context(|| format!("creating {}", bench.out.display()))?;
         let json = serde_json::to_string_pretty(&self).context("writing the figures as JSON")?;
         fs::write(&file, json + "\n").with_context(|| format!("writing {}", file.display()))
     }
@@ -115,7 +115,7 @@ impl Report {
     }
 }
 
-/// With as many digits as mean something.
+/// Formats the value with its significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         ..0.995 => format!("{value:.3}"),

@@ -5,7 +5,7 @@
 pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
-    /// The value that `share` (0 to 1) of all are at most, by nearest rank; 0 if there are none.
+    /// Returns the quantile `share` (0 to 1) by nearest rank; 0 if there are no values.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -22,7 +22,7 @@ impl Samples {
         self.quantile(0.5)
     }
 
-    /// 0 if there are none.
+    /// Returns the mean; 0 if there are no values.
     pub(crate) fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! The servers beside the gateway: Postgres, etcd, kube-apiserver, or one that is played.
+//! The servers that the gateway uses: Postgres, etcd, and a real or a played kube-apiserver.
 
 pub(crate) mod kubeconfig;
 mod kubernetes;

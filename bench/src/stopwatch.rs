@@ -1,21 +1,22 @@
-//! Time, and how much of it the machine had: a hypervisor may give its processors to other machines.
+//! Wall-clock time, and how much of it the machine had: a hypervisor may give the processors to other machines.
 
 use std::{fs, time::Duration};
 
 use tokio::time::Instant;
 
-/// Runs since it was started.
+/// A running stopwatch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     begun: Instant,
     processors: Processors,
 }
 
-/// What a stopwatch shows.
+/// A reading of the stopwatch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lap {
     pub(crate) elapsed: Duration,
-    /// The part of the processors' time that went to other machines while somebody here waited for it, from 0 to 1.
+    /// CPU steal: the share of the processors' time, from 0 to 1, that went to other machines while a process here was
+    /// runnable.
     pub(crate) stolen: f64,
 }
 
@@ -30,13 +31,13 @@ impl Stopwatch {
 }
 
 impl Lap {
-    /// As much of the time as the machine had.
+    /// Returns the part of the time that the machine had.
     pub(crate) fn given(&self) -> Duration {
         self.elapsed.mul_f64(1.0 - self.stolen)
     }
 }
 
-/// Time of all processors since the machine started, in the kernel's ticks (`/proc/stat` of proc(5)).
+/// Time of all processors since the machine's start, in the kernel's ticks (`/proc/stat` of proc(5)).
 #[derive(Debug, Clone, Copy, Default)]
 struct Processors {
     all: u64,
@@ -44,13 +45,13 @@ struct Processors {
 }
 
 impl Processors {
-    /// Zeros where the kernel doesn't tell.
+    /// Reads the counters; zeros where the kernel has none.
     fn now() -> Self {
         fs::read_to_string("/proc/stat").map(|text| Self::read(&text)).unwrap_or_default()
     }
 
     fn read(text: &str) -> Self {
-        // user, nice, system, idle, iowait, irq, softirq, steal; what follows is counted in user already.
+        // user, nice, system, idle, iowait, irq, softirq, steal; the remaining fields are already part of user.
         let ticks = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
         let ticks: Vec<u64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
         Self { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or_default() }
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hypervisor_kept_is_told_apart() {
+    fn steal_time_is_measured_separately() {
         let before = Processors::read("cpu  100 0 50 800 40 0 10 0 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n");
         let after = Processors::read("cpu  150 0 60 820 40 0 10 20 30 0\n");
         assert!((after.stolen_since(before) - 0.2).abs() < 1e-9);

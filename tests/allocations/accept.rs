@@ -16,9 +16,9 @@ use crate::{
 const TIMES: usize = 15;
 
 #[sqlx::test]
-async fn accepting(pool: PgPool) {
+async fn cost_of_accepting_is_as_expected(pool: PgPool) {
     let url = world::url(&pool);
-    // Allocations are counted by thread: everything has to be on one.
+    // Allocations are counted per thread, so everything has to run on one thread.
     let counted = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let gateway = runtime.block_on(async { world::gateway(&url, nowhere()).await });
@@ -31,7 +31,7 @@ async fn accepting(pool: PgPool) {
                 });
             })
         };
-        // Connections are made, and their statements prepared.
+        // The first call opens connections and prepares statements.
         accept(0);
         let allocations = (1..=TIMES).map(accept).collect();
         let statements = Statements::listen();
@@ -44,7 +44,7 @@ async fn accepting(pool: PgPool) {
     compare("accept", costs, &format!("  its statements:\n{}", list(&statements)));
 }
 
-/// Nothing is asked of it.
+/// Returns a cluster that gets no calls.
 fn nowhere() -> Cluster {
     let refuse = tower::service_fn(async |_: http::Request<Body>| -> Result<http::Response<Body>, std::io::Error> {
         Err(std::io::ErrorKind::ConnectionRefused.into())

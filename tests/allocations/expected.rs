@@ -1,4 +1,4 @@
-//! The values that were accepted, and how far others may be from them.
+//! The committed values, and the tolerance of the comparison.
 
 use std::{
     collections::BTreeMap,
@@ -10,29 +10,30 @@ use std::{
 
 use allocation_counter::AllocationInfo;
 
-/// Set, it makes what is measured the expected.
+/// The variable that makes the measured values the expected ones.
 const ACCEPT: &str = "SPARKGATE_WRITE_ALLOCATIONS";
-/// Of allocations and bytes: other releases of the compiler and of the standard library make others.
+/// The tolerance for allocations and bytes: other releases of the compiler and the standard library allocate
+/// differently.
 const TOLERANCE: f64 = 0.05;
 
-/// What each path costs, by name. What isn't named `allocations` or `bytes` is the same wherever it is counted.
+/// The costs of each path, by name. Costs not named `allocations` or `bytes` are the same on every machine.
 pub(crate) type Costs = BTreeMap<String, u64>;
 type Paths = BTreeMap<String, Costs>;
 
-/// One test at a time writes.
+/// Makes one test at a time write the file.
 static FILE: Mutex<()> = Mutex::new(());
 
-/// Fails if `measured` isn't what `path` should cost; `details` are told with that.
+/// Fails if `measured` differs from the expected costs of `path`; `details` become part of the message.
 ///
 /// # Panics
-/// It costs more, or less.
+/// The costs are higher or lower than expected.
 pub(crate) fn compare(path: &str, measured: Costs, details: &str) {
     let _one = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/allocations/expected.json"));
     let mut all: Paths = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     let expected = all.get(path).cloned().unwrap_or_default();
     if std::env::var_os(ACCEPT).is_some() {
-        // What hardly moved stays as it is, so that only what changed is changed.
+        // A cost that hardly changed keeps its value, so that the diff shows only real changes.
         if differences(&expected, &measured).is_some() {
             all.insert(path.to_owned(), measured);
             fs::write(&file, serde_json::to_string_pretty(&all).unwrap() + "\n").unwrap();
@@ -63,7 +64,8 @@ fn differences(expected: &Costs, measured: &Costs) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The median of what was measured several times: who else uses the machine decides how a socket's bytes are cut.
+/// Returns the median of several measurements: the load of the machine decides how a socket's bytes are split into
+/// reads.
 pub(crate) fn median(mut measured: Vec<AllocationInfo>) -> Costs {
     let mut of = |cost: fn(&AllocationInfo) -> u64| {
         measured.sort_by_key(cost);
@@ -74,14 +76,14 @@ pub(crate) fn median(mut measured: Vec<AllocationInfo>) -> Costs {
 }
 
 #[test]
-fn more_and_less_are_told_with_their_size() {
+fn a_difference_names_both_values_and_the_percentage() {
     let costs = |allocations: u64, statements: u64| {
         Costs::from([("allocations".to_owned(), allocations), ("statements".to_owned(), statements)])
     };
     assert_eq!(differences(&costs(1000, 4), &costs(1050, 4)), None);
-    let told = differences(&costs(1000, 4), &costs(1051, 3)).unwrap();
-    assert_eq!(told, "  allocations: 1051 instead of 1000 (+5.1 %)\n  statements: 3 instead of 4 (-25.0 %)\n");
-    let told = differences(&costs(1000, 4), &costs(900, 4)).unwrap();
-    assert_eq!(told, "  allocations: 900 instead of 1000 (-10.0 %)\n");
+    let report = differences(&costs(1000, 4), &costs(1051, 3)).unwrap();
+    assert_eq!(report, "  allocations: 1051 instead of 1000 (+5.1 %)\n  statements: 3 instead of 4 (-25.0 %)\n");
+    let report = differences(&costs(1000, 4), &costs(900, 4)).unwrap();
+    assert_eq!(report, "  allocations: 900 instead of 1000 (-10.0 %)\n");
     assert_eq!(differences(&Costs::new(), &costs(7, 0)).unwrap(), "  allocations: 7 instead of 0\n");
 }

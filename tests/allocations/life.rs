@@ -1,5 +1,5 @@
-//! The whole life of one submission, step by step: the statements and the calls of the Kubernetes API that each step takes.
-//! What is done by time and not by submission is left out: leases, and giving events their places.
+//! The whole life of one submission, step by step: the statements and the calls of the Kubernetes API that each step
+//! takes. Work that depends on time and not on submissions is left out: leases, and the numbering of events.
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -23,28 +23,28 @@ use crate::{
     world,
 };
 
-/// A busy machine may take so long for a step that a lease has to be renewed in it.
+/// On a busy machine a step may take so long that a lease has to be renewed in it.
 const TRIES: usize = 5;
 
 #[sqlx::test]
-async fn a_whole_life(pool: PgPool) {
+async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
     let server = KubeApiserver::start().await;
     let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
     server.create_namespace(&namespace).await;
     let cluster = Cluster::new(server.gateway().await, std::slice::from_ref(&namespace));
     let gateway = world::gateway(&world::url(&pool), cluster).await;
-    let mut told = gateway.watch_pods(Some(&namespace), None);
-    while !matches!(told.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
+    let mut observed = gateway.watch_pods(Some(&namespace), None);
+    while !matches!(observed.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
     let statements = Statements::listen();
 
-    // The first one has connections made and statements prepared.
+    // The first submission opens connections and prepares statements.
     let mut life =
         Life { gateway: &gateway, client: server.admin().await, namespace, statements: &statements, steps: Vec::new() };
-    life.live(0, &mut told).await;
+    life.live(0, &mut observed).await;
     for n in 1..=TRIES {
         life.steps.clear();
         let calls_before = calls(server, &life.namespace);
-        life.live(n, &mut told).await;
+        life.live(n, &mut observed).await;
         if life.steps.iter().flat_map(|(_, sent)| sent).any(|sent| is_of_a_lease(sent)) {
             continue;
         }
@@ -70,12 +70,12 @@ struct Life<'a> {
     client: Client,
     namespace: String,
     statements: &'a Statements,
-    /// What was sent in each step.
+    /// The statements of each step.
     steps: Vec<(&'static str, Vec<String>)>,
 }
 
 impl Life<'_> {
-    async fn live(&mut self, n: usize, told: &mut (impl Stream<Item = Shown> + Unpin)) {
+    async fn live(&mut self, n: usize, observed: &mut (impl Stream<Item = Shown> + Unpin)) {
         self.gateway.keep_leases().await.unwrap();
         self.statements.take();
         let (request, _) = parse_create(&request(n, &self.namespace), self.gateway.spark_version()).unwrap();
@@ -83,15 +83,15 @@ impl Life<'_> {
         self.step("accept");
         assert_eq!(self.gateway.work().await.unwrap(), 1);
         self.step("launch");
-        self.take_in(told).await;
+        self.take_in(observed).await;
         self.step("see the pod");
         self.play("Running", json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}})).await;
-        self.take_in(told).await;
+        self.take_in(observed).await;
         self.step("see it run");
         self.play("Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
-        self.take_in(told).await;
-        // Its finalizer goes after the outcome is committed.
-        let let_go = self.next(told).await;
+        self.take_in(observed).await;
+        // The finalizer is removed after the outcome is committed.
+        let let_go = self.next(observed).await;
         self.step("see its end and let it go");
         self.gateway.take_in(Some(&self.namespace), [let_go]).await;
         self.step("see that it is let go");
@@ -101,14 +101,14 @@ impl Life<'_> {
         self.steps.push((name, self.statements.take()));
     }
 
-    async fn take_in(&self, told: &mut (impl Stream<Item = Shown> + Unpin)) {
-        let seen = self.next(told).await;
+    async fn take_in(&self, observed: &mut (impl Stream<Item = Shown> + Unpin)) {
+        let seen = self.next(observed).await;
         self.gateway.take_in(Some(&self.namespace), [seen]).await;
     }
 
-    async fn next(&self, told: &mut (impl Stream<Item = Shown> + Unpin)) -> Seen {
+    async fn next(&self, observed: &mut (impl Stream<Item = Shown> + Unpin)) -> Seen {
         loop {
-            match told.next().await.unwrap().seen {
+            match observed.next().await.unwrap().seen {
                 Some(seen @ Seen::Driver(_)) => return seen,
                 Some(Seen::Broken { reason }) => panic!("{reason}"),
                 _ => {}
@@ -116,7 +116,7 @@ impl Life<'_> {
         }
     }
 
-    /// Says as a kubelet what the container of the newest driver does.
+    /// Reports as a kubelet the state of the newest driver's container.
     async fn play(&self, phase: &str, container: Value) {
         let pods = Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
         let all = pods.list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
@@ -128,7 +128,7 @@ impl Life<'_> {
     }
 }
 
-/// The calls of the gateway in a namespace, by verb and resource, beside its watch.
+/// Returns the gateway's calls in a namespace, by verb and resource, without its watch.
 fn calls(server: &KubeApiserver, namespace: &str) -> Costs {
     let mut calls = Costs::new();
     for line in std::fs::read_to_string(server.file("audit.log")).unwrap().lines() {

@@ -1,12 +1,12 @@
-//! What a submission costs that doesn't depend on the machine: allocations, statements, calls of the Kubernetes API. They are
-//! compared with `expected.json`; `make allocations` writes it anew.
+//! The costs of a submission that don't depend on the machine: allocations, statements, calls of the Kubernetes API.
+//! They are compared with `expected.json`; `make allocations` writes that file.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
-/// The submission of the figures.
+/// The submission that is measured.
 #[path = "../../bench/src/figures/request.rs"]
 mod request;
 

@@ -1,8 +1,8 @@
-//! A driver pod as an API server shows it: some 8 KB, half of which says who wrote what.
+//! A driver pod as an API server returns it: some 8 KB, half of which are managed fields.
 
 use serde_json::{Value, json};
 
-/// That of submission number `n`, which runs.
+/// Returns the running driver pod of submission number `n`.
 pub(crate) fn driver_pod(n: usize) -> Value {
     let name = format!("nightly-orders-0123456789abcd{n:04}-driver");
     let env = |name: &str, value: &str| json!({"name": name, "value": value});
@@ -84,7 +84,7 @@ fn written_by(manager: &str) -> Value {
 }
 
 #[test]
-fn it_is_as_large_as_a_real_one() {
+fn the_driver_pod_has_the_size_of_a_real_one() {
     let size = driver_pod(1).to_string().len();
     assert!((7_000..9_000).contains(&size), "{size}");
 }

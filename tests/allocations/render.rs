@@ -1,4 +1,4 @@
-//! From the text of a request to the text of its driver's objects, as both are kept: without a database or a cluster.
+//! From the text of a request to the text of its driver's objects, as both are stored: without a database or a cluster.
 
 use allocation_counter::measure;
 use sparkgate::{app::render::driver, cluster::Manifest, spark::rest::parse_create};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn rendering() {
+fn cost_of_rendering_is_as_expected() {
     let (settings, body) = (world::spark(), request(1, "default"));
     let once = || {
         measure(|| {
@@ -18,7 +18,7 @@ fn rendering() {
             drop(std::hint::black_box(Manifest::text_of(&driver(request, &settings).unwrap()).unwrap()));
         })
     };
-    // The first one fills what is made once and kept.
+    // The first call fills the caches.
     once();
     compare("render", median(vec![once(), once(), once()]), "");
 }

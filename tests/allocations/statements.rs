@@ -1,4 +1,4 @@
-//! Which statements this thread sends to Postgres, as sqlx logs them.
+//! Records the statements that this thread sends to Postgres, from sqlx's log.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,14 +12,14 @@ use tracing_subscriber::{
     layer::{Context, SubscriberExt},
 };
 
-/// Statements in their order, from when this was made until it is dropped.
+/// The statements, in their order, from its creation until it is dropped.
 pub(crate) struct Statements {
     seen: Arc<Mutex<Vec<String>>>,
     _listening: DefaultGuard,
 }
 
-/// Whether it is about a connection, which is set when it is made and asked by time where it leads, and not by what is
-/// submitted.
+/// Returns whether the statement configures or checks a connection: these run when a connection is opened and at
+/// intervals, not for each submission.
 fn is_of_a_connection(statement: &str) -> bool {
     statement.starts_with("SET ") || statement.contains("pg_is_in_recovery()")
 }
@@ -39,18 +39,18 @@ impl Statements {
         Self { seen, _listening: tracing::subscriber::set_default(subscriber) }
     }
 
-    /// What was sent since the last time that this was asked.
+    /// Returns the statements since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
 }
 
-/// Whether it is about leases, which are renewed by time and not by what is submitted.
+/// Returns whether the statement is about leases, which are renewed at intervals and not for each submission.
 pub(crate) fn is_of_a_lease(statement: &str) -> bool {
     statement.contains("INSERT INTO leases") || statement.starts_with("UPDATE leases")
 }
 
-/// The beginning of each, a line each.
+/// Returns the beginning of each statement, one per line.
 pub(crate) fn list(statements: &[String]) -> String {
     let line = |statement: &String| format!("    {}\n", statement.chars().take(100).collect::<String>());
     statements.iter().map(line).collect()

@@ -1,4 +1,4 @@
-//! One line of the watch: from the text of a driver pod to what it shows.
+//! One event of the watch: from the text of a driver pod to its observation.
 
 use std::convert::Infallible;
 
@@ -17,12 +17,12 @@ use crate::{
     pod::driver_pod,
 };
 
-/// As an API server cuts it.
+/// The size of a chunk, as an API server sends it.
 const FRAME: usize = 16 << 10;
 
 #[test]
-fn a_line_of_the_watch() {
-    // What begins and ends a watch is in both.
+fn cost_of_a_watch_event_is_as_expected() {
+    // Both measurements include the beginning and the end of a watch.
     watching(1);
     let (some, more) = (watching(100), watching(600));
     let each = |cost: fn(&AllocationInfo) -> u64| (cost(&more) - cost(&some)) / 500;
@@ -33,7 +33,7 @@ fn a_line_of_the_watch() {
     compare("line of the watch", costs, "");
 }
 
-/// What it takes to watch that many events.
+/// Returns the allocations of a watch with `events` events.
 fn watching(events: usize) -> AllocationInfo {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let _inside = runtime.enter();
@@ -42,16 +42,16 @@ fn watching(events: usize) -> AllocationInfo {
     let cluster = Cluster::new(server(lines.into()), &[]);
     measure(|| {
         runtime.block_on(async {
-            let mut told = cluster.watch(None, None).filter_map(async |shown| shown.seen).boxed_local();
-            assert!(matches!(told.next().await, Some(Seen::Listed { .. })));
+            let mut observed = cluster.watch(None, None).filter_map(async |shown| shown.seen).boxed_local();
+            assert!(matches!(observed.next().await, Some(Seen::Listed { .. })));
             for _ in 0..events {
-                assert!(matches!(told.next().await, Some(Seen::Driver(_))));
+                assert!(matches!(observed.next().await, Some(Seen::Driver(_))));
             }
         });
     })
 }
 
-/// An API server that has no pods to list, and these lines for who watches.
+/// Returns an API server without pods to list, which sends these lines to a watch.
 fn server(lines: Bytes) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let watches = request.uri().query().unwrap_or_default().contains("watch=true");

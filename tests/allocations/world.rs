@@ -1,4 +1,4 @@
-//! A gateway whose every step is counted.
+//! A gateway of which every step is counted.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use sparkgate::{
 };
 use sqlx::PgPool;
 
-/// As the program has it by default.
+/// Returns the program's default settings.
 pub(crate) fn spark() -> SparkSettings {
     SparkSettings {
         version: "4.3.0".parse().unwrap(),
@@ -19,7 +19,7 @@ pub(crate) fn spark() -> SparkSettings {
     }
 }
 
-/// A gateway that reaches its database as the program does, over as many connections.
+/// Creates a gateway that connects to its database as the program does, with the same number of connections.
 pub(crate) async fn gateway(url: &str, cluster: Cluster) -> Gateway {
     let database = DatabaseSettings { url: url.to_owned(), max_connections: 16 };
     let store = Store::connect(&database).await.unwrap();
@@ -27,7 +27,7 @@ pub(crate) async fn gateway(url: &str, cluster: Cluster) -> Gateway {
     Gateway::new(store, cluster, settings).await.unwrap()
 }
 
-/// The URL of a test's own database.
+/// Returns the URL of a test's own database.
 pub(crate) fn url(pool: &PgPool) -> String {
     let server = std::env::var("DATABASE_URL").unwrap();
     let (server, _) = server.rsplit_once('/').unwrap();

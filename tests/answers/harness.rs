@@ -1,5 +1,6 @@
-//! The parts of the run: real are Postgres and the program; the API server is played ([`apiserver`]). Clients ([`clients`])
-//! write down each request with its reply, [`table`] says what the reply means, and [`judge`] compares that with the rows.
+//! The parts of a run: Postgres and the program are real; the API server is a fake ([`apiserver`]). Clients
+//! ([`clients`]) record each request with its reply, [`table`] says what the reply means, and [`judge`] compares that
+//! with the rows.
 
 #[path = "../crash/harness/dice.rs"]
 pub(crate) mod dice;

@@ -11,22 +11,22 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 
-/// Sends requests to gateways that meet faults, and compares each reply with the database.
+/// Sends requests to gateways under faults, and compares each reply with the database.
 #[derive(Debug, Parser)]
 #[command(name = "scripts/answers")]
 struct Options {
     #[arg(long, default_value_t = 100_000)]
     requests: usize,
-    /// Requests that are under way at once.
+    /// The number of concurrent requests.
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Decides all that happens, but not what the machine makes of it [default: a new one].
+    /// The seed of all random decisions; timing isn't repeated [default: a new one].
     #[arg(long)]
     seed: Option<u64>,
-    /// Leave the logs behind in any case.
+    /// Keep the logs even if the run succeeds.
     #[arg(long)]
     keep: bool,
-    /// The `sparkgate` to run.
+    /// The `sparkgate` program to run.
     #[arg(long, default_value = "target/release/sparkgate")]
     program: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! Every answer is true: what each reply says about a submission is compared with the database, while connections are cut,
-//! backends killed, rows locked, disks full and processes killed.
+//! Every reply is true: what each reply says about a submission is compared with the database, while connections are
+//! cut, backends killed, rows locked, disks full and processes killed.
 //!
 //! This is the short run. `make answers` does the long one.
 
@@ -23,7 +23,7 @@ async fn every_reply_is_true_under_faults() {
 }
 
 #[test]
-fn the_page_says_what_each_answer_means() {
+fn the_page_has_the_meaning_of_each_reply() {
     let page = include_str!("../../docs/reliability.md");
     for row in TABLE {
         let line = format!("| {} | {} | {} |", row.asked, row.reply, row.says);

@@ -20,7 +20,7 @@ fn sent(sequence: u64, state: &str) -> String {
 }
 
 #[test]
-fn a_stream_is_taken_up_where_it_broke_off() {
+fn an_interrupted_stream_resumes_after_the_last_event() {
     let gateway = Played::new(|asked| match (asked.what.as_str(), asked.before) {
         ("GET /v1/events", 0) => {
             let heard = format!("retry: 1000\n\n: heartbeat\n\n{}", sent(7, "RUNNING"));
@@ -48,7 +48,7 @@ fn a_stream_is_taken_up_where_it_broke_off() {
 }
 
 #[test]
-fn those_of_one_submission_are_told_from_its_beginning_to_its_end() {
+fn events_of_one_submission_are_printed_from_its_first_to_its_last() {
     let history = format!("GET /v1/submissions/{ID}/events");
     let gateway = Played::new(move |asked| match asked.what.as_str() {
         "GET /v1/events" => stream("text/event-stream", &[&sent(9, "FINISHED")], false),
@@ -56,7 +56,7 @@ fn those_of_one_submission_are_told_from_its_beginning_to_its_end() {
             json_answer(200, &json!({"items": [change(3, "QUEUED")], "next": "3"}))
         }
         what if what == history => {
-            // The newest has no number yet: it comes with the stream.
+            // The newest event has no number yet; it arrives with the stream.
             let mut newest = change(0, "FINISHED");
             newest.as_object_mut().unwrap().remove("sequence");
             json_answer(200, &json!({"items": [change(5, "RUNNING"), newest]}))

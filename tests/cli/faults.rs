@@ -1,4 +1,4 @@
-//! No gateway, a wrong one, one that doesn't come back.
+//! A gateway that is missing, that isn't one, or that stays unavailable.
 
 use std::net::TcpListener;
 
@@ -10,8 +10,8 @@ use crate::{
 const ID: &str = "driver-20260102030405-0001";
 
 #[test]
-fn nobody_there_is_one_sentence_with_the_way_out() {
-    // Bound and dropped: nobody listens there.
+fn an_unreachable_gateway_is_one_line_that_says_what_to_do() {
+    // Bound and dropped: no process listens there.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let ended = run_at(&format!("http://{address}"), &["list"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
@@ -29,7 +29,7 @@ fn the_flag_wins_over_the_variable() {
 }
 
 #[test]
-fn a_gateway_that_stays_away_is_given_up() {
+fn retries_end_when_the_gateway_stays_unavailable() {
     let gateway = Played::new(|_| problem(503, "unavailable", "Unavailable", "Postgres is away."));
     let ended = run(&gateway, &["status", ID]);
     assert_eq!(ended.code, Some(1));
@@ -38,7 +38,7 @@ fn a_gateway_that_stays_away_is_given_up() {
 }
 
 #[test]
-fn what_is_not_a_gateway_is_told_apart() {
+fn a_server_that_is_no_gateway_is_reported_as_such() {
     let page = |status, headers: &[(&'static str, &str)], body: &'static str| {
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Played::new(move |_| Reply::Answer { status, headers: headers.clone(), body: body.to_owned() })
@@ -58,7 +58,7 @@ fn what_is_not_a_gateway_is_told_apart() {
 }
 
 #[test]
-fn https_to_one_that_speaks_none_is_an_error_as_any_other() {
+fn https_to_a_server_without_tls_is_an_ordinary_error() {
     let gateway = Played::new(|_| json_answer(200, &submission(ID, "RUNNING")));
     let ended = run_at(&format!("https://{}", gateway.address), &["status", ID]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));

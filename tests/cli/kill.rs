@@ -21,7 +21,7 @@ fn gateway() -> Played {
 }
 
 #[test]
-fn one_that_cannot_be_killed_saves_no_other() {
+fn a_failed_kill_does_not_stop_the_others() {
     let ended = run(&gateway(), &["kill", IDS[0], IDS[1], IDS[2]]);
     assert_eq!(ended.code, Some(4));
     assert_eq!(ended.stdout, format!("{} KILLING\n{} KILLING\n", IDS[0], IDS[2]));
@@ -29,7 +29,7 @@ fn one_that_cannot_be_killed_saves_no_other() {
 }
 
 #[test]
-fn with_wait_they_have_ended() {
+fn kill_with_wait_returns_when_all_have_ended() {
     let ended = run(&gateway(), &["kill", "--wait", IDS[0], IDS[2]]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(ended.stdout, format!("{} KILLED\n{} KILLED\n", IDS[0], IDS[2]));

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn filters_are_the_apis() {
+fn list_filters_are_passed_to_the_api() {
     let gateway = Played::new(|_| json_answer(200, &json!({"items": []})));
     let words = [
         "list",
@@ -52,7 +52,7 @@ fn pages() -> Played {
 }
 
 #[test]
-fn a_page_says_that_there_are_more_and_all_goes_through_them() {
+fn a_page_mentions_further_ones_and_all_reads_them() {
     let ended = run(&pages(), &["list"]);
     assert!(ended.stdout.contains("driver-1-2") && !ended.stdout.contains("driver-1-1"), "{}", ended.stdout);
     assert_eq!(ended.stderr, "there are more: use --all or a larger --limit\n");
@@ -65,7 +65,7 @@ fn a_page_says_that_there_are_more_and_all_goes_through_them() {
 }
 
 #[test]
-fn json_is_the_gateways_own() {
+fn json_output_is_the_gateways_reply_unchanged() {
     let body = "{\"next\": \"c\",\n \"items\": [ ] , \"new\": 1e3}";
     let gateway = Played::new(|_| Reply::Answer { status: 200, headers: Vec::new(), body: body.to_owned() });
     let ended = run(&gateway, &["list", "--output", "json"]);

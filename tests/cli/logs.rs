@@ -10,7 +10,7 @@ use crate::{
 const ID: &str = "driver-20260102030405-0001";
 
 #[test]
-fn a_log_is_printed_as_it_comes() {
+fn a_log_is_printed_as_it_arrives() {
     let (send, receive) = channel();
     let receive = Mutex::new(Some(receive));
     let gateway = Played::new(move |_| {
@@ -19,7 +19,7 @@ fn a_log_is_printed_as_it_comes() {
     });
     let mut child = start(&gateway, &["logs", "-f", ID]);
     let mut stdout = child.stdout.take().unwrap();
-    // Each piece is read before the next is sent: what waits for more to print, hangs here.
+    // Each piece is read before the next is sent: a client that waits for more output would hang here.
     for piece in ["first line\n", "half a ", "line\n\u{fc}"] {
         send.send(piece.to_owned()).unwrap();
         let mut printed = vec![0; piece.len()];
@@ -34,7 +34,7 @@ fn a_log_is_printed_as_it_comes() {
 }
 
 #[test]
-fn a_log_that_breaks_off_is_no_whole_one() {
+fn an_interrupted_log_is_an_error() {
     let gateway = Played::new(|_| stream("text/plain", &["some\n"], false));
     let ended = run(&gateway, &["logs", ID]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "some\n"));
@@ -42,7 +42,7 @@ fn a_log_that_breaks_off_is_no_whole_one() {
 }
 
 #[test]
-fn what_is_asked_for_is_the_apis_and_a_kept_log_is_noted() {
+fn log_options_are_passed_to_the_api_and_an_archived_log_is_noted() {
     let gateway = Played::new(|_| {
         let headers = vec![("sparkgate-log-source", "kept".to_owned())];
         Reply::Answer { status: 200, headers, body: "the end\n".to_owned() }

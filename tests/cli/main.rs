@@ -1,5 +1,5 @@
-//! The commands of the client as a user runs them, against a gateway that is played: what it answers and how it fails is
-//! up to each test. (`tests/program/` has them against the real one.)
+//! The commands of the client as a user runs them, against a fake gateway whose answers and faults each test defines.
+//! (`tests/program/` tests them with the real one.)
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod played;

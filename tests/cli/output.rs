@@ -1,4 +1,4 @@
-//! What is written, and to whom.
+//! What is written to standard output and standard error.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ fn many() -> Played {
 }
 
 #[test]
-fn a_reader_that_had_enough_ends_it_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     let gateway = many();
     for words in [&["list"][..], &["list", "-o", "json"]] {
         let mut child = command(&gateway.url(), words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -26,7 +26,7 @@ fn a_reader_that_had_enough_ends_it_quietly() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let child = command(&many().url(), &["list"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -38,11 +38,11 @@ fn a_full_disk_is_told() {
 fn a_closed_standard_error_stops_nothing() {
     let mut child = command("http://127.0.0.1:1", &["list"]).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
-    assert_eq!(child.wait().unwrap().code(), Some(1), "not a panic's 101");
+    assert_eq!(child.wait().unwrap().code(), Some(1), "not 101, the code of a panic");
 }
 
 #[test]
-fn a_pipe_has_no_colours_and_cuts_no_names() {
+fn output_to_a_pipe_has_no_colours_and_full_names() {
     let name = "a name of more than eighty letters ".repeat(5);
     let mut long = submission("driver-1-1", "FAILED");
     long["name"] = json!(name.trim());

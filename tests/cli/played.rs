@@ -1,4 +1,4 @@
-//! A gateway that is played: it notes what it is asked for and answers as it is told, or breaks the connection.
+//! A fake gateway: it records each request and answers as configured, or closes the connection.
 
 use std::{
     collections::HashMap,
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 /// One request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    /// Method and path without its query: `GET /v1/submissions`.
+    /// Method and path without the query: `GET /v1/submissions`.
     pub(crate) what: String,
     pub(crate) query: String,
-    /// By their names in lower case.
+    /// Headers by their names in lower case.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
-    /// How many came before with the same `what`.
+    /// The number of earlier requests with the same `what`.
     pub(crate) before: usize,
 }
 
@@ -29,16 +29,16 @@ impl Asked {
     }
 }
 
-/// What it does.
+/// What the gateway does with a request.
 pub(crate) enum Reply {
     Answer {
         status: u16,
         headers: Vec<(&'static str, String)>,
         body: String,
     },
-    /// Closes the connection without a word.
+    /// Closes the connection without a reply.
     HangUp,
-    /// A stream: the pieces as they come in, then its proper end, or the connection breaks.
+    /// A stream: the pieces as they arrive, then its proper end, or the connection breaks.
     Stream {
         content_type: &'static str,
         pieces: Receiver<String>,
@@ -57,7 +57,7 @@ pub(crate) fn problem(status: u16, code: &str, title: &str, detail: &str) -> Rep
     Reply::Answer { status, headers, body: body.to_string() }
 }
 
-/// A stream whose pieces are all there.
+/// Returns a stream whose pieces are all available.
 pub(crate) fn stream(content_type: &'static str, pieces: &[&str], ends: bool) -> Reply {
     let (send, receive) = std::sync::mpsc::channel();
     for piece in pieces {
@@ -66,7 +66,7 @@ pub(crate) fn stream(content_type: &'static str, pieces: &[&str], ends: bool) ->
     Reply::Stream { content_type, pieces: receive, ends }
 }
 
-/// A submission as the API shows it.
+/// Returns a submission as the API shows it.
 pub(crate) fn submission(id: &str, state: &str) -> Value {
     json!({"id": id, "name": "Pi", "state": state, "owner": "alice", "namespace": "spark", "attempt": 1,
         "createdAt": "2026-01-02T03:04:05.000Z"})
@@ -92,7 +92,7 @@ impl Played {
         Self { address, asked }
     }
 
-    /// All that it was asked for until now.
+    /// Returns the requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -102,7 +102,7 @@ impl Played {
     }
 }
 
-/// One request on one connection.
+/// Serves one request on one connection.
 fn serve(stream: TcpStream, script: &dyn Fn(&Asked) -> Reply, notes: &Mutex<Vec<Asked>>) {
     let Some(mut asked) = read(&stream) else { return };
     {
@@ -110,7 +110,7 @@ fn serve(stream: TcpStream, script: &dyn Fn(&Asked) -> Reply, notes: &Mutex<Vec<
         asked.before = notes.iter().filter(|before| before.what == asked.what).count();
         notes.push(asked.clone());
     }
-    // The client may have had enough.
+    // The client may have closed the connection.
     let _ = answer(&stream, script(&asked));
     let _ = stream.shutdown(Shutdown::Both);
 }

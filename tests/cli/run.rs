@@ -12,7 +12,7 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-/// The command, in an environment without settings.
+/// Returns the command, in an environment without settings.
 pub(crate) fn command(url: &str, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sparkgate"));
     command.args(words).env_clear().env("SPARKGATE_URL", url).env("USER", "alice").stdin(Stdio::null());
@@ -29,7 +29,7 @@ pub(crate) fn run_at(url: &str, words: &[&str]) -> Ended {
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Starts it with a pipe for its output.
+/// Starts the command with a pipe for its output.
 pub(crate) fn start(gateway: &Played, words: &[&str]) -> Child {
     command(&gateway.url(), words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

@@ -11,11 +11,11 @@ const ID: &str = "driver-20260102030405-0001";
 const CREATE: &str = "POST /v1/submissions";
 
 #[test]
-fn a_submission_is_sent_again_under_the_same_key() {
+fn a_submit_is_retried_with_the_same_key() {
     let gateway = Played::new(|asked| match asked.before {
         0 => problem(503, "unavailable", "Unavailable", "Postgres is away."),
         1 => Reply::HangUp,
-        // Without a Retry-After: it may have been accepted, and the key tells.
+        // Without a Retry-After: it may have been accepted, and the key makes the retry safe.
         2 => json_answer(503, &json!({"title": "In doubt", "code": "in-doubt", "status": 503})),
         _ => json_answer(201, &submission(ID, "QUEUED")),
     });
@@ -51,7 +51,7 @@ fn two_submissions_have_two_keys_unless_one_is_given() {
 }
 
 #[test]
-fn a_refusal_names_the_words_and_is_not_repeated() {
+fn a_refusal_names_the_options_and_is_not_retried() {
     let gateway = Played::new(|_| {
         let errors = json!([{"pointer": "#/appArgs/2", "detail": "Executor memory must be a positive number"}]);
         let body = json!({"title": "Invalid request", "detail": "It can't be run.", "code": "invalid-request",
@@ -80,7 +80,7 @@ fn a_replay_is_noted() {
 }
 
 #[test]
-fn a_dry_run_prints_the_manifest_and_tells_the_defaults() {
+fn a_dry_run_prints_the_manifest_and_lists_the_defaults() {
     let manifest = r#"{"kind": "List",  "items": []}"#;
     let body = format!(
         r#"{{"submission": {{}}, "manifest": {manifest}, "defaults": [{{"key": "spark.driver.memory", "value": "1g", "origin": "Spark"}}]}}"#
@@ -94,7 +94,7 @@ fn a_dry_run_prints_the_manifest_and_tells_the_defaults() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_without_a_gateway() {
+fn a_wrong_command_line_is_reported_without_a_gateway() {
     let gateway = Played::new(|_| Reply::HangUp);
     for (words, part) in [
         (&["submit", "--class", "a.B"][..], "APP"),

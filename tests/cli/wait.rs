@@ -1,4 +1,4 @@
-//! `sparkgate wait`, `submit --wait`, and what `status` tells.
+//! `sparkgate wait`, `submit --wait`, and the output of `status`.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn failed() -> Value {
     failed
 }
 
-/// A life: queued, pending for want of a node, running, failed. In between the gateway is away.
+/// Plays a life: queued, pending without a node, running, failed. In between the gateway is unavailable.
 fn a_life(asked: &Asked) -> Reply {
     match (asked.what.split('?').next().unwrap(), asked.before) {
         ("POST /v1/submissions", _) => json_answer(201, &submission(ID, "QUEUED")),
@@ -42,7 +42,7 @@ fn a_life(asked: &Asked) -> Reply {
 }
 
 #[test]
-fn submit_wait_tells_the_way_and_ends_as_the_driver_does() {
+fn submit_with_wait_prints_the_states_and_exits_with_the_outcome() {
     let gateway = Played::new(a_life);
     let ended = run(&gateway, &["submit", "--wait", "a.py"]);
     assert_eq!((ended.code, ended.stdout), (Some(3), format!("{ID}\n")), "{}", ended.stderr);
@@ -66,7 +66,7 @@ fn submit_wait_tells_the_way_and_ends_as_the_driver_does() {
 }
 
 #[test]
-fn wait_prints_the_end_alone() {
+fn wait_prints_only_the_final_state() {
     let gateway = Played::new(a_life);
     let ended = run(&gateway, &["wait", ID]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "FAILED\n"), "{}", ended.stderr);
@@ -76,7 +76,7 @@ fn wait_prints_the_end_alone() {
 }
 
 #[test]
-fn wait_for_a_state_ends_there() {
+fn wait_for_a_state_returns_in_that_state() {
     let gateway = Played::new(a_life);
     let ended = run(&gateway, &["wait", ID, "--for", "pending"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "PENDING\n"), "{}", ended.stderr);
@@ -84,7 +84,7 @@ fn wait_for_a_state_ends_there() {
 }
 
 #[test]
-fn a_time_that_is_over_has_a_code_of_its_own() {
+fn a_timeout_of_wait_has_an_exit_code_of_its_own() {
     let gateway = Played::new(|_| json_answer(200, &submission(ID, "RUNNING")));
     let ended = run(&gateway, &["wait", ID, "--timeout", "0s"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(124), ""));
@@ -92,7 +92,7 @@ fn a_time_that_is_over_has_a_code_of_its_own() {
 }
 
 #[test]
-fn a_submission_that_is_not_there_has_a_code_of_its_own() {
+fn an_unknown_submission_has_an_exit_code_of_its_own() {
     let gateway = Played::new(|_| problem(404, "submission-not-found", "Submission not found", "There is none."));
     for command in ["status", "wait", "logs", "events", "kill"] {
         let ended = run(&gateway, &[command, ID]);
@@ -105,7 +105,7 @@ fn a_submission_that_is_not_there_has_a_code_of_its_own() {
 fn status_shows_why_it_failed() {
     let gateway = Played::new(|_| json_answer(200, &failed()));
     let ended = run(&gateway, &["status", ID]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "that it failed is no failure of status");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "status itself succeeds");
     for part in ["State:       FAILED (after 1m 2s, exit code 3)\n", "Owner:       alice\n", "    ValueError: no\n"] {
         assert!(ended.stdout.contains(part), "{}", ended.stdout);
     }

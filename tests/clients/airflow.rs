@@ -1,4 +1,4 @@
-//! Airflow: the DAGs of docs/airflow.md and of the README, run by Airflow itself, and what its Spark hook does.
+//! Airflow: the DAGs of docs/airflow.md and of the README, run by Airflow itself, and its Spark hook.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -11,7 +11,7 @@ use crate::{
     python::{here, program, run},
 };
 
-/// Airflow, connected to a gateway.
+/// An Airflow that is connected to a gateway.
 struct Airflow {
     dev: Dev,
 }
@@ -34,7 +34,7 @@ impl Airflow {
         path
     }
 
-    /// Airflow runs only what its folder of DAGs has.
+    /// Writes a DAG: Airflow runs only files in its folder of DAGs.
     fn dag(&self, name: &str, text: &str) -> PathBuf {
         fs::create_dir_all(self.dev.dir.path().join("airflow/dags")).unwrap();
         self.file(&format!("airflow/dags/{name}"), text)
@@ -56,7 +56,7 @@ impl Airflow {
         command
     }
 
-    /// What a script prints as its results.
+    /// Returns the results that a script prints.
     fn results(&self, command: &mut Command) -> Vec<String> {
         let (done, said) = run(command);
         assert!(done, "{said}\n{}", self.dev.gateway.log());
@@ -76,7 +76,7 @@ impl Airflow {
     }
 }
 
-/// What docs/airflow.md says the connection is, with this gateway's port.
+/// Returns the connection of docs/airflow.md, with this gateway's port.
 fn spark_connection(port: u16) -> String {
     let page = markdown::page("docs/airflow.md");
     let line = page.lines().find_map(|line| line.strip_prefix("AIRFLOW_CONN_SPARK="));
@@ -88,7 +88,7 @@ fn spark_connection(port: u16) -> String {
 fn the_dags_of_the_pages_run() {
     let airflow = Airflow::with_database();
     let script = airflow.file("ends.py", "print('done')\n");
-    // A jar without entries: Spark copies the application's own, which has to be there.
+    // A jar without entries: Spark copies the application's own jar, so the file has to exist.
     let jar = airflow.file("app.jar", "");
     fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
     let dags: Vec<PathBuf> = ["README.md", "docs/airflow.md"]
@@ -96,8 +96,8 @@ fn the_dags_of_the_pages_run() {
         .flat_map(|path| markdown::blocks(&markdown::page(path), "python"))
         .enumerate()
         .map(|(number, text)| {
-            // What runs is no matter of Airflow's: a job that takes a moment. The sandbox's Spark comes without the examples'
-            // jar; this class is Spark's own launcher of a Python file.
+            // The job doesn't matter to Airflow; it takes a moment. The sandbox's Spark doesn't have the examples' jar;
+            // this class is Spark's own launcher of a Python file.
             let text = text
                 .replace("local:///opt/spark/examples/src/main/python/pi.py", &format!("local://{}", script.display()))
                 .replace("local:///opt/spark/examples/jars/spark-examples.jar", &format!("local://{}", jar.display()))
@@ -116,7 +116,7 @@ fn the_dags_of_the_pages_run() {
 }
 
 #[test]
-fn sensors_see_failures_and_a_lost_answer_submits_once() {
+fn sensors_detect_failures_and_a_lost_reply_submits_once() {
     let airflow = Airflow::with_database();
     let fails = airflow.file("fails-application.py", "import sys\nsys.exit(3)\n");
     let good = airflow.file("good-application.py", "import time\ntime.sleep(3)\n");
@@ -132,7 +132,7 @@ fn sensors_see_failures_and_a_lost_answer_submits_once() {
     assert_eq!((&failed["state"], &failed["tasks"]["finished"]["state"]), (&"failed".into(), &"failed".into()));
     let submit = &failed["tasks"]["submit"];
     assert_eq!((&submit["state"], &submit["tries"]), (&"success".into(), &2.into()), "{failed:#}");
-    // 200: the second answer is of the submission that the first one made.
+    // 200: the second answer returns the submission that the first request created.
     assert_eq!((&submit["value"]["id"], &submit["value"]["status"]), (&submit["value"]["first"], &200.into()));
     let failures = airflow.get("/v1/submissions?name=fails&total=true");
     assert_eq!((&failures["total"], &failures["items"][0]["state"]), (&1.into(), &"FAILED".into()), "{failures:#}");

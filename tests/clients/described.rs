@@ -1,4 +1,4 @@
-//! schemathesis: what the description of the API says is what the gateway does.
+//! schemathesis checks that the gateway behaves as its API description says.
 
 use crate::{
     dev::Dev,
@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn the_gateway_does_what_its_description_says() {
+fn the_gateway_matches_its_api_description() {
     let dev = Dev::played();
     let mut command = program("SPARKGATE_API_TOOLS", "schemathesis");
     command.arg("--config-file").arg(here("schemathesis.toml"));
@@ -15,7 +15,7 @@ fn the_gateway_does_what_its_description_says() {
     let summary = said.split_once("SUMMARY").map_or(said.as_str(), |(_, summary)| summary);
     println!("{summary}");
     assert!(passed, "{said}");
-    // It ran all that it has.
+    // All phases have run.
     for phase in ["Examples", "Coverage", "Fuzzing", "Stateful"] {
         assert!(summary.contains(&format!("✅ {phase}")), "{phase}: {summary}");
     }

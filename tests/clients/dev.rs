@@ -1,4 +1,4 @@
-//! `sparkgate dev` for a client to talk to.
+//! A `sparkgate dev` for a client.
 
 use std::{
     fs,
@@ -11,28 +11,28 @@ use tempfile::TempDir;
 
 use crate::process::{Gateway, free_address, sparkgate};
 
-/// Several JVMs at once are enough for a small machine.
+/// One test at a time: each runs several JVMs, and the machine may be small.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Dev {
     pub(crate) gateway: Gateway,
-    /// For files of the test; readable by every account.
+    /// A directory for the test's files, readable by every account.
     pub(crate) dir: TempDir,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Dev {
-    /// Drivers are real ones.
+    /// Starts one whose drivers are real.
     pub(crate) fn with_spark() -> Self {
         Self::start(|command, _| {
             command.env("SPARK_HOME", std::env::var("SPARK_HOME").expect("SPARK_HOME is not set: run `make test`"));
         })
     }
 
-    /// Drivers are played: each runs two seconds and succeeds, whatever it is.
+    /// Starts one whose drivers are fakes: each runs for two seconds and succeeds.
     pub(crate) fn played() -> Self {
         Self::start(|command, dir| {
-            // This machine's Python may have a pyspark; this one has nothing.
+            // This machine's Python may have a pyspark; this one has none.
             let programs = dir.join("bin");
             fs::create_dir(&programs).unwrap();
             write_program(&programs.join("python3"), "#!/bin/sh\nexit 1\n");
@@ -44,7 +44,7 @@ impl Dev {
     fn start(prepare: impl FnOnce(&mut std::process::Command, &Path)) -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = TempDir::with_prefix("sparkgate-clients-").unwrap();
-        // Postgres runs as another account where this is root.
+        // If this runs as root, Postgres runs as another account.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let (address, sandbox) = (free_address(), free_address());
         let mut command = sparkgate();

@@ -1,4 +1,4 @@
-//! A client in Python that a generator makes of `openapi/sparkgate.json`: it type-checks, and runs a job.
+//! A Python client generated from `openapi/sparkgate.json`: it type-checks, and runs a job.
 
 use std::fs;
 

@@ -1,8 +1,8 @@
-//! Clients that others wrote, and those that a reader of the documentation makes: Airflow, schemathesis, a client that is
-//! generated from the API's description, and the recipes of the pages, all against `sparkgate dev`.
+//! Third-party clients, and the examples of the documentation: Airflow, schemathesis, a client that is generated from
+//! the API's description, and the commands of the pages, all against `sparkgate dev`.
 //!
-//! Needs what `make test` provides: Postgres' programs, `SPARK_HOME`, curl, and the Python environments `SPARKGATE_AIRFLOW`
-//! and `SPARKGATE_API_TOOLS`.
+//! Requires what `make test` provides: Postgres' programs, `SPARK_HOME`, curl, and the Python environments
+//! `SPARKGATE_AIRFLOW` and `SPARKGATE_API_TOOLS`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-/// The text of a page.
+/// Returns the text of a page.
 pub(crate) fn page(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// Its fenced blocks in a language.
+/// Returns the page's fenced blocks in a language.
 pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     let mut fence: Option<bool> = None;

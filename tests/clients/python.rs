@@ -5,12 +5,12 @@ use std::{
     process::Command,
 };
 
-/// A directory of `tests/clients`.
+/// Returns a directory of `tests/clients`.
 pub(crate) fn here(part: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(part)
 }
 
-/// A program of the environment that the variable names.
+/// Returns a program of the environment that the variable names.
 pub(crate) fn program(variable: &str, name: &str) -> Command {
     let venv = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `make test`"));
     let bin = Path::new(&venv).join("bin");
@@ -19,7 +19,7 @@ pub(crate) fn program(variable: &str, name: &str) -> Command {
     command
 }
 
-/// Runs it and answers whether it succeeded, and all it said.
+/// Runs the command; returns whether it succeeded, and its output.
 pub(crate) fn run(command: &mut Command) -> (bool, String) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

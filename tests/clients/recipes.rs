@@ -1,5 +1,5 @@
-//! The recipes of the pages, run in their order. An answer that a page prints has to have the same shape: its status, its
-//! keys, the kind of each value; the ids in it stand for those that come.
+//! Runs the commands of the pages in their order. A reply must have the same shape as the one that the page prints: its
+//! status, its keys, the type of each value. The page's ids are replaced by the real ones.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ mod script;
 
 use script::{Recipe, recipes};
 
-/// A shell that lives as long as its page: what is exported stays.
+/// A shell that lasts as long as its page, so that exported variables stay.
 struct Shell {
     child: Child,
     input: ChildStdin,
@@ -35,12 +35,12 @@ impl Shell {
         Self { child, input, dir: dir.to_owned(), count: 0 }
     }
 
-    /// The exit code of a command and all that it said.
+    /// Runs a command; returns its exit code and output.
     fn run(&mut self, command: &str) -> (i32, String) {
         self.count += 1;
         let file = |name: &str| self.dir.join(format!("{name}.{}", self.count));
         let (said, code) = (file("said"), file("code"));
-        // The last step makes the code appear whole.
+        // The rename makes the exit code appear only when it is complete.
         let line = format!(
             "{{ {command}\n}} >{said} 2>&1 </dev/null; echo $? >{code}.new; mv {code}.new {code}\n",
             said = said.display(),
@@ -59,12 +59,12 @@ impl Drop for Shell {
     }
 }
 
-/// Runs the recipes of a page.
+/// Runs the commands of a page; returns their number.
 fn follow(dev: &Dev, page: &str) -> usize {
     let dir = dev.dir.path().join(page.replace('/', "-"));
     fs::create_dir(&dir).unwrap();
     let mut shell = Shell::start(&dir);
-    // The ids of the page, and those that came in their place.
+    // The ids of the page, and the real ones.
     let mut ids: HashMap<String, String> = HashMap::new();
     let recipes = recipes(&markdown::page(page));
     for Recipe { command, answer } in &recipes {
@@ -74,7 +74,7 @@ fn follow(dev: &Dev, page: &str) -> usize {
         }
         let (mut code, mut said) = shell.run(&text);
         if command.contains("/wait?") {
-            // A wait that was over too early is asked for again.
+            // A wait that timed out is repeated.
             until(command, || {
                 let has_come = code == 0 && answer::compare(answer, &said).is_ok();
                 if !has_come {
@@ -109,7 +109,7 @@ fn the_recipes_of_the_api_work() {
 }
 
 #[test]
-fn an_answer_of_another_shape_is_seen() {
+fn an_answer_of_another_shape_is_detected() {
     for (printed, said) in [
         (r#"{"id":"a", …}"#, r#"{"name":"a"}"#),
         (r#"{"id":"a"}"#, r#"{"id":1}"#),

@@ -1,4 +1,4 @@
-//! Outcomes of drivers that ended while no replica was there.
+//! Outcomes of drivers that ended while no replica was running.
 
 use crate::{
     harness::absence::{Absence, play},
@@ -18,11 +18,11 @@ async fn the_finalizer_keeps_every_outcome_past_a_compaction() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_it_the_watch_resumes_where_it_was() {
+async fn without_the_finalizer_the_watch_resumes_where_it_stopped() {
     absence(Absence::Resumed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_it_what_etcd_forgot_is_lost_and_not_guessed() {
+async fn without_the_finalizer_a_compacted_outcome_is_lost_and_not_guessed() {
     absence(Absence::Forgotten).await;
 }

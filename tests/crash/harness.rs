@@ -1,9 +1,9 @@
 //! The parts of a crash run.
 //!
-//! Real: Postgres, etcd, kube-apiserver ([`servers`]) and the program under test ([`replica`]). Played: the scheduler
-//! and the kubelet ([`kubelet`]), the clients ([`clients`]), the hand that kills ([`chaos`]), and the others on the same servers,
-//! who touch pods ([`adversary`]) and hold rows ([`locks`]). What was played is
-//! written down ([`truth`]), and at the end compared with what the program recorded ([`oracle`]).
+//! Real: Postgres, etcd, kube-apiserver ([`servers`]) and the program under test ([`replica`]). Simulated: the
+//! scheduler and the kubelet ([`kubelet`]), the clients ([`clients`]), the faults ([`chaos`]), and other users of the
+//! same servers, which change pods ([`adversary`]) and lock rows ([`locks`]). Every simulated event is recorded
+//! ([`truth`]), and at the end compared with what the program recorded ([`oracle`]).
 
 pub(crate) mod absence;
 pub(crate) mod adversary;

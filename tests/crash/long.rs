@@ -22,31 +22,31 @@ use crate::harness::{
     run::{Run, complaint},
 };
 
-/// Submits jobs to replicas that are killed while they work, and judges what they recorded.
+/// Submits jobs to replicas that are killed while they work, and checks what they recorded.
 #[derive(Debug, Parser)]
 #[command(name = "scripts/crash")]
 struct Options {
-    /// Jobs to be accepted.
+    /// The number of jobs to be accepted.
     #[arg(long, default_value_t = 10_000)]
     jobs: u32,
-    /// How many times a replica is killed with SIGKILL; everything else follows from it.
+    /// How many times a replica is killed with SIGKILL. The number of all other faults is derived from it.
     #[arg(long, default_value_t = 500)]
     kills: usize,
     #[arg(long, default_value_t = 3)]
     replicas: usize,
-    /// Decides all that happens, but not what the machine makes of it [default: a new one].
+    /// The seed of all random decisions; timing isn't repeated [default: a new one].
     #[arg(long)]
     seed: Option<u64>,
-    /// How often to measure, after the storm, how long it takes the others to take over.
+    /// How often to measure, after the storm, how long the other replicas take to take over.
     #[arg(long, default_value_t = 10)]
     takeovers: usize,
-    /// How long the API server, and then Postgres, is away in the runs after the storm, in seconds; 0 leaves them out.
+    /// How long the API server, and then Postgres, is down in the runs after the storm, in seconds; 0 skips these runs.
     #[arg(long, default_value_t = 60)]
     outage: u64,
-    /// Leave the logs behind in any case.
+    /// Keep the logs even if the run succeeds.
     #[arg(long)]
     keep: bool,
-    /// The `sparkgate` to run.
+    /// The `sparkgate` program to run.
     #[arg(long, default_value = "target/release/sparkgate")]
     program: PathBuf,
 }

@@ -1,5 +1,6 @@
-//! Never lost, never twice: replicas, Postgres, etcd and the API server are killed, stopped and cut off from each other
-//! while jobs are submitted and live their lives. Then what Sparkgate recorded is compared with what was played.
+//! Never lost, never twice: replicas, Postgres, etcd and the API server are killed, stopped and isolated from each
+//! other while jobs are submitted and run. Then the outcomes that Sparkgate recorded are compared with the simulated
+//! ones.
 //!
 //! These are the short runs. `make crash` does the long one.
 
@@ -18,7 +19,7 @@ mod outage;
 mod restored;
 mod storm;
 
-/// The logs stay where the complaint says.
+/// Keeps the logs; the message names their directory.
 fn panic_if_any(what: &str, violations: &[String]) {
     if let Some(complaint) = harness::run::complaint(what, violations) {
         panic!("{complaint}");

@@ -14,17 +14,17 @@ async fn outage(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_api_server_submissions_are_taken_and_launched_later() {
+async fn without_the_api_server_submissions_are_accepted_and_launched_later() {
     outage(Server::Apiserver).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_postgres_clients_are_told_to_come_again() {
+async fn without_postgres_creates_are_answered_503_with_retry_after() {
     outage(Server::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_that_starts_refuses_no_queued_submission() {
     let verdict = restarts(env!("CARGO_BIN_EXE_sparkgate").into(), 8, 2, 40).await;
-    panic_if_any("the API server started again", &verdict.violations);
+    panic_if_any("the API server restarted", &verdict.violations);
 }

@@ -1,4 +1,4 @@
-//! Etcd is restored from a backup while a gateway watches: the versions of objects go back.
+//! etcd is restored from a backup while a gateway watches: the resource versions go backwards.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Everything at once, twice: once as planned by a seed that never changes, once by a new one, which is printed.
+//! All faults at once, twice: once from a fixed seed, once from a new one, which is printed.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_that_is_always_the_same() {
+async fn a_storm_with_a_fixed_seed_loses_and_repeats_nothing() {
     weather(20_261_121, 14).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_that_nobody_has_seen() {
+async fn a_storm_with_a_new_seed_loses_and_repeats_nothing() {
     weather(u64::from(uuid::Uuid::new_v4().as_fields().0), 10).await;
 }
 

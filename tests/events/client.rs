@@ -1,4 +1,4 @@
-//! A client of server-sent events, which keeps to the standard: what has no data is no event, but its id counts.
+//! A standards-compliant client of server-sent events: a block without data is no event, but its id counts.
 
 use std::{error::Error, net::SocketAddr};
 
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 }
 
 /// # Errors
-/// The server is ending, or has ended.
+/// The server is shutting down, or has ended.
 async fn send(
     address: SocketAddr,
     target: &str,
@@ -67,18 +67,18 @@ pub(crate) struct Stream {
     body: Incoming,
     text: String,
     read: usize,
-    /// What a client names when it comes back.
+    /// The last event id, which the client sends when it reconnects.
     pub(crate) last_id: Option<i64>,
 }
 
 impl Stream {
     /// # Errors
-    /// An answer that is no stream; without a status if there was none.
+    /// A reply that is no stream; it has no status if there was no reply.
     pub(crate) async fn open(address: SocketAddr, target: &str, last_id: Option<i64>) -> Result<Self, Answer> {
         Self::with_buffer(address, target, last_id, None).await
     }
 
-    /// The same with a small window: what isn't read soon keeps the server from writing.
+    /// Opens a stream with a small receive window: unread data soon blocks the server's writes.
     pub(crate) async fn with_buffer(
         address: SocketAddr,
         target: &str,
@@ -97,7 +97,7 @@ impl Stream {
         Ok(Self { body: response.into_body(), text: String::new(), read: 0, last_id })
     }
 
-    /// The first id that it tells, with whatever event.
+    /// Returns the first id of the stream, with or without an event.
     pub(crate) async fn begins_at(&mut self) -> i64 {
         while self.last_id.is_none() {
             assert!(self.read_on().await && self.event().is_none());
@@ -105,7 +105,7 @@ impl Stream {
         self.last_id.unwrap()
     }
 
-    /// The next event; `None` at the end.
+    /// Returns the next event; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.event() {
@@ -117,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// The next event of what was read.
+    /// Returns the next event of the data read so far.
     fn event(&mut self) -> Option<Event> {
         while let Some(length) = self.text[self.read..].find("\n\n") {
             let block = &self.text[self.read..self.read + length];
@@ -140,11 +140,11 @@ impl Stream {
         None
     }
 
-    /// Whether there was more.
+    /// Reads more data; returns whether there was any.
     async fn read_on(&mut self) -> bool {
         self.text.drain(..self.read);
         self.read = 0;
-        // A connection that breaks ends it as well.
+        // A broken connection ends the stream as well.
         let Some(Ok(frame)) = self.body.frame().await else { return false };
         self.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
         true

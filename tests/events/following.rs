@@ -1,4 +1,4 @@
-//! Many clients, each of which gets every change exactly once.
+//! Many clients, each of which gets every event exactly once.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,13 +16,14 @@ const FOLLOWERS: usize = 500;
 const HALF: usize = 100;
 const EVENTS: usize = 4 * HALF;
 
-/// Follows until it has seen all, breaking off once by itself after `patience` events. Answers how often it had to connect.
+/// Follows until it has received all events. Disconnects once by itself after `patience` events. Returns the number of
+/// connections.
 async fn follow(mut address: watch::Receiver<SocketAddr>, patience: usize) -> usize {
     let (mut last, mut seen, mut connections) = (0, 0, 0);
     while seen < EVENTS {
         let here = *address.borrow_and_update();
         let Ok(mut stream) = Stream::open(here, "/v1/events?after=0", Some(last).filter(|last| *last > 0)).await else {
-            // It is just ending.
+            // The replica is just shutting down.
             address.changed().await.unwrap();
             continue;
         };
@@ -52,7 +53,7 @@ async fn submit_and_kill(replica: &Replica) {
 }
 
 #[sqlx::test]
-async fn five_hundred_get_every_change_once_across_reconnects_and_a_restart(pool: PgPool) {
+async fn five_hundred_clients_get_each_event_once_across_reconnects_and_a_restart(pool: PgPool) {
     let first = Replica::start(pool.clone()).await;
     let (tell, address) = watch::channel(first.address);
     let followers: Vec<_> =
@@ -65,13 +66,13 @@ async fn five_hundred_get_every_change_once_across_reconnects_and_a_restart(pool
     let connections = timeout(Duration::from_secs(60), join_all(followers)).await.unwrap();
     for connections in connections {
         let connections = connections.unwrap();
-        assert!(connections >= 2, "each has broken off");
+        assert!(connections >= 2, "each has reconnected");
     }
     second.end().await;
 }
 
 #[sqlx::test]
-async fn a_change_that_another_replica_made_is_told_here(pool: PgPool) {
+async fn a_change_made_by_another_replica_is_streamed(pool: PgPool) {
     let (here, there) = (Replica::start(pool.clone()).await, Replica::start(pool.clone()).await);
     let mut stream = Stream::open(here.address, "/v1/events", None).await.ok().unwrap();
     let id = there.submit().await;
@@ -86,9 +87,9 @@ async fn a_change_that_another_replica_made_is_told_here(pool: PgPool) {
     assert!(at.len() == "2026-11-21T13:40:05.123Z".len() && at.ends_with('Z'), "{at}");
 }
 
-/// Whoever comes back without having been told anything goes on from where it began.
+/// A client that reconnects without having received an event resumes where its first stream began.
 #[sqlx::test]
-async fn a_stream_says_where_it_begins(pool: PgPool) {
+async fn a_stream_begins_with_its_cursor(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     let other = replica.submit().await;

@@ -1,4 +1,4 @@
-//! Following changes over HTTP: a real server, a real Postgres, and clients that break off, come back and stand still.
+//! Following events over HTTP: a real server, a real Postgres, and clients that disconnect, reconnect and stop reading.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Changes in pages, chosen ones, and cursors that are none.
+//! Events in pages, filters, and invalid cursors.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -24,7 +24,7 @@ async fn code(address: SocketAddr, target: &str) -> (u16, String) {
 }
 
 #[sqlx::test]
-async fn pages_lead_to_the_end_and_on_from_there(pool: PgPool) {
+async fn pages_reach_the_end_and_resume_there(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let at = replica.address;
     let (_, now) = numbers(at, "/v1/events").await;
@@ -47,7 +47,7 @@ async fn pages_lead_to_the_end_and_on_from_there(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn only_what_is_asked_for_is_told(pool: PgPool) {
+async fn filters_select_the_events(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let (id, other) = (replica.submit().await, replica.submit().await);
     let named =
@@ -55,7 +55,7 @@ async fn only_what_is_asked_for_is_told(pool: PgPool) {
     sqlx::query(sqlx::AssertSqlSafe(format!("{named} WHERE id = '{id}'"))).execute(&pool).await.unwrap();
     write_events(&pool, &other, 2, 1).await;
     write_events(&pool, &id, 1, 1).await;
-    // What was told before the names were there is in memory as it was.
+    // Events that were read before the names were set are cached without them.
     let replica = Replica::start(pool.clone()).await;
     assert_eq!(all_numbered(&pool).await, 5);
     let at = replica.address;
@@ -72,7 +72,7 @@ async fn only_what_is_asked_for_is_told(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_cursor_that_leads_nowhere_is_refused(pool: PgPool) {
+async fn a_cursor_that_is_invalid_or_expired_is_refused(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let at = replica.address;
     let (gone, kept) = (replica.submit().await, replica.submit().await);
@@ -86,7 +86,7 @@ async fn a_cursor_that_leads_nowhere_is_refused(pool: PgPool) {
         assert_eq!((refused.status, &refused.body["code"]), (400, &"invalid-cursor".into()));
     }
     sqlx::query("DELETE FROM submissions WHERE id = $1").bind(gone.as_str()).execute(&pool).await.unwrap();
-    // The one above has it in memory still.
+    // The first replica still has the event in memory.
     let later = Replica::start(pool.clone()).await;
     timeout(Duration::from_secs(20), numbers(later.address, "/v1/events?after=1&waitSeconds=60")).await.unwrap();
     assert_eq!(code(later.address, "/v1/events?after=0").await, (410, "cursor-expired".to_owned()));
@@ -97,7 +97,7 @@ async fn a_cursor_that_leads_nowhere_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn one_too_many_is_told_so(pool: PgPool) {
+async fn a_subscriber_above_the_limit_is_answered_429(pool: PgPool) {
     let replica = Replica::with(pool.clone(), 2).await;
     let first = Stream::open(replica.address, "/v1/events", None).await.ok().unwrap();
     let _second = Stream::open(replica.address, "/v1/events", None).await.ok().unwrap();
@@ -106,13 +106,13 @@ async fn one_too_many_is_told_so(pool: PgPool) {
     drop(first);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while Stream::open(replica.address, "/v1/events", None).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "a place that was left is free");
+        assert!(tokio::time::Instant::now() < deadline, "a slot is free after its subscriber left");
     }
 }
 
-/// A standby that became the primary may lack what was told: nobody goes on as if nothing had happened.
+/// A standby that became the primary may lack events that were sent: no stream continues as if nothing had happened.
 #[sqlx::test]
-async fn a_database_that_went_back_in_time_interrupts_those_who_follow(pool: PgPool) {
+async fn streams_end_when_the_database_goes_back_in_time(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     write_events(&pool, &id, 2, 1).await;

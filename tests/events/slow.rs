@@ -10,11 +10,11 @@ use crate::{
     world::{Replica, all_numbered, write_events},
 };
 
-/// More than are kept in memory.
+/// More events than the ring buffer has.
 const EVENTS: i32 = 6000;
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// How many events there are up to `end`, each exactly once.
+/// Reads up to `end`; returns the number of events, each exactly once.
 async fn read_to(stream: &mut Stream, end: i64) -> i64 {
     let mut last = 0;
     while last < end {
@@ -26,7 +26,7 @@ async fn read_to(stream: &mut Stream, end: i64) -> i64 {
 }
 
 #[sqlx::test]
-async fn who_does_not_read_stops_nobody_and_nothing_is_collected_for_it(pool: PgPool) {
+async fn a_slow_subscriber_delays_no_other_and_has_no_queue(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     let all = "/v1/events?after=0";
@@ -43,13 +43,13 @@ async fn who_does_not_read_stops_nobody_and_nothing_is_collected_for_it(pool: Pg
     let read = futures::future::join_all(others.iter_mut().map(|other| read_to(other, end))).await;
     assert_eq!(read, [end; 3]);
 
-    // What it finds when it goes on was never kept for it: it comes from the database.
+    // The events that it reads now weren't queued for it: they come from the database.
     assert_eq!(read_to(&mut still[0], end).await, end);
     sqlx::query("DELETE FROM submissions").execute(&pool).await.unwrap();
     let read = read_to(&mut still[1], end).await;
-    assert!(read > 0 && read < end / 2, "{read} of {end} had been collected");
+    assert!(read > 0 && read < end / 2, "{read} of {end} had been buffered");
     let again = Stream::open(replica.address, all, still[1].last_id).await.err().unwrap();
     assert_eq!((again.status, &again.body["code"]), (410, &"cursor-expired".into()), "{}", again.body);
-    // The third still doesn't read.
+    // The third client still doesn't read.
     replica.end().await;
 }

@@ -17,13 +17,13 @@ use crate::{
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[sqlx::test]
-async fn a_wait_is_over_at_the_end_and_at_the_state_that_was_asked_for(pool: PgPool) {
+async fn a_wait_returns_at_the_end_and_in_the_requested_state(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     let end = format!("/v1/submissions/{id}/wait?timeoutSeconds=60");
     let begun = format!("{end}&state=PENDING");
     let acting = async {
-        // As another replica does: nobody tells this one.
+        // The write of another replica: this replica gets no signal.
         let store = Store::new(pool.clone());
         assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
     };
@@ -44,7 +44,7 @@ async fn a_wait_is_over_at_the_end_and_at_the_state_that_was_asked_for(pool: PgP
 }
 
 #[sqlx::test]
-async fn a_wait_that_takes_too_long_answers_what_is(pool: PgPool) {
+async fn a_wait_that_times_out_returns_the_current_state(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let (id, other) = (replica.submit().await, replica.submit().await);
     let target = format!("/v1/submissions/{id}/wait?timeoutSeconds=1");
@@ -57,7 +57,7 @@ async fn a_wait_that_takes_too_long_answers_what_is(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn who_waits_and_who_follows_is_sent_away_at_the_end_of_the_process(pool: PgPool) {
+async fn a_shutdown_ends_waits_and_streams(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let id = replica.submit().await;
     let mut stream = Stream::open(replica.address, "/v1/events?after=0", None).await.ok().unwrap();
@@ -65,7 +65,7 @@ async fn who_waits_and_who_follows_is_sent_away_at_the_end_of_the_process(pool: 
     let target = format!("/v1/submissions/{id}/wait?timeoutSeconds=60");
     let address = replica.address;
     let waiting = tokio::spawn(async move { get(address, &target).await });
-    // It has its place by then, and the one place of three is ours.
+    // Succeeds until the stream and the wait occupy both slots: then the wait has begun.
     while replica.gateway.subscribe(Default::default(), None, 2).await.is_ok() {}
     replica.end().await;
     assert_eq!(waiting.await.unwrap().waited.as_deref(), Some("timeout"));

@@ -1,5 +1,5 @@
-//! Replicas of the gateway on one database, each with a port of its own. Their cluster is one in memory that nobody works
-//! on: what is submitted stays queued until it is killed.
+//! Replicas of the gateway on one database, each with a port of its own. Their cluster is an in-memory one without a
+//! kubelet or scheduler: a submission stays queued until it is killed.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -55,12 +55,12 @@ impl Replica {
         Self { gateway, address, stop, tasks }
     }
 
-    /// As after a signal. Nobody who follows keeps it from ending.
+    /// Shuts down as after a signal. Open streams don't delay it.
     pub(crate) async fn end(mut self) {
         self.gateway.drain();
         self.stop.cancel();
         let ended = timeout(Duration::from_secs(20), async { while self.tasks.join_next().await.is_some() {} }).await;
-        assert!(ended.is_ok(), "it hangs on those who follow");
+        assert!(ended.is_ok(), "open streams delay the shutdown");
     }
 
     pub(crate) async fn submit(&self) -> SubmissionId {
@@ -74,7 +74,7 @@ impl Replica {
     }
 }
 
-/// With small buffers: a client that doesn't read is felt soon.
+/// Listens with small buffers, so that a client that doesn't read soon blocks writes.
 fn listen() -> TcpListener {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(8 << 10).unwrap();
@@ -82,7 +82,7 @@ fn listen() -> TcpListener {
     socket.listen(1024).unwrap()
 }
 
-/// Events of the queued submission `id` that somebody else writes, each with a message of `length` letters.
+/// Writes events of the queued submission `id` as another process would, each with a message of `length` letters.
 pub(crate) async fn write_events(pool: &PgPool, id: &SubmissionId, count: i32, length: i32) {
     sqlx::query(
         "INSERT INTO submission_events (submission_id, attempt, state, message)
@@ -96,7 +96,7 @@ pub(crate) async fn write_events(pool: &PgPool, id: &SubmissionId, count: i32, l
     .unwrap();
 }
 
-/// Waits until all events have their numbers and answers the highest.
+/// Waits until all events have numbers; returns the highest.
 pub(crate) async fn all_numbered(pool: &PgPool) -> i64 {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(15);
     loop {

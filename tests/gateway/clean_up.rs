@@ -1,4 +1,4 @@
-//! What ended long enough ago goes: pods by the cluster's own rules, rows with all that is kept of them.
+//! Deletion of old data: pods by the cluster's own rules, rows with all their records.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const OFF: CleanUpSettings = CleanUpSettings { finished_pod_ttl: None, retention
 const POD_TTL: CleanUpSettings = CleanUpSettings { finished_pod_ttl: Some(DAY), ..OFF };
 const RETENTION: CleanUpSettings = CleanUpSettings { retention: Some(DAY), ..OFF };
 
-/// A submission whose driver has finished.
+/// Creates a submission whose driver has finished.
 async fn finished(world: &mut World) -> SubmissionId {
     world.watch();
     let id = world.submit(&[]).await;
@@ -46,7 +46,7 @@ async fn finished(world: &mut World) -> SubmissionId {
     id
 }
 
-/// Lets time go by, as far as the rows tell.
+/// Moves the timestamps of the rows into the past.
 async fn later(pool: &PgPool, time: Duration) {
     sqlx::query(
         "UPDATE submissions SET finished_at = finished_at - make_interval(secs => $1),
@@ -65,9 +65,9 @@ async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u6
     (pods, put_off, submissions)
 }
 
-/// The process that recorded the end died before it let the pod go, and the watch doesn't show the pod.
+/// The process that recorded the end died before it removed the finalizer, and the watch doesn't report the pod.
 #[sqlx::test]
-async fn a_pod_that_lost_its_labels_and_is_still_held_goes(pool: PgPool) {
+async fn clean_up_deletes_a_pod_that_lost_its_labels_and_has_the_finalizer(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
@@ -81,7 +81,7 @@ async fn a_pod_that_lost_its_labels_and_is_still_held_goes(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_finished_pod_goes_with_all_that_it_owns_and_the_row_stays(pool: PgPool) {
+async fn clean_up_deletes_a_finished_pod_with_its_objects_and_keeps_the_row(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = finished(&mut world).await;
     assert_eq!(clean_up(&world, POD_TTL).await, (0, 0, 0), "not before its time");
@@ -105,7 +105,7 @@ async fn a_finished_pod_goes_with_all_that_it_owns_and_the_row_stays(pool: PgPoo
 }
 
 #[sqlx::test]
-async fn an_old_submission_goes_after_its_pod(pool: PgPool) {
+async fn an_old_submission_is_deleted_after_its_pod(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = finished(&mut world).await;
     let live = world.submit(&[]).await;
@@ -120,7 +120,7 @@ async fn an_old_submission_goes_after_its_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn nothing_goes_when_it_is_switched_off(pool: PgPool) {
+async fn clean_up_that_is_switched_off_deletes_nothing(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = finished(&mut world).await;
     later(&world.pool, 10_000 * DAY).await;
@@ -129,7 +129,7 @@ async fn nothing_goes_when_it_is_switched_off(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
+async fn clean_up_is_retried_later_when_the_cluster_is_unavailable(pool: PgPool) {
     let mut good = World::new(pool.clone()).await;
     finished(&mut good).await;
     later(&pool, DAY).await;
@@ -145,7 +145,7 @@ async fn a_cluster_that_is_away_is_no_pods_fault(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
+async fn the_clean_up_worker_runs_until_it_is_stopped(pool: PgPool) {
     let mut world = World::new(pool).await;
     finished(&mut world).await;
     let stop = CancellationToken::new();
@@ -161,7 +161,7 @@ async fn the_worker_goes_round_until_it_is_stopped(pool: PgPool) {
 
 /// The gateway may delete pods in one namespace and not in the other.
 #[sqlx::test]
-async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
+async fn a_pod_that_may_not_be_deleted_delays_no_other(pool: PgPool) {
     let mut closed = World::new(pool.clone()).await;
     let kept = finished(&mut closed).await;
     later(&pool, DAY).await;
@@ -175,7 +175,7 @@ async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
     assert_eq!(clean_up(&restricted, POD_TTL).await, (1, 1, 0));
     open.until_no_driver().await;
     assert_eq!(closed.driver_count().await, 1);
-    assert_eq!(clean_up(&restricted, RETENTION).await, (0, 0, 0), "it is put off, and its row stays");
+    assert_eq!(clean_up(&restricted, RETENTION).await, (0, 0, 0), "the pod is put off, and its row stays");
 
     may_delete_pods(&closed, &user).await;
     later(&pool, Duration::from_secs(3600)).await;
@@ -185,7 +185,7 @@ async fn a_pod_that_may_not_be_deleted_keeps_nobody_from_his(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn many_go_in_bounded_rounds_and_pods_that_are_gone_count(pool: PgPool) {
+async fn clean_up_works_in_bounded_rounds_and_counts_pods_that_are_gone(pool: PgPool) {
     let world = World::new(pool).await;
     sqlx::query(
         "INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
@@ -218,11 +218,11 @@ async fn may_delete_pods(world: &World, user: &str) {
     let how = PostParams::default();
     world.api::<Role>().create(&how, &serde_json::from_value(role).unwrap()).await.unwrap();
     world.api::<RoleBinding>().create(&how, &serde_json::from_value(binding).unwrap()).await.unwrap();
-    // The API server learns of a new right a moment later.
+    // The API server applies a new right a moment later.
     let user = client_of(user).await;
     let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(user, &world.namespace);
     eventually(|| async {
-        match pods.delete("nobody", &Default::default()).await {
+        match pods.delete("unknown", &Default::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             other => Err(other.map(drop)),
         }

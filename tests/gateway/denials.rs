@@ -1,4 +1,4 @@
-//! Denials that pass: rights that vanish for a while, and an API server that doesn't know them yet.
+//! Transient denials: rights that vanish for a while, and an API server that hasn't loaded them yet.
 
 use std::sync::{
     Arc,
@@ -19,7 +19,7 @@ use crate::{
 
 const NAME: &str = "sparkgate";
 
-/// The binding of the account's Role is deleted under a running gateway, and made again.
+/// The binding of the account's Role is deleted while the gateway runs, and created again.
 #[sqlx::test]
 async fn rights_that_vanish_and_come_back_end_nothing(pool: PgPool) {
     let mut world = World::new(pool).await;
@@ -58,8 +58,8 @@ async fn rights_that_vanish_and_come_back_end_nothing(pool: PgPool) {
     .await;
 }
 
-/// Kubernetes' own words while it starts: its RBAC caches are empty, its admission waits for informers, its priority levels
-/// are full.
+/// Kubernetes' own messages while it starts: its RBAC caches are empty, its admission waits for informers, its priority
+/// levels are full.
 #[sqlx::test]
 async fn an_api_server_that_starts_refuses_nothing_for_good(pool: PgPool) {
     let cannot = format!(
@@ -92,7 +92,7 @@ async fn an_api_server_that_starts_refuses_nothing_for_good(pool: PgPool) {
     }
 }
 
-/// A client whose first `count` creates are answered so by the server.
+/// Returns a client whose first `count` creates get this answer from the server.
 fn refusing(client: &Client, count: usize, code: u16, reason: &str, message: &str) -> Client {
     let left = Arc::new(AtomicUsize::new(count));
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,

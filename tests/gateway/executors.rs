@@ -1,4 +1,4 @@
-//! What is shown of executors reaches the database, whatever happens on the way.
+//! Observed executors reach the database, whatever fails on the way.
 
 use std::collections::HashSet;
 
@@ -77,14 +77,14 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
+async fn thousands_of_executors_are_written_except_those_of_unknown_submissions(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
-    let nobody = "driver-20200101000000-9999".parse().unwrap();
+    let unknown = "driver-20200101000000-9999".parse().unwrap();
     for n in 0..1600 {
         gateway.executors.note(None, &look(&id, n, Phase::Running));
-        gateway.executors.note(None, &look(&nobody, n, Phase::Running));
+        gateway.executors.note(None, &look(&unknown, n, Phase::Running));
     }
     assert!(gateway.executors.batch_is_full(None));
     assert_eq!(gateway.flush_executors(None).await.unwrap(), 1600);
@@ -93,12 +93,12 @@ async fn thousands_are_written_and_those_of_nobody_are_left_out(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
+async fn an_executor_that_the_database_refuses_delays_no_other(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
     for n in 0..100 {
-        // Postgres has no year 200 000 and more.
+        // Postgres doesn't accept this year in the form in which it is sent.
         let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
         gateway.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
     }
@@ -107,12 +107,12 @@ async fn what_the_database_cannot_take_stops_nothing_else(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_could_not_be_written_is_written_later(pool: PgPool) {
+async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     let world = World::new(pool).await;
     let gateway = &world.gateway;
     let id = with_driver(&world).await;
     gateway.executors.note(None, &look(&id, 1, Phase::Running));
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let flushing = tokio::spawn({
@@ -127,7 +127,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
         .fetch_optional(&world.pool)
         .await
         .unwrap();
-        cancelled.ok_or("nobody waits for the lock")
+        cancelled.ok_or("no session waits for the lock")
     })
     .await;
     assert!(flushing.await.unwrap().unwrap_err().may_pass());
@@ -138,7 +138,7 @@ async fn what_could_not_be_written_is_written_later(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool) {
+async fn executors_that_ended_without_a_watch_are_found_by_the_first_list(pool: PgPool) {
     let before = World::new(pool).await;
     let here = Some(before.namespace.as_str());
     let id = before.submit(&[]).await;
@@ -156,7 +156,7 @@ async fn what_ended_while_nobody_watched_is_found_by_the_first_list(pool: PgPool
     after.gateway.executors.note(here, &look(1));
     after.gateway.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
     after.gateway.flush_executors(here).await.unwrap();
-    // The second is younger than the list: whoever watched before has seen it.
+    // The second is younger than the list: an earlier watch has reported it.
     let expected = [(1, ExecutorState::Running), (2, ExecutorState::Running), (3, ExecutorState::Deleted)];
     assert_eq!(states(&after.gateway, &id).await, expected);
 }
@@ -179,7 +179,7 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
     assert_eq!(states(gateway, &ids[1]).await, [(1, ExecutorState::Running)]);
 }
 
-/// Pods as a driver makes them, on a real API server, and the watch that shows them.
+/// Pods as a driver creates them, on a real API server, and the watch that reports them.
 #[sqlx::test]
 async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     let mut world = World::new(pool).await;
@@ -198,7 +198,7 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     until(&world, &id, [Running, Running, Running, Running]).await;
     play(&world, 1, "Succeeded", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
     play(&world, 2, "Failed", json!({"terminated": {"exitCode": 52, "reason": "Error"}})).await;
-    // The driver deletes the pod of an executor that failed, and of one that it needs no longer.
+    // The driver deletes the pod of a failed executor, and of one that it doesn't need any more.
     for n in [2, 3] {
         world.pods().delete(&format!("pi-exec-{n}"), &DeleteParams::default().grace_period(0)).await.unwrap();
     }
@@ -222,7 +222,7 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     assert_eq!(counts, (0, 0, 1, 1, 2));
 }
 
-/// Creates the pod of an executor as its driver does; answers the uid.
+/// Creates the pod of an executor as its driver does; returns the uid.
 async fn start(world: &World, id: &SubmissionId, executor: &str) -> String {
     let driver = world.driver().await.metadata;
     let owner =

@@ -1,4 +1,4 @@
-//! What the real API server can't do on demand: to be away, and to do a thing and lose the reply.
+//! Faults that the real API server doesn't produce on demand: an outage, and an operation whose reply is lost.
 
 use std::sync::{
     Arc,
@@ -11,16 +11,16 @@ use sqlx::PgPool;
 
 use crate::world::{World, eventually};
 
-/// What happens to the next requests that would create something.
+/// What happens to the next creates.
 #[derive(Clone, Copy)]
 enum Fault {
-    /// 503 without doing it.
+    /// 503 without creating the object.
     Away,
-    /// Done, and then 504.
+    /// The object is created, and then 504.
     ReplyLost,
 }
 
-/// A client whose first `count` creates meet the fault.
+/// Returns a client whose first `count` creates meet the fault.
 fn faulty(client: &Client, fault: Fault, count: usize) -> Client {
     let left = Arc::new(AtomicUsize::new(count));
     let real = client.clone();
@@ -63,13 +63,13 @@ async fn an_api_server_that_is_away_leaves_the_submission_waiting(pool: PgPool) 
     due_at_once(&world.pool).await;
     eventually(|| async { (world.gateway.work().await.unwrap() == 1).then_some(()).ok_or("a pause for all") }).await;
     assert_eq!(world.driver_count().await, 1);
-    assert_eq!(world.status(&id).await.message, None, "that is over");
+    assert_eq!(world.status(&id).await.message, None, "the reason is removed");
 }
 
 #[sqlx::test]
 async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
     let good = World::new(pool.clone()).await;
-    // The pod and each of the three objects after it.
+    // For the pod and each of the three objects after it.
     let world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 4), good.namespace.clone()).await;
     let id = world.submit(&[]).await;
     for _ in 0..5 {
@@ -80,13 +80,13 @@ async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
 }
 
-/// The write of a driver's end fails, and the watch shows an end only once.
+/// The write of a driver's end fails, and the watch reports an end only once.
 #[sqlx::test]
 async fn an_end_that_could_not_be_written_is_written_later(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
 
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE submissions IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     world.play_exit(3).await;
@@ -98,7 +98,7 @@ async fn an_end_that_could_not_be_written_is_written_later(pool: PgPool) {
         .fetch_optional(&world.pool)
         .await
         .unwrap();
-        cancelled.ok_or("nobody waits for the lock")
+        cancelled.ok_or("no session waits for the lock")
     })
     .await;
     lock.rollback().await.unwrap();
@@ -115,11 +115,11 @@ async fn a_kill_outlasts_an_api_server_that_is_away(pool: PgPool) {
     assert!(world.gateway.kill(&id).await.unwrap());
     world.gateway.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
-    // The one whose creation was never confirmed, too.
+    // The driver whose creation was never confirmed ends, too.
     world.until_no_driver().await;
 }
 
-/// What is kept of a submission may be damaged; it ends, and the others go on.
+/// The stored data of a submission may be corrupt; it ends, and the others continue.
 #[sqlx::test]
 async fn a_poisoned_row_never_stops_the_others(pool: PgPool) {
     let world = World::new(pool).await;

@@ -1,4 +1,4 @@
-//! Readiness follows what a replica can do.
+//! Readiness of a replica.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -34,7 +34,7 @@ fn cut_off(now: &Readiness) -> bool {
     matches!(now, Readiness::NotReady(reason) if reason.contains("cut off from the cluster"))
 }
 
-/// A database as `serve` reaches it, through a proxy.
+/// Connects to a database as `serve` does, through a proxy.
 async fn store_through(pool: &PgPool, proxy: &FaultProxy) -> Store {
     let url = std::env::var("DATABASE_URL").unwrap();
     let (login, _) = url.rsplit_once('@').unwrap();
@@ -75,7 +75,7 @@ async fn leaves_the_watch(pool: PgPool, fault: Fault) {
         proxy.cut();
     }
     until(&replica, cut_off).await;
-    assert!(replica.gateway.claim(16).await.unwrap().is_empty(), "work is left to the other, too");
+    assert!(replica.gateway.claim(16).await.unwrap().is_empty(), "claims are left to the other replica, too");
     healthy.play_exit(0).await;
     healthy.until(&id, DriverState::Finished).await;
     assert_eq!(healthy.gateway.readiness().await, Readiness::Ready);
@@ -90,9 +90,9 @@ async fn a_replica_that_is_cut_off_from_the_cluster_leaves_the_watch_to_another(
     leaves_the_watch(pool, Fault::Refuse).await;
 }
 
-/// What it sends arrives, and no answer does.
+/// Its requests arrive, and their answers don't.
 #[sqlx::test]
-async fn a_replica_that_hears_nothing_of_the_cluster_leaves_the_watch_to_another(pool: PgPool) {
+async fn a_replica_whose_connections_are_silent_leaves_the_watch_to_another(pool: PgPool) {
     leaves_the_watch(pool, Fault::Silent(Way::ToClient)).await;
 }
 

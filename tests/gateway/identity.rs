@@ -1,4 +1,4 @@
-//! Whose pod it is: labels can be removed, overwritten and copied by others, and a pod can stand under any name.
+//! The identity of pods: other users can remove, overwrite and copy labels, and create a pod under any name.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -15,7 +15,7 @@ use sqlx::PgPool;
 
 use crate::world::{World, eventually};
 
-/// A pod as others make it, with all labels of an attempt's driver.
+/// Creates a pod as other users do, with all labels of an attempt's driver.
 async fn forge(world: &World, name: &str, id: &SubmissionId, attempt: i32) -> Pod {
     let pod = json!({
         "metadata": {"name": name, "labels": {"spark-role": "driver", labels::SUBMISSION_ID: id.to_string(),
@@ -57,7 +57,7 @@ async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool)
         patch(&world, &pod, json!({ "labels": taken })).await;
         labels_are_back(&world, &pod, &id).await;
     }
-    // The annotations too: the recorded uid is enough.
+    // The annotations, too: the recorded uid is sufficient.
     patch(&world, &pod, json!({"labels": {labels::INSTANCE: null}, "annotations": null})).await;
     labels_are_back(&world, &pod, &id).await;
     world.play_exit(0).await;
@@ -66,7 +66,7 @@ async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool)
 }
 
 #[sqlx::test]
-async fn a_driver_that_is_labelled_as_another_submissions_stays_its_own(pool: PgPool) {
+async fn a_driver_relabelled_as_another_submissions_is_followed_to_its_end(pool: PgPool) {
     let mut world = World::new(pool).await;
     let ended = world.submit(&[]).await;
     assert!(world.gateway.kill(&ended).await.unwrap());
@@ -89,14 +89,14 @@ async fn a_forged_pod_ends_no_submission(pool: PgPool) {
     let own = world.driver_named(&id).await;
     let forged = forge(&world, "forged-again", &id, 1).await;
     world.play_on(forged, "Failed", exited(9)).await;
-    // The watch shows this after all of the above.
+    // The watch reports this after all of the above.
     world.play_on(own.clone(), "Running", json!({"running": {}})).await;
     world.until(&id, DriverState::Running).await;
     world.play_on(own, "Succeeded", exited(0)).await;
     world.until(&id, DriverState::Finished).await;
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"]);
     for name in ["forged", "forged-again"] {
-        assert!(world.pods().get_opt(name).await.unwrap().is_some(), "{name} isn't ours to delete");
+        assert!(world.pods().get_opt(name).await.unwrap().is_some(), "{name} isn't ours and must stay");
     }
 }
 
@@ -112,7 +112,7 @@ async fn a_pod_made_beforehand_with_all_our_labels_is_not_adopted(pool: PgPool) 
     assert_eq!(world.driver().await.metadata.uid, theirs.metadata.uid, "never touched");
 }
 
-/// What a repeated create and a kill rely on is not for a template to decide.
+/// A template can't change what a repeated create and a kill depend on.
 #[sqlx::test]
 async fn neither_a_template_nor_an_excluded_step_names_the_pod(pool: PgPool) {
     let world = World::new(pool).await;
@@ -138,14 +138,15 @@ async fn neither_a_template_nor_an_excluded_step_names_the_pod(pool: PgPool) {
     world.until_no_driver().await;
 }
 
-/// The same database with another cluster would take every driver for lost, and start retries beside those that run.
+/// With another cluster, the gateway would declare every driver of the database lost, and start retries beside those
+/// that run.
 #[sqlx::test]
 async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
     let mut first = World::new(pool).await;
     let id = first.submit_running().await;
     first.set(&id, "max_retries_infrastructure = 1").await;
     first.look_away();
-    // The driver is not in this cluster.
+    // The driver doesn't exist in this cluster.
     let uid = "UPDATE cluster_namespaces SET uid = 'of another cluster'";
     sqlx::query(uid).execute(&first.pool).await.unwrap();
     let mut other = World::on(first.pool.clone(), first.client.clone(), first.namespace.clone()).await;

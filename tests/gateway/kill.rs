@@ -1,4 +1,4 @@
-//! A kill in every state.
+//! Kills in every state.
 
 use sparkgate::submission::{DriverState, SubmissionId};
 use sqlx::PgPool;
@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use crate::world::{World, eventually};
 
 #[sqlx::test]
-async fn before_the_launch(pool: PgPool) {
+async fn kill_before_the_launch_ends_the_submission_at_once(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     assert!(world.gateway.kill(&id).await.unwrap());
@@ -17,7 +17,7 @@ async fn before_the_launch(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn between_the_claim_and_the_pod(pool: PgPool) {
+async fn kill_between_the_claim_and_the_pod_creates_no_pod(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     // As if a launcher had died right after its claim.
@@ -30,7 +30,7 @@ async fn between_the_claim_and_the_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn while_it_waits_for_a_node(pool: PgPool) {
+async fn kill_of_a_pending_driver_deletes_its_pod(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -43,13 +43,13 @@ async fn while_it_waits_for_a_node(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn while_it_runs(pool: PgPool) {
+async fn kill_of_a_running_driver_waits_for_its_grace_period(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running_on_a_node(&mut world).await;
     assert!(world.gateway.kill(&id).await.unwrap());
     world.gateway.work().await.unwrap();
     eventually(|| async { world.driver().await.metadata.deletion_timestamp.ok_or("not deleted") }).await;
-    assert_eq!(world.status(&id).await.driver_state, DriverState::Running, "it lives until its grace is over");
+    assert_eq!(world.status(&id).await.driver_state, DriverState::Running, "it runs until its grace period is over");
     world.play_exit(143).await;
     world.until(&id, DriverState::Killed).await;
     assert_eq!(world.exit_code(&id).await, Some(143));
@@ -58,7 +58,7 @@ async fn while_it_runs(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn after_its_end(pool: PgPool) {
+async fn kill_after_the_end_changes_nothing(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -70,7 +70,7 @@ async fn after_its_end(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn by_somebody_else_with_kubectl(pool: PgPool) {
+async fn deletion_of_the_pod_from_outside_ends_as_killed(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running_on_a_node(&mut world).await;
     let name = world.driver().await.metadata.name.unwrap();
@@ -80,7 +80,8 @@ async fn by_somebody_else_with_kubectl(pool: PgPool) {
     assert!(status.message.unwrap().contains("deleted from outside Sparkgate"));
 }
 
-/// A submission whose driver runs on a node, so that its pod has a grace period; an unbound one goes at once.
+/// Returns a submission whose driver runs on a node, so that its pod has a grace period; an unbound pod is deleted at
+/// once.
 async fn running_on_a_node(world: &mut World) -> SubmissionId {
     let id = world.submit_running().await;
     bind(world).await;

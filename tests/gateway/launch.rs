@@ -1,4 +1,4 @@
-//! From a committed row to objects in the cluster, or to the API server's own words.
+//! From a committed row to objects in the cluster, or to the API server's error message.
 
 use k8s_openapi::api::{
     core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Service},
@@ -45,13 +45,13 @@ async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
+async fn an_interrupted_launch_is_completed_with_the_same_pod(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
     let first = world.driver().await.metadata.uid;
 
-    // As if the launcher had died after the pod: back to LAUNCHING, and what came after the pod is not there.
+    // As if the launcher had died after the pod: back to LAUNCHING, without the objects that are created after the pod.
     let back = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL";
     sqlx::query(back).execute(&world.pool).await.unwrap();
     let services = world.api::<Service>();
@@ -65,7 +65,7 @@ async fn a_half_made_launch_is_finished_and_not_repeated(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_pod_of_somebody_else_is_never_touched(pool: PgPool) {
+async fn a_foreign_pod_is_never_touched(pool: PgPool) {
     let world = World::new(pool).await;
     let theirs: Pod = serde_json::from_value(json!({"metadata": {"name": "taken", "labels": {"spark-role": "driver"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}}))
@@ -82,7 +82,7 @@ async fn a_pod_of_somebody_else_is_never_touched(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_the_cluster_refuses_ends_with_its_own_words(pool: PgPool) {
+async fn a_refusal_by_the_cluster_ends_with_the_clusters_message(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[("spark.kubernetes.driver.label.a", "no label's value")]).await;
     world.gateway.work().await.unwrap();
@@ -94,7 +94,7 @@ async fn what_the_cluster_refuses_ends_with_its_own_words(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn names_that_cannot_be_are_refused_by_their_property(pool: PgPool) {
+async fn invalid_names_are_refused_with_their_property(pool: PgPool) {
     let world = World::new(pool).await;
     let long = "x".repeat(300);
     for (key, value) in [
@@ -111,7 +111,7 @@ async fn names_that_cannot_be_are_refused_by_their_property(pool: PgPool) {
     assert!(refusal.contains("spark.big") && refusal.contains("1048576"), "{refusal}");
 }
 
-/// A crash after the driver could start, and the pod gone before anybody looked again.
+/// A crash after the driver could start, and the pod was deleted before it was read again.
 #[sqlx::test]
 async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
     let world = World::without_finalizer(pool).await;
@@ -124,7 +124,7 @@ async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
     assert_eq!(world.events(&id).await.last().unwrap(), "LOST");
 }
 
-/// While a rollout changes `--namespaces`, replicas serve different ones.
+/// During a rollout that changes `--namespaces`, replicas serve different ones.
 #[sqlx::test]
 async fn a_namespace_that_one_replica_does_not_serve_waits_for_another(pool: PgPool) {
     let world = World::new(pool).await;
@@ -155,7 +155,7 @@ async fn a_quota_ends_as_error(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_later_refusal_takes_the_pod_away_again(pool: PgPool) {
+async fn a_refusal_after_the_pod_deletes_the_pod(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[("spark.kubernetes.driver.service.annotation.bad key", "x")]).await;

@@ -1,4 +1,4 @@
-//! Time limits, and how long a killed driver has.
+//! Time limits, and the grace period of a killed driver.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn reason(world: &World, id: &SubmissionId) -> Option<String> {
     select.fetch_one(&world.pool).await.unwrap()
 }
 
-/// Says as a scheduler that no node takes the pod.
+/// Reports as a scheduler that the pod fits on no node.
 async fn no_node(world: &World, message: &str) {
     let name = world.driver().await.metadata.name.unwrap();
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
@@ -28,7 +28,7 @@ async fn no_node(world: &World, message: &str) {
 }
 
 #[sqlx::test]
-async fn a_driver_that_no_node_takes_is_killed_after_its_time_and_tells_why(pool: PgPool) {
+async fn an_unschedulable_driver_is_killed_after_its_start_timeout_with_the_reason(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -36,10 +36,10 @@ async fn a_driver_that_no_node_takes_is_killed_after_its_time_and_tells_why(pool
     world.gateway.work().await.unwrap();
     for message in ["0/3 nodes are available", "0/4 nodes are available"] {
         no_node(&world, message).await;
-        let told = format!("Unschedulable: {message}");
+        let unschedulable = format!("Unschedulable: {message}");
         eventually(|| async {
             let status = world.status(&id).await;
-            status.message.filter(|text| *text == told).ok_or("another message")
+            status.message.filter(|text| *text == unschedulable).ok_or("another message")
         })
         .await;
     }
@@ -64,7 +64,7 @@ async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
     world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s', run_timeout = 7200").await;
     world.gateway.work().await.unwrap();
     bind(&world).await;
-    // Its kubelet says that it has run for months. It was queued just now, so the clock of its node is wrong.
+    // Its kubelet reports that it has run for months. It was queued just now, so the clock of its node is wrong.
     world.play_running().await;
     world.until(&id, DriverState::Running).await;
     world.set(&id, "deadline = now()").await;
@@ -83,7 +83,7 @@ async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
+async fn a_driver_that_succeeds_while_it_is_killed_has_finished(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();
@@ -96,9 +96,9 @@ async fn a_driver_that_ends_well_in_its_last_moment_has_finished(pool: PgPool) {
     world.until(&id, DriverState::Finished).await;
 }
 
-/// The moment at which the time is over is in the row, and not in a process.
+/// The deadline is stored in the row, not in a process.
 #[sqlx::test]
-async fn a_time_that_was_over_while_no_gateway_ran_is_over(pool: PgPool) {
+async fn a_deadline_that_passed_without_a_gateway_still_counts(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
@@ -119,7 +119,7 @@ async fn a_time_that_was_over_while_no_gateway_ran_is_over(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_killed_driver_has_the_time_that_was_asked_for(pool: PgPool) {
+async fn a_killed_driver_has_the_requested_grace_period(pool: PgPool) {
     for (kill_grace, seconds) in [("7", 7), ("0", 1), ("NULL", 30)] {
         let mut world = World::new(pool.clone()).await;
         let id = world.submit_running().await;

@@ -1,4 +1,5 @@
-//! Logs of drivers: from their pods, then what was kept. Pods are processes of a sandbox node, behind its API server.
+//! Logs of drivers: from their pods, then from the archive. Pods are processes of a sandbox node, behind its API
+//! server.
 
 mod http;
 mod site;
@@ -20,7 +21,7 @@ use crate::world::{World, eventually};
 const WAIT: &str = "until [ -e $GO ]; do sleep 0.05; done";
 
 #[sqlx::test]
-async fn a_log_is_told_by_the_pod_and_later_from_what_was_kept(pool: PgPool) {
+async fn a_log_is_read_from_the_pod_and_later_from_the_archive(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch(&format!("echo one; sleep 1.1; printf 'two\\nthree\\n'; {WAIT}; echo four; exit 3")).await;
     let mut following = site.open(&id, &follow()).await;
@@ -46,7 +47,7 @@ async fn a_log_is_told_by_the_pod_and_later_from_what_was_kept(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
+async fn the_end_of_a_long_log_with_arbitrary_bytes_is_archived(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("seq -f 'line %.0f, as long as one of Spark mostly is, or so: 0123456789 0123456789' 100000; printf 'a\\0b\\xff\\n'").await;
     site.until(&id, DriverState::Finished).await;
@@ -66,12 +67,12 @@ async fn the_end_of_a_long_log_is_kept_whatever_bytes_it_has(pool: PgPool) {
             .unwrap();
     assert!(kept <= 256 << 10 && kept > 255 << 10, "{kept}");
     assert!(packed < kept / 4, "{packed} of {kept}");
-    let told = log.iter().filter(|byte| **byte == b'\n').count() as u64;
-    assert_eq!(first + told - 2, 100_000, "from a line's beginning to the end");
+    let count = log.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(first + count - 2, 100_000, "from the beginning of a line to the end of the log");
 }
 
 #[sqlx::test]
-async fn who_follows_hears_every_line_once_although_connections_break(pool: PgPool) {
+async fn a_follower_gets_every_line_once_although_connections_break(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch(&format!("for n in {{1..40}}; do echo $n; sleep 0.05; done; {WAIT}; echo end")).await;
     let mut following = site.open(&id, &follow()).await;
@@ -89,9 +90,9 @@ async fn who_follows_hears_every_line_once_although_connections_break(pool: PgPo
     assert!(site.proxy.connections() > 4);
 }
 
-/// As many as one namespace may have: they follow a log and read no more of it.
+/// As many readers as one namespace may have. They follow a log and stop reading it.
 #[sqlx::test]
-async fn readers_that_stop_reading_hold_up_neither_their_driver_nor_what_is_kept(pool: PgPool) {
+async fn readers_that_stop_reading_delay_neither_their_driver_nor_the_archive(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch(&format!("echo one; {WAIT}; echo two")).await;
     let mut readers = Vec::new();
@@ -132,7 +133,7 @@ async fn readers_that_stop_in_the_middle_of_a_query_keep_no_connection(pool: PgP
 }
 
 #[sqlx::test]
-async fn who_comes_before_the_driver_waits_for_it(pool: PgPool) {
+async fn a_reader_that_comes_before_the_driver_waits_for_it(pool: PgPool) {
     let site = Site::new(pool).await;
     let mut request = site.world.request(&[]);
     request.app_args = vec!["echo hello".to_owned()];
@@ -145,7 +146,7 @@ async fn who_comes_before_the_driver_waits_for_it(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_gateway_that_goes_lets_its_readers_know(pool: PgPool) {
+async fn a_shutdown_ends_log_streams_with_a_retryable_error(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("echo one; exec sleep 300").await;
     let mut following = site.open(&id, &follow()).await;
@@ -157,11 +158,11 @@ async fn a_gateway_that_goes_lets_its_readers_know(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_not_there_is_told_apart(pool: PgPool) {
+async fn missing_submissions_and_missing_logs_are_distinguished(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("true").await;
-    let nobody = "driver-20200101000000-9999".parse().unwrap();
-    assert_eq!(site.no_log(&nobody, &LogRequest::default()).await, NoLog::Submission);
+    let unknown = "driver-20200101000000-9999".parse().unwrap();
+    assert_eq!(site.no_log(&unknown, &LogRequest::default()).await, NoLog::Submission);
     let attempt = LogRequest { attempt: Some(2), ..LogRequest::default() };
     assert_eq!(site.no_log(&id, &attempt).await, NoLog::Attempt);
     let executor = LogRequest { executor: Some(1), ..LogRequest::default() };
@@ -172,7 +173,7 @@ async fn what_is_not_there_is_told_apart(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn why_a_driver_never_started_is_kept(pool: PgPool) {
+async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -205,9 +206,9 @@ async fn why_a_driver_never_started_is_kept(pool: PgPool) {
     assert_eq!(kept, now);
 }
 
-/// The pods of executors are whatever Spark makes them; these are made by hand.
+/// Spark defines the pods of executors; this test creates them by hand.
 #[sqlx::test]
-async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
+async fn an_executors_log_is_deleted_with_its_pod(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("exec sleep 300").await;
     let labels = site.world.driver().await.metadata.labels.unwrap();
@@ -239,7 +240,7 @@ async fn an_executors_log_goes_with_its_pod(pool: PgPool) {
     .await;
 }
 
-/// A client whose requests for logs are never answered.
+/// Returns a client whose requests for logs are never answered.
 fn without_nodes(client: &Client) -> Client {
     let real = client.clone();
     let service = tower::service_fn(move |request: ::http::Request<Body>| {
@@ -255,7 +256,7 @@ fn without_nodes(client: &Client) -> Client {
 }
 
 #[sqlx::test]
-async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
+async fn an_unreachable_node_does_not_delay_the_finalizer(pool: PgPool) {
     let good = World::new(pool.clone()).await;
     let mut world = World::on(pool, without_nodes(&good.client), good.namespace.clone()).await;
     let id = world.submit_running().await;
@@ -266,7 +267,7 @@ async fn a_node_that_is_gone_holds_no_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_log_is_kept_of_a_pod_that_nobody_holds(pool: PgPool) {
+async fn the_log_of_a_pod_without_a_finalizer_is_archived(pool: PgPool) {
     let mut site = Site::new(pool).await;
     let World { pool, client, admin, namespace, .. } = &site.world;
     let mut world = World::unheld(pool.clone(), client.clone(), namespace.clone()).await;

@@ -1,4 +1,4 @@
-//! One namespace, row or pod misbehaves, and the others go on.
+//! One namespace, row or pod misbehaves, and the others continue.
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +17,7 @@ use crate::{
     world::{World, eventually},
 };
 
-/// Launches what is due until it is dropped.
+/// Launches due submissions until it is dropped.
 fn launch(gateway: &Gateway) -> DropGuard {
     let stop = CancellationToken::new();
     tokio::spawn(workers::launcher(gateway.clone(), stop.clone()));
@@ -27,13 +27,13 @@ fn launch(gateway: &Gateway) -> DropGuard {
 async fn submit_some(world: &World, count: usize) -> Vec<SubmissionId> {
     let mut ids = Vec::new();
     for _ in 0..count {
-        // A busy machine may have no connection to spare for seconds.
+        // A busy machine may have no free connection for seconds.
         ids.push(eventually(|| world.gateway.create(world.request(&[]))).await);
     }
     ids
 }
 
-/// Waits until the pods of all these submissions are made.
+/// Waits until the pods of all these submissions are created.
 async fn until_pending(world: &World, ids: &[SubmissionId]) {
     for id in ids {
         eventually(|| async {
@@ -64,9 +64,9 @@ async fn a_webhook_changes_the_driver_pod(pool: PgPool) {
     webhook.remove().await;
 }
 
-/// The circuit breakers: one webhook that denies everything closes one namespace.
+/// The circuit breakers: a webhook that denies everything opens the breaker of one namespace only.
 #[sqlx::test]
-async fn a_namespace_that_is_denied_holds_up_no_other(pool: PgPool) {
+async fn a_namespace_that_is_denied_delays_no_other(pool: PgPool) {
     let (bad, good) = World::two(pool).await;
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
     webhook.set(Conduct::Deny(429));
@@ -76,7 +76,7 @@ async fn a_namespace_that_is_denied_holds_up_no_other(pool: PgPool) {
         eventually(|| async { (tries(&bad, id).await > 0).then_some(()).ok_or("not tried") }).await;
     }
     let asked = webhook.asked();
-    eventually(|| async { (webhook.asked() > asked).then_some(()).ok_or("not tried again") }).await;
+    eventually(|| async { (webhook.asked() > asked).then_some(()).ok_or("not retried") }).await;
     until_pending(&good, &submit_some(&good, 20).await).await;
     for id in &denied {
         let status = bad.status(id).await;
@@ -88,9 +88,9 @@ async fn a_namespace_that_is_denied_holds_up_no_other(pool: PgPool) {
     webhook.remove().await;
 }
 
-/// The launcher's places: a namespace whose webhook takes its time has only its share.
+/// The launcher's slots: a namespace with a slow webhook uses only its share.
 #[sqlx::test]
-async fn a_namespace_that_hangs_leaves_places_to_others(pool: PgPool) {
+async fn a_namespace_that_hangs_leaves_slots_to_others(pool: PgPool) {
     let (bad, good) = World::two(pool).await;
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
     webhook.set(Conduct::Hang);
@@ -103,9 +103,9 @@ async fn a_namespace_that_hangs_leaves_places_to_others(pool: PgPool) {
     webhook.remove().await;
 }
 
-/// The order of claims: the one try of a breaker that is half-open goes round.
+/// The order of claims: the one try of a half-open breaker goes to the submissions in turn.
 #[sqlx::test]
-async fn a_submission_that_is_denied_holds_up_no_other_of_its_namespace(pool: PgPool) {
+async fn a_submission_that_is_denied_delays_no_other_of_its_namespace(pool: PgPool) {
     let world = World::new(pool).await;
     let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
     webhook.set(Conduct::DenyNamed("bad".to_owned(), 503));
@@ -117,7 +117,7 @@ async fn a_submission_that_is_denied_holds_up_no_other_of_its_namespace(pool: Pg
     let _launching = launch(&world.gateway);
     until_pending(&world, &good).await;
     for id in &bad {
-        eventually(|| async { (tries(&world, id).await > 1).then_some(()).ok_or("not tried again") }).await;
+        eventually(|| async { (tries(&world, id).await > 1).then_some(()).ok_or("not retried") }).await;
     }
     until_pending(&world, &submit_some(&world, 3).await).await;
     webhook.set(Conduct::Allow);
@@ -125,9 +125,9 @@ async fn a_submission_that_is_denied_holds_up_no_other_of_its_namespace(pool: Pg
     webhook.remove().await;
 }
 
-/// What is done to pods after their end: one namespace whose pods can't be changed has only its share.
+/// The work on pods after their end: a namespace whose pods can't be changed uses only its share.
 #[sqlx::test]
-async fn pods_that_cannot_be_let_go_hold_up_none_of_another_namespace(pool: PgPool) {
+async fn pods_whose_finalizer_cannot_be_removed_delay_no_other_namespace(pool: PgPool) {
     let (mut bad, good) = World::two(pool).await;
     bad.watch();
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
@@ -152,7 +152,7 @@ async fn pods_that_cannot_be_let_go_hold_up_none_of_another_namespace(pool: PgPo
     webhook.remove().await;
 }
 
-/// The same database, where a statement waits for locks as little as `serve` lets it.
+/// Connects to the same database with the lock timeout of `serve`.
 async fn impatient(pool: &PgPool) -> PgPool {
     let options = (*pool.connect_options()).clone().options([("lock_timeout", "500ms")]);
     PgPoolOptions::new().max_connections(5).connect_with(options).await.unwrap()
@@ -160,12 +160,12 @@ async fn impatient(pool: &PgPool) -> PgPool {
 
 /// The watch's batch, and the workers' connections.
 #[sqlx::test]
-async fn a_locked_row_holds_up_no_other(pool: PgPool) {
+async fn a_locked_row_delays_no_other(pool: PgPool) {
     let mut world = World::new(impatient(&pool).await).await;
     world.watch();
     let (locked, free) = (submit_some(&world, 20).await, submit_some(&world, 3).await);
     while world.gateway.work().await.unwrap() > 0 {}
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = pool.begin().await.unwrap();
     let ids: Vec<_> = locked.iter().map(SubmissionId::as_str).collect();
     let statement = "SELECT FROM submissions WHERE id = ANY($1) FOR UPDATE";
@@ -191,7 +191,7 @@ async fn a_locked_row_holds_up_no_other(pool: PgPool) {
     }
 }
 
-/// What is set aside isn't lost with the process: the next watch begins before it.
+/// Observations that are set aside aren't lost with the process: the next watch begins before them.
 #[sqlx::test]
 async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPool) {
     let mut world = World::without_finalizer(pool.clone()).await;
@@ -203,7 +203,7 @@ async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPo
         sqlx::query_scalar(statement).fetch_optional(&pool).await.unwrap()
     };
     eventually(|| async { position().await.ok_or("no position is kept") }).await;
-    #[expect(clippy::disallowed_methods, reason = "nothing drops it on its way")]
+    #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = pool.begin().await.unwrap();
     sqlx::query("SELECT FROM submissions FOR UPDATE").execute(&mut *lock).await.unwrap();
     world.play_exit(0).await;

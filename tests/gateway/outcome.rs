@@ -1,4 +1,4 @@
-//! What the cluster shows becomes state, watched or not.
+//! Changes in the cluster become states, with or without a watch at that time.
 
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn a_driver_runs_and_finishes(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn an_exit_code_is_recorded_and_told(pool: PgPool) {
+async fn an_exit_code_is_recorded_and_shown(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -38,7 +38,7 @@ async fn an_exit_code_is_recorded_and_told(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn an_image_that_cannot_be_pulled_is_told_while_it_waits(pool: PgPool) {
+async fn a_failing_image_pull_is_shown_while_the_driver_waits(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
@@ -51,11 +51,11 @@ async fn an_image_that_cannot_be_pulled_is_told_while_it_waits(pool: PgPool) {
     })
     .await;
     world.play_running().await;
-    assert_eq!(world.until(&id, DriverState::Running).await.message, None, "that is over");
+    assert_eq!(world.until(&id, DriverState::Running).await.message, None, "the reason is removed");
 }
 
 #[sqlx::test]
-async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
+async fn an_end_without_a_watch_is_found_by_the_next_watch(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();
@@ -67,7 +67,7 @@ async fn what_happened_while_nobody_watched_is_found_again(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_driver_that_failed_and_was_deleted_while_nobody_watched_has_failed(pool: PgPool) {
+async fn a_driver_that_failed_and_was_deleted_without_a_watch_has_failed(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     world.look_away();
@@ -83,7 +83,7 @@ async fn a_driver_that_failed_and_was_deleted_while_nobody_watched_has_failed(po
 }
 
 #[sqlx::test]
-async fn a_driver_may_say_what_no_database_takes(pool: PgPool) {
+async fn a_termination_message_with_invalid_characters_is_cleaned(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
     let said = format!("a\0b{}", "x".repeat(100_000));
@@ -93,7 +93,7 @@ async fn a_driver_may_say_what_no_database_takes(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_pod_that_vanished_while_nobody_watched_is_lost_and_says_so(pool: PgPool) {
+async fn a_pod_that_vanished_without_a_watch_is_lost_with_a_message(pool: PgPool) {
     let mut world = World::without_finalizer(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();
@@ -124,11 +124,11 @@ async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool
     world.watch();
     world.until_no_driver().await;
     world.until(&id, DriverState::Error).await;
-    assert_eq!(world.events(&id).await.last().unwrap(), "LOST", "its own pod is gone");
+    assert_eq!(world.events(&id).await.last().unwrap(), "LOST", "its own pod was deleted");
 }
 
 #[sqlx::test]
-async fn a_finished_driver_outlives_a_late_look_at_it(pool: PgPool) {
+async fn a_stale_observation_does_not_delete_a_finished_driver(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     world.gateway.work().await.unwrap();

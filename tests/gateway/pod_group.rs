@@ -1,4 +1,4 @@
-//! Volcano's `PodGroup`, which has to be there before the pod that it schedules.
+//! Volcano's `PodGroup`, which must exist before the pod that it schedules.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -19,7 +19,7 @@ const VOLCANO: [(&str, &str); 3] = [
     ("spark.kubernetes.scheduler.volcano.podGroupTemplateJson", r#"{"spec": {"queue": "research", "minMember": 1}}"#),
 ];
 
-/// A world whose cluster knows Volcano's resource.
+/// Returns a world whose cluster has Volcano's resource.
 async fn with_volcano(pool: PgPool) -> World {
     let world = World::without_finalizer(pool).await;
     let name = "podgroups.scheduling.volcano.sh";
@@ -54,7 +54,7 @@ async fn a_group_comes_before_its_pod_and_belongs_to_it(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_group_goes_when_its_pod_is_refused(pool: PgPool) {
+async fn a_group_is_deleted_when_its_pod_is_refused(pool: PgPool) {
     let world = with_volcano(pool).await;
     let refused = [&VOLCANO[..], &[("spark.kubernetes.driver.label.a", "no label's value")]].concat();
     let id = world.submit(&refused).await;
@@ -64,11 +64,11 @@ async fn a_group_goes_when_its_pod_is_refused(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
+async fn a_group_without_a_pod_is_deleted_by_a_kill(pool: PgPool) {
     let world = with_volcano(pool).await;
     let id = world.submit(&VOLCANO).await;
     world.gateway.work().await.unwrap();
-    // As if the launcher had died between the two, and a kill came.
+    // As if the launcher had died between the two, and a kill had been requested.
     let orphan = json!({"metadata": {"ownerReferences": null}});
     let name = groups(&world).await[0].name_any();
     world.api::<PodGroup>().patch(&name, &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_group_without_a_pod_goes_with_a_kill(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
+async fn an_invalid_group_ends_the_submission_with_the_clusters_message(pool: PgPool) {
     let world = World::new(pool).await;
     let namespace = [("spark.kubernetes.namespace", "nowhere-at-all")];
     let client = KubeApiserver::start().await.gateway_everywhere().await;
@@ -95,7 +95,7 @@ async fn a_group_that_cannot_be_ends_with_the_clusters_own_words(pool: PgPool) {
     assert!(status.message.unwrap().contains("creating the PodGroup"));
 }
 
-/// A client whose role doesn't have Volcano's resource.
+/// Returns a client whose role lacks Volcano's resource.
 fn without_permission(client: &Client) -> Client {
     let real = client.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -114,7 +114,7 @@ fn without_permission(client: &Client) -> Client {
 }
 
 #[sqlx::test]
-async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(pool: PgPool) {
+async fn a_group_that_may_not_be_created_ends_the_submission_in_error(pool: PgPool) {
     let world = World::new(pool.clone()).await;
     let world = World::on(pool, without_permission(&world.client), world.namespace.clone()).await;
     let id = world.submit(&VOLCANO).await;
@@ -124,9 +124,10 @@ async fn a_group_that_may_not_be_made_does_not_keep_the_submission_from_its_end(
     assert!(status.message.unwrap().contains("podgroups is forbidden"));
 }
 
-/// The launcher died between the pod and the group's new owner, and the driver ended before anybody went on.
+/// The launcher died between the creation of the pod and the change of the group's owner, and the driver ended before
+/// another replica continued.
 #[sqlx::test]
-async fn a_group_that_was_never_handed_over_goes_with_the_clean_up(pool: PgPool) {
+async fn a_group_without_an_owner_is_deleted_by_the_clean_up(pool: PgPool) {
     let mut world = with_volcano(pool).await;
     world.watch();
     let id = world.submit(&VOLCANO).await;

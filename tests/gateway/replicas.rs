@@ -14,7 +14,7 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
     let other = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
     let id = world.submit(&[]).await;
     let claimed = world.gateway.claim(16).await.unwrap();
-    // It was stopped here, for longer than its lease.
+    // It was stopped here for longer than its lease.
     leases_run_out(&world.pool).await;
     for replica in [&world, &other] {
         replica.gateway.keep_leases().await.unwrap();
@@ -25,13 +25,13 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
     assert_eq!(world.driver_count().await, 0);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING"]);
 
-    assert_eq!(other.gateway.work().await.unwrap(), 1, "it is the other's now");
+    assert_eq!(other.gateway.work().await.unwrap(), 1, "the other replica has it now");
     assert_eq!(world.driver_count().await, 1);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
 }
 
 #[sqlx::test]
-async fn what_one_holds_the_other_leaves_alone(pool: PgPool) {
+async fn a_claim_or_lease_of_one_replica_is_left_alone_by_the_other(pool: PgPool) {
     let one = World::new(pool).await;
     let other = World::on(one.pool.clone(), one.client.clone(), one.namespace.clone()).await;
     for world in [&one, &other] {
@@ -44,20 +44,20 @@ async fn what_one_holds_the_other_leaves_alone(pool: PgPool) {
     assert!(one.gateway.become_the_one("watch/*").await.unwrap());
     assert!(!other.gateway.become_the_one("watch/*").await.unwrap());
 
-    // One that is told to end gives everything back at once.
+    // A replica that shuts down releases everything at once.
     one.gateway.leave().await.unwrap();
     assert_eq!(other.gateway.claim(16).await.unwrap().len(), 1);
     assert!(other.gateway.become_the_one("watch/*").await.unwrap());
 }
 
-/// Otherwise it would take itself for one of several of which another watches, and be ready before it has seen anything.
+/// Otherwise it would assume that another replica watches, and be ready before it has listed anything.
 #[sqlx::test]
-async fn who_is_alone_is_the_one_at_the_first_try(pool: PgPool) {
+async fn a_single_replica_acquires_the_lease_at_its_first_try(pool: PgPool) {
     let world = World::new(pool).await;
     assert!(world.gateway.become_the_one("watch/*").await.unwrap());
 }
 
-/// In a rollout the newer release migrates first. What it adds is not for the older one, which goes on, and may start anew.
+/// In a rollout the newer release migrates first. The older one ignores the additions, continues, and may restart.
 #[sqlx::test]
 async fn an_older_release_works_beside_a_newer_one(pool: PgPool) {
     let world = World::new(pool).await;

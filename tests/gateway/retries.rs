@@ -1,4 +1,4 @@
-//! Another attempt after one that failed.
+//! Retries: another attempt after a failed one.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use sqlx::PgPool;
 
 use crate::world::{World, eventually};
 
-/// A submission whose driver runs and that may be tried again.
+/// Creates a submission that may be retried, and whose driver runs.
 async fn running(world: &mut World, budget: &str) -> SubmissionId {
     let id = world.submit_running().await;
     world.set(&id, budget).await;
@@ -132,12 +132,12 @@ async fn a_kill_in_the_pause_between_attempts_is_the_end(pool: PgPool) {
     assert!(world.gateway.kill(&id).await.unwrap());
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(world.gateway.work().await.unwrap(), 0);
-    assert_eq!(world.driver_count().await, 1, "that of the first attempt, with its log");
+    assert_eq!(world.driver_count().await, 1, "the pod of the first attempt, with its log");
 }
 
-/// The launcher of the second attempt died right after its claim: what its row names are the first one's objects.
+/// The launcher of the second attempt died right after its claim: the row still names the objects of the first attempt.
 #[sqlx::test]
-async fn a_kill_before_an_attempt_has_objects_touches_none_of_the_one_before(pool: PgPool) {
+async fn a_kill_before_an_attempt_has_objects_leaves_earlier_ones_alone(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running(&mut world, "max_retries_infrastructure = 2").await;
     evict(&world, world.driver().await).await;
@@ -170,9 +170,9 @@ async fn a_lost_driver_is_tried_again_only_if_that_was_asked_for(pool: PgPool) {
     }
 }
 
-/// It kept the names and died: whoever comes next goes on with those.
+/// The launcher stored the names and died: the next one uses these names.
 #[sqlx::test]
-async fn the_names_of_an_attempt_are_drawn_once(pool: PgPool) {
+async fn the_names_of_an_attempt_are_generated_once(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running(&mut world, "max_retries_infrastructure = 1").await;
     evict(&world, world.driver().await).await;

@@ -37,10 +37,10 @@ async fn a_missing_right_is_named_before_a_launch_needs_it(pool: PgPool) {
     let expected = ["patch pods", "get pods/log"];
     eventually(|| async { (missing().await == expected).then_some(()).ok_or("not yet") }).await;
     let elsewhere = cluster.missing_rights(Some("default")).await.unwrap();
-    assert!(elsewhere.len() > expected.len(), "it has no rights at all there: {elsewhere:?}");
+    assert!(elsewhere.len() > expected.len(), "the account has no rights there: {elsewhere:?}");
 }
 
-/// The account of all these tests is the deployment's.
+/// All these tests use the deployment's account.
 #[tokio::test]
 async fn the_account_of_the_tests_is_no_administrator() {
     let server = KubeApiserver::start().await;

@@ -1,4 +1,4 @@
-//! What the operator's directory gives to a submission, from the request to the pod.
+//! The operator's submitter directory, from the request to the pod.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
@@ -29,7 +29,7 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
     request.app_args =
         ["--name", "From a line", "--driver-cores", "2", "local:///opt/pi.py", "10"].map(str::to_owned).to_vec();
     world.gateway.create(request).await.unwrap();
-    // What was chosen is fixed with the row: a gateway that has another directory by now makes the same driver.
+    // The selection is fixed in the row: a gateway with another directory creates the same driver.
     World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await.gateway.work().await.unwrap();
 
     let pod = world.driver().await;
@@ -68,7 +68,7 @@ async fn a_named_template_and_configuration_arrive_in_the_pod(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn defaults_that_are_not_there_are_refused(pool: PgPool) {
+async fn unknown_defaults_are_refused(pool: PgPool) {
     let world = World::new(pool).await;
     let refusal = world.refusal(&[("spark.sparkgate.defaults", "gpu")]).await;
     assert!(refusal.contains("spark.sparkgate.defaults") && refusal.contains("`gpu`"), "{refusal}");

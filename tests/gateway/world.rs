@@ -1,4 +1,4 @@
-//! A gateway on a database and a namespace of its own, driven step by step.
+//! A gateway with its own database and namespace, driven step by step.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -26,9 +26,9 @@ use crate::{
 
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
-    /// The gateway's, with the rights of the deployment.
+    /// The gateway's client, with the rights of the deployment.
     pub(crate) client: Client,
-    /// What kubelets, controllers and users do, and what the test looks at.
+    /// The client for the actions of kubelets, controllers and users, and for the test's reads.
     pub(crate) admin: Client,
     pub(crate) namespace: String,
     pub(crate) pool: PgPool,
@@ -44,23 +44,24 @@ impl World {
         Self::on(pool, server.gateway().await, namespace).await
     }
 
-    /// The same database and namespace behind another client: a restart, or a client that fails.
+    /// Creates another gateway on the same database and namespace with another client: a restart, or a client that
+    /// fails.
     pub(crate) async fn on(pool: PgPool, client: Client, namespace: String) -> Self {
         Self::submitting(pool, client, namespace, Submitter::default()).await
     }
 
-    /// The same with an operator's submitter directory.
+    /// Creates the same with an operator's submitter directory.
     pub(crate) async fn submitting(pool: PgPool, client: Client, namespace: String, submitter: Submitter) -> Self {
         Self::with(pool, client, namespace, submitter, true).await
     }
 
-    /// The same without the finalizer on driver pods.
+    /// Creates the same without the finalizer on driver pods.
     pub(crate) async fn without_finalizer(pool: PgPool) -> Self {
         let world = Self::new(pool.clone()).await;
         Self::unheld(pool, world.client, world.namespace).await
     }
 
-    /// The same behind this client.
+    /// Creates the same without the finalizer, with this client.
     pub(crate) async fn unheld(pool: PgPool, client: Client, namespace: String) -> Self {
         Self::with(pool, client, namespace, Submitter::default(), false).await
     }
@@ -70,7 +71,7 @@ impl World {
         Self::built(Store::new(pool.clone()), pool, client, cluster, namespace, submitter, finalizer).await
     }
 
-    /// Two namespaces behind one gateway, which reaches the API server as `serve` does.
+    /// Creates two namespaces behind one gateway, which connects to the API server as `serve` does.
     pub(crate) async fn two(pool: PgPool) -> (Self, Self) {
         let one = Self::new(pool.clone()).await;
         let other = Self::new(pool.clone()).await;
@@ -81,7 +82,7 @@ impl World {
         (one, Self { gateway, ..other })
     }
 
-    /// Another replica for the same namespace, which reaches the database and the API server on ways of its own.
+    /// Creates another replica for the same namespace, with its own connections to the database and the API server.
     pub(crate) async fn replica(&self, store: Store, proxy: Option<&FaultProxy>) -> Self {
         let cluster = connect(proxy, vec![self.namespace.clone()]).await;
         Self::reaching(store, self.pool.clone(), cluster, self.client.clone(), self.namespace.clone()).await
@@ -141,7 +142,7 @@ impl World {
         self.gateway.create(self.request(properties)).await.unwrap()
     }
 
-    /// A submission whose driver runs, as far as the watch has told.
+    /// Creates a submission whose driver runs, as the watch has reported.
     pub(crate) async fn submit_running(&mut self) -> SubmissionId {
         self.watch();
         let id = self.submit(&[]).await;
@@ -162,7 +163,7 @@ impl World {
         self.gateway.status(id).await.unwrap().unwrap()
     }
 
-    /// Waits for the driver state and answers the whole status.
+    /// Waits for the driver state; returns the whole status.
     pub(crate) async fn until(&self, id: &SubmissionId, state: DriverState) -> Status {
         eventually(|| async {
             let status = self.status(id).await;
@@ -182,13 +183,13 @@ impl World {
         self.api()
     }
 
-    /// Sets columns of a submission: what a request may ask for, or how much time has gone by.
+    /// Sets columns of a submission: options of a request, or timestamps to let time pass.
     pub(crate) async fn set(&self, id: &SubmissionId, columns: &str) {
         let statement = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
         sqlx::query(statement).bind(id.as_str()).execute(&self.pool).await.unwrap();
     }
 
-    /// The driver pod of an attempt.
+    /// Returns the driver pod of an attempt.
     pub(crate) async fn driver_of(&self, attempt: i32) -> Pod {
         let selector = format!("spark-role=driver,sparkgate.dev/attempt={attempt}");
         let mut pods = self.pods().list(&ListParams::default().labels(&selector)).await.unwrap().items;
@@ -196,20 +197,20 @@ impl World {
         pods.remove(0)
     }
 
-    /// The pod under the name that the row holds.
+    /// Returns the pod with the name in the row.
     pub(crate) async fn driver_named(&self, id: &SubmissionId) -> Pod {
         let name = sqlx::query_scalar("SELECT names ->> 'driverPod' FROM submissions WHERE id = $1").bind(id.as_str());
         let name: String = name.fetch_one(&self.pool).await.unwrap();
         self.pods().get(&name).await.unwrap()
     }
 
-    /// Says as a kubelet that the driver of one of several submissions has ended well.
+    /// Reports as a kubelet that the driver of one of several submissions has ended with success.
     pub(crate) async fn play_end_of(&self, id: &SubmissionId) {
         let ended = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
         self.play_on(self.driver_named(id).await, "Succeeded", ended).await;
     }
 
-    /// The only driver pod there is.
+    /// Returns the only driver pod.
     pub(crate) async fn driver(&self) -> Pod {
         let mut pods = self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items;
         assert_eq!(pods.len(), 1);
@@ -220,17 +221,17 @@ impl World {
         self.pods().list(&ListParams::default().labels("spark-role=driver")).await.unwrap().items.len()
     }
 
-    /// Waits until there is none: a pod is let go after its end is committed.
+    /// Waits until there is none: the finalizer is removed after the end is committed.
     pub(crate) async fn until_no_driver(&self) {
         eventually(|| async { (self.driver_count().await == 0).then_some(()).ok_or("there is a driver pod") }).await;
     }
 
-    /// Says as a kubelet what the driver's container does.
+    /// Reports as a kubelet the state of the driver's container.
     pub(crate) async fn play(&self, phase: &str, container: Value) {
         self.play_on(self.driver().await, phase, container).await;
     }
 
-    /// The same of one of several drivers.
+    /// Reports the same for one of several drivers.
     pub(crate) async fn play_on(&self, pod: Pod, phase: &str, container: Value) {
         let name = pod.metadata.name.unwrap();
         let status = json!({"status": {"phase": phase, "podIP": "10.1.2.3", "containerStatuses": [{
@@ -249,7 +250,7 @@ impl World {
         self.play(phase, json!({"terminated": {"exitCode": code, "reason": reason}})).await;
     }
 
-    /// Takes the pod away as a kubelet does after the grace period.
+    /// Deletes the pod as a kubelet does after the grace period.
     pub(crate) async fn remove_driver(&self) {
         let name = self.driver().await.metadata.name.unwrap();
         self.pods().delete(&name, &DeleteParams::default().grace_period(0)).await.unwrap();
@@ -269,7 +270,7 @@ impl World {
     }
 }
 
-/// The API server as `serve` reaches it, perhaps through a proxy.
+/// Connects to the API server as `serve` does, optionally through a proxy.
 async fn connect(proxy: Option<&FaultProxy>, namespaces: Vec<String>) -> Cluster {
     let original = KubeApiserver::start().await.file(GATEWAY);
     let mut text = std::fs::read_to_string(original).unwrap();
@@ -284,7 +285,7 @@ async fn connect(proxy: Option<&FaultProxy>, namespaces: Vec<String>) -> Cluster
     Cluster::connect(&ClusterSettings { kubeconfig: path, context: None, namespaces }).await.unwrap()
 }
 
-/// Where the API server listens.
+/// Returns the address of the API server.
 pub(crate) async fn api_server() -> SocketAddr {
     let text = std::fs::read_to_string(KubeApiserver::start().await.file(GATEWAY)).unwrap();
     let begin = text.find("https://").unwrap() + "https://".len();
@@ -292,7 +293,7 @@ pub(crate) async fn api_server() -> SocketAddr {
     text[begin..begin + length].parse().unwrap()
 }
 
-/// Tries until it succeeds, for half a minute.
+/// Repeats the call until it succeeds, for half a minute.
 pub(crate) async fn eventually<T, E, F>(attempt: impl Fn() -> F) -> T
 where
     E: std::fmt::Debug,

@@ -1,4 +1,4 @@
-//! What goes with its owner, and with its namespace.
+//! Garbage collection with an owner, and with the namespace.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn owned_by(owner: &Value, name: &str) -> Value {
         { "apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": true }] } })
 }
 
-pub(crate) async fn takes_what_has_no_owner(world: &World) {
+pub(crate) async fn collects_objects_without_an_owner(world: &World) {
     let (maps, services) = (world.path("configmaps"), world.path("services"));
     let driver = world.pod("driver").await;
     world.post(&maps, owned_by(&driver, "conf")).await.expect(201);
@@ -35,7 +35,7 @@ pub(crate) async fn takes_what_has_no_owner(world: &World) {
     for stays in ["configmaps/free", "configmaps/shared", "pods/other"] {
         world.get(&world.path(stays)).await.expect(200);
     }
-    // An owner that was gone before its dependant came.
+    // An owner that was deleted before its dependant was created.
     world.post(&maps, owned_by(&driver, "late")).await.expect(201);
     world.until(&world.path("configmaps/late"), 404).await;
 }

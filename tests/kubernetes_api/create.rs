@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, pod};
 
-pub(crate) async fn fills_what_the_server_knows(world: &World) {
+pub(crate) async fn fills_in_server_fields(world: &World) {
     let made = world.pod("p").await;
     for field in ["uid", "creationTimestamp", "resourceVersion"] {
         assert!(made["metadata"][field].as_str().is_some_and(|text| !text.is_empty()), "{field} of {made}");
@@ -36,7 +36,7 @@ pub(crate) async fn fills_what_the_server_knows(world: &World) {
     assert_eq!(policy["apiVersion"], "networking.k8s.io/v1");
 }
 
-pub(crate) async fn refuses_what_is_wrong(world: &World) {
+pub(crate) async fn refuses_invalid_objects(world: &World) {
     let maps = world.path("configmaps");
     world.config_map("taken", "a").await;
     let named = |name: &str| json!({ "metadata": { "name": name } });

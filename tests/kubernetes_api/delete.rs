@@ -22,7 +22,7 @@ pub(crate) async fn finalizers_hold(world: &World) {
     world.patch(&path, "merge-patch+json", finalizers(&[])).await.expect(200);
     assert_eq!(world.get(&path).await.code, 404);
 
-    // Released before its node is done, a pod stays until then.
+    // A pod whose finalizer is removed before its node has finished stays until then.
     world.pod("p").await;
     world.patch(&path, "merge-patch+json", finalizers(&["test/hold"])).await.expect(200);
     world.bind("p", "node-1").await.expect(201);
@@ -52,7 +52,7 @@ pub(crate) async fn collections(world: &World) {
     let deleted = world.delete(&world.path("configmaps?labelSelector=group%3Dx"), json!({})).await.expect(200);
     assert_eq!((names(&deleted), &deleted["kind"]), (vec!["a", "c"], &json!("ConfigMapList")));
     assert_eq!(names(&world.get(&world.path("configmaps")).await.expect(200)), ["b"]);
-    // Pods that run are only asked to end.
+    // Running pods are only marked for deletion.
     world.pod("p").await;
     world.bind("p", "node-1").await.expect(201);
     world.pod("q").await;

@@ -48,7 +48,7 @@ pub(crate) async fn pages_show_one_moment(world: &World) {
     let first = world.get(&world.path("configmaps?limit=2")).await.expect(200);
     assert_eq!(names(&first), ["a", "b"]);
     assert_eq!(first["metadata"]["remainingItemCount"], 3);
-    // What happens between the pages is not in them.
+    // Changes between the pages aren't in them.
     world.delete(&world.path("configmaps/d"), json!({})).await.expect(200);
     world.config_map("f", "x").await;
     let token = first["metadata"]["continue"].as_str().unwrap();

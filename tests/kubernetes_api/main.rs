@@ -1,5 +1,5 @@
-//! Conversations with the Kubernetes API, held with the sandbox's API server and with a real kube-apiserver: what both
-//! must answer alike.
+//! Conversations with the Kubernetes API, run with the sandbox's API server and with a real kube-apiserver: both must
+//! give the same answers.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collect;
@@ -31,11 +31,11 @@ macro_rules! conversations {
 }
 
 conversations! {
-    create: fills_what_the_server_knows, refuses_what_is_wrong, refuses_broken_pods, generates_names, unknown_paths;
+    create: fills_in_server_fields, refuses_invalid_objects, refuses_broken_pods, generates_names, unknown_paths;
     list: selects, pages_show_one_moment, versions;
-    watch: tells_changes_in_order, follows_the_selector, begins_with_what_is, bookmarks, expires;
-    update: put, patches, applies, keeps_status_apart, immutable_data;
+    watch: reports_changes_in_order, follows_the_selector, begins_with_existing_objects, bookmarks, expires;
+    update: put, patches, applies, separates_status, immutable_data;
     pods: binds_once, waits_for_the_kubelet, goes_at_once_without_a_node, logs_of_a_pod_without_a_node;
     delete: finalizers_hold, preconditions, collections;
-    collect: takes_what_has_no_owner, ends_namespaces;
+    collect: collects_objects_without_an_owner, ends_namespaces;
 }

@@ -26,7 +26,7 @@ pub(crate) async fn waits_for_the_kubelet(world: &World) {
     let ending = world.delete(&path, json!({ "propagationPolicy": "Background" })).await.expect(200);
     assert_eq!((&ending["kind"], &ending["metadata"]["deletionGracePeriodSeconds"]), (&json!("Pod"), &json!(30)));
     assert_eq!(ending["metadata"]["generation"], 2);
-    // A second request may shorten the grace but not lengthen it.
+    // A second request may shorten the grace period but not lengthen it.
     let longer = world.delete(&path, json!({ "gracePeriodSeconds": 60 })).await.expect(200);
     assert_eq!(longer["metadata"]["resourceVersion"], ending["metadata"]["resourceVersion"]);
     let shorter = world.send(Method::DELETE, &format!("{path}?gracePeriodSeconds=5"), "application/json", "").await;
@@ -35,7 +35,7 @@ pub(crate) async fn waits_for_the_kubelet(world: &World) {
     assert!(shorter["metadata"]["deletionTimestamp"].as_str() < ending["metadata"]["deletionTimestamp"].as_str());
     let version = shorter["metadata"]["resourceVersion"].as_str().unwrap();
     let mut watch = world.watch(&world.path(&format!("pods?watch=true&resourceVersion={version}"))).await;
-    // The kubelet tells how it ended, then lets it go.
+    // The kubelet reports how the pod ended, then deletes it.
     let status = json!({ "status": { "phase": "Failed", "reason": "Killed" } });
     world.patch(&world.path("pods/p/status"), "strategic-merge-patch+json", status).await.expect(200);
     let gone = world.delete(&path, json!({ "gracePeriodSeconds": 0 })).await.expect(200);
@@ -45,7 +45,7 @@ pub(crate) async fn waits_for_the_kubelet(world: &World) {
     ends(&mut watch, "Failed").await;
 }
 
-/// A pod that goes is first marked as having no grace left.
+/// Checks that a pod is first marked as having no grace period left, and then deleted.
 async fn ends(watch: &mut Watch, phase: &str) {
     for kind in ["MODIFIED", "DELETED"] {
         let event = watch.next().await.unwrap();
@@ -62,7 +62,7 @@ pub(crate) async fn goes_at_once_without_a_node(world: &World) {
     world.delete(&world.path("pods/unbound"), json!({})).await.expect(200);
     assert_eq!(world.get(&world.path("pods/unbound")).await.code, 404);
     ends(&mut watch, "Pending").await;
-    // Nor is there anything to wait for when it has ended.
+    // A pod that has ended is deleted at once, too.
     world.pod("ended").await;
     world.bind("ended", "node-1").await.expect(201);
     let status = json!({ "status": { "phase": "Succeeded" } });

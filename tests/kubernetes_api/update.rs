@@ -13,7 +13,7 @@ pub(crate) async fn put(world: &World) {
     assert_ne!(second["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
     assert_eq!(second["metadata"]["uid"], made["metadata"]["uid"]);
     world.put(&path, next).await.refused(409, "Conflict", "the object has been modified; please apply your changes");
-    // Without a version the last writer wins, and an equal object is no new version.
+    // Without a version the last writer wins, and an equal object gets no new version.
     let third = world.put(&path, json!({ "metadata": { "name": "a" }, "data": { "key": "3" } })).await.expect(200);
     let same = world.put(&path, third.clone()).await.expect(200);
     assert_eq!(same["metadata"]["resourceVersion"], third["metadata"]["resourceVersion"]);
@@ -52,7 +52,7 @@ pub(crate) async fn patches(world: &World) {
     let renamed = world.patch(&path, "merge-patch+json", json!({ "metadata": { "name": "b" } })).await;
     renamed.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
 
-    // Lists of named things: the strategic patch merges them by name.
+    // Lists of named items: the strategic patch merges them by name.
     world.pod("p").await;
     let finalizers = json!({ "metadata": { "finalizers": ["test/a"] } });
     world.patch(&world.path("pods/p"), "strategic-merge-patch+json", finalizers).await.expect(200);
@@ -79,8 +79,8 @@ pub(crate) async fn applies(world: &World) {
     assert_eq!((&more["data"]["k"], &more["metadata"]["labels"]["l"]), (&json!("2"), &json!("1")));
     assert_eq!(more["metadata"]["uid"], made["metadata"]["uid"]);
 
-    let nobody = world.patch(&world.path("configmaps/a"), "apply-patch+yaml", body.clone()).await;
-    nobody.refused(422, "Invalid", "fieldManager: Required value: is required for apply patch");
+    let unnamed = world.patch(&world.path("configmaps/a"), "apply-patch+yaml", body.clone()).await;
+    unnamed.refused(422, "Invalid", "fieldManager: Required value: is required for apply patch");
     let untyped = world.patch(&path, "apply-patch+yaml", json!({ "metadata": { "name": "a" } })).await;
     untyped.refused(400, "BadRequest", "invalid object type");
     let nameless = world.patch(&path, "apply-patch+yaml", json!({ "apiVersion": "v1", "kind": "ConfigMap" })).await;
@@ -89,7 +89,7 @@ pub(crate) async fn applies(world: &World) {
     world.patch(nowhere, "apply-patch+yaml", body).await.refused(404, "NotFound", "namespaces \"nowhere\" not found");
 }
 
-pub(crate) async fn keeps_status_apart(world: &World) {
+pub(crate) async fn separates_status(world: &World) {
     world.pod("p").await;
     let (main, status) = (world.path("pods/p"), world.path("pods/p/status"));
     let ignored = world.patch(&main, "merge-patch+json", json!({ "status": { "phase": "Running" } })).await.expect(200);

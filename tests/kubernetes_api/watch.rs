@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-pub(crate) async fn tells_changes_in_order(world: &World) {
+pub(crate) async fn reports_changes_in_order(world: &World) {
     let version = world.version().await;
     let mut watch = world.watch(&world.path(&format!("configmaps?watch=true&resourceVersion={version}"))).await;
     let made = world.config_map("a", "x").await;
@@ -19,7 +19,7 @@ pub(crate) async fn tells_changes_in_order(world: &World) {
         versions.push(event["object"]["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap());
     }
     assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
-    // A second watch from the middle sees the rest.
+    // A second watch from the middle reports the rest.
     let from = changed["metadata"]["resourceVersion"].as_str().unwrap();
     let mut rest = world.watch(&world.path(&format!("configmaps?watch=true&resourceVersion={from}"))).await;
     rest.expect("DELETED", "a").await;
@@ -41,7 +41,7 @@ pub(crate) async fn follows_the_selector(world: &World) {
     watch.expect("ADDED", "own").await;
 }
 
-pub(crate) async fn begins_with_what_is(world: &World) {
+pub(crate) async fn begins_with_existing_objects(world: &World) {
     world.config_map("a", "x").await;
     let mut watch = world.watch(&world.path("configmaps?watch=1")).await;
     watch.expect("ADDED", "a").await;
@@ -74,7 +74,7 @@ pub(crate) async fn bookmarks(world: &World) {
 }
 
 pub(crate) async fn expires(world: &World) {
-    // Events, since the real server answers for them from etcd, which can be made to forget.
+    // Events, because the real server reads them from etcd, which can be compacted.
     let event = |name: &str| {
         json!({ "metadata": { "name": name }, "reason": "Test",
             "involvedObject": { "kind": "Pod", "namespace": world.namespace, "name": "p" } })

@@ -1,4 +1,4 @@
-//! One server, a namespace of one's own in it, and short words for requests.
+//! One server, a namespace in it, and functions for requests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::kube_apiserver::KubeApiserver;
 
-/// How long anything may take that a server does by itself.
+/// How long a server may take for its own background work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
@@ -55,7 +55,7 @@ impl World {
         world
     }
 
-    /// `/api/v1/namespaces/{own}/{rest}`
+    /// Returns `/api/v1/namespaces/{own}/{rest}`.
     pub(crate) fn path(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
@@ -80,7 +80,7 @@ impl World {
         self.send(Method::PUT, path, "application/json", body.to_string()).await
     }
 
-    /// `kind` is the first word of the media type: `merge-patch+json`, …
+    /// Sends a PATCH. `kind` is the first word of the media type: `merge-patch+json`, …
     pub(crate) async fn patch(&self, path: &str, kind: &str, body: Value) -> Reply {
         self.send(Method::PATCH, path, &format!("application/{kind}"), body.to_string()).await
     }
@@ -89,30 +89,30 @@ impl World {
         self.send(Method::DELETE, path, "application/json", options.to_string()).await
     }
 
-    /// Creates a `ConfigMap` with one label, and answers it.
+    /// Creates a `ConfigMap` with one label; returns it.
     pub(crate) async fn config_map(&self, name: &str, label: &str) -> Value {
         let body = json!({ "metadata": { "name": name, "labels": { "group": label } }, "data": { "key": "1" } });
         self.post(&self.path("configmaps"), body).await.expect(201)
     }
 
-    /// Creates a pod, and answers it.
+    /// Creates a pod; returns it.
     pub(crate) async fn pod(&self, name: &str) -> Value {
         self.post(&self.path("pods"), pod(name)).await.expect(201)
     }
 
-    /// Puts a pod on a node, as a scheduler does.
+    /// Binds a pod to a node, as a scheduler does.
     pub(crate) async fn bind(&self, pod: &str, node: &str) -> Reply {
         let body = json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod },
             "target": { "kind": "Node", "name": node } });
         self.post(&self.path(&format!("pods/{pod}/binding")), body).await
     }
 
-    /// The version of the whole store.
+    /// Returns the version of the whole store.
     pub(crate) async fn version(&self) -> String {
         self.get(&self.path("configmaps")).await.expect(200)["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
     }
 
-    /// The events of a watch, as they come.
+    /// Starts a watch.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.client.send(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(response.status(), 200);
@@ -141,7 +141,7 @@ impl World {
         }
     }
 
-    /// Lets the server forget its history.
+    /// Compacts the server's history.
     pub(crate) async fn compact(&self) {
         match &self.server {
             Server::Sandbox(server) => server.compact(),
@@ -157,14 +157,14 @@ impl World {
 }
 
 impl Reply {
-    /// The body, when the code is as expected.
+    /// Returns the body, and checks the code.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}", self.body);
         self.body
     }
 
-    /// Checks a refusal: a `Status` with that reason, whose message contains the words.
+    /// Checks an error: a `Status` with that reason, whose message contains the words.
     #[track_caller]
     pub(crate) fn refused(self, code: u16, reason: &str, words: &str) {
         assert_eq!((self.code, self.body["kind"].as_str()), (code, Some("Status")), "{}", self.body);
@@ -178,10 +178,10 @@ pub(crate) struct Watch(BoxStream<'static, Value>);
 
 impl Watch {
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        timeout(PATIENCE, self.0.next()).await.expect("the watch tells nothing")
+        timeout(PATIENCE, self.0.next()).await.expect("the watch reports nothing")
     }
 
-    /// The next event's type and the name of its object.
+    /// Returns the next event's type and the name of its object.
     pub(crate) async fn event(&mut self) -> (String, String) {
         let event = self.next().await.expect("the watch has ended");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -193,7 +193,7 @@ impl Watch {
     }
 }
 
-/// The smallest pod.
+/// Returns a minimal pod.
 pub(crate) fn pod(name: &str) -> Value {
     json!({ "metadata": { "name": name }, "spec": { "containers": [{ "name": "main", "image": "image:1" }] } })
 }

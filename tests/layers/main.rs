@@ -1,5 +1,5 @@
-//! Keeps the layers of `ARCHITECTURE.md`: which room of `src/` may import which, who may say sqlx, kube and axum, and how
-//! long a file may get. Comments, strings and unit tests don't count.
+//! Checks the layers of `ARCHITECTURE.md`: which folder of `src/` may import which, where sqlx, kube and axum may be
+//! used, and how long a file may be. Comments, strings and unit tests don't count.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod named;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rules::violations;
 
-/// All Rust files below `folder`, except unit tests in files of their own.
+/// Collects all Rust files below `folder`, except unit tests in files of their own.
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -39,14 +39,14 @@ fn every_file_keeps_to_its_layer() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The lines that were found at fault, with their reason's first words.
+/// Returns the violations without the path.
 fn at_fault(path: &str, text: &str) -> Vec<String> {
     let prefix = format!("{path}:");
     violations(path, text).iter().map(|line| line.strip_prefix(&prefix).unwrap().to_owned()).collect()
 }
 
 #[test]
-fn an_import_may_only_go_down() {
+fn an_import_of_a_layer_above_is_refused() {
     let text = "use crate::spark::Refusal;\nuse crate::{\n    submission::State,\n    service::{Gateway, Error},\n};\n\
                 fn f() { crate::app::run(); }";
     assert_eq!(
@@ -60,15 +60,15 @@ fn an_import_may_only_go_down() {
 }
 
 #[test]
-fn the_way_round_by_super_is_seen() {
+fn an_import_through_super_is_detected() {
     let text = "use super::{driver, super::store::Store};\nuse super::super::cluster;\n\
                 mod inner { use super::super::super::api; }";
     assert_eq!(
         at_fault("src/spark/features.rs", text),
         [
-            "1: `spark` may not import `store`: spark → nothing of ours",
-            "2: `spark` may not import `cluster`: spark → nothing of ours",
-            "3: `spark` may not import `api`: spark → nothing of ours",
+            "1: `spark` may not import `store`: spark → no other layer",
+            "2: `spark` may not import `cluster`: spark → no other layer",
+            "3: `spark` may not import `api`: spark → no other layer",
         ]
     );
     assert_eq!(
@@ -87,24 +87,28 @@ fn comments_strings_and_unit_tests_do_not_count() {
 }
 
 #[test]
-fn a_library_stays_in_its_room() {
+fn a_library_is_used_only_in_its_layer() {
     let text = "use sqlx::PgPool;\nuse kube::{Api, Client};\nfn f() -> axum::Router { todo() }\n#[derive(sqlx::FromRow)]\nstruct R;";
     assert_eq!(
         at_fault("src/service/create.rs", text),
         [
-            "1: only store may say `sqlx`",
-            "2: only cluster, sandbox/node, app/sandbox may say `kube`",
-            "3: only api, sandbox/apiserver, sandbox/node, app/serve may say `axum`",
-            "4: only store may say `sqlx`",
+            "1: only store may use `sqlx`",
+            "2: only cluster, sandbox/node, app/sandbox may use `kube`",
+            "3: only api, sandbox/apiserver, sandbox/node, app/serve may use `axum`",
+            "4: only store may use `sqlx`",
         ]
     );
     assert_eq!(at_fault("src/store/query.rs", "use sqlx::PgPool;"), Vec::<String>::new());
     assert_eq!(at_fault("src/store.rs", "use sqlx::PgPool;"), Vec::<String>::new());
-    assert_eq!(at_fault("src/storefront.rs", "use sqlx::PgPool;").len(), 1, "its name only begins alike");
+    assert_eq!(
+        at_fault("src/storefront.rs", "use sqlx::PgPool;").len(),
+        1,
+        "only the beginning of the name is the same"
+    );
 }
 
 #[test]
-fn the_client_knows_the_gateway_through_http_alone() {
+fn the_client_imports_no_layer_of_the_gateway() {
     let text = "use crate::{service::Gateway, spark::parse_properties, submission::State};";
     assert_eq!(
         at_fault("src/client/api.rs", text),
@@ -114,17 +118,17 @@ fn the_client_knows_the_gateway_through_http_alone() {
 }
 
 #[test]
-fn the_parts_of_the_sandbox_do_not_know_each_other() {
+fn the_parts_of_the_sandbox_import_no_other_part() {
     let text = "use crate::sandbox::apiserver::Server;";
     assert_eq!(
         at_fault("src/sandbox/node/worker.rs", text),
-        ["1: `sandbox/node` may not import `sandbox/apiserver`: they meet in the Kubernetes API alone"]
+        ["1: `sandbox/node` may not import `sandbox/apiserver`: they communicate only through the Kubernetes API"]
     );
     assert_eq!(at_fault("src/sandbox.rs", text), Vec::<String>::new());
 }
 
 #[test]
-fn a_file_stays_short_and_can_be_read() {
+fn a_long_or_unreadable_file_is_a_violation() {
     assert_eq!(at_fault("src/api.rs", &"// a line\n".repeat(600)), Vec::<String>::new());
     assert_eq!(at_fault("src/api.rs", &"// a line\n".repeat(601)), ["601: a file has at most 600 lines: split it"]);
     assert_eq!(at_fault("src/api.rs", "fn (").len(), 1);

@@ -1,8 +1,8 @@
-//! Documents that name a test name one that exists.
+//! Checks that the tests that documents name exist.
 
 use std::{fs, path::Path};
 
-/// The documents whose lines stand on tests.
+/// The documents whose claims name tests.
 const DOCUMENTS: [&str; 2] = ["ARCHITECTURE.md", "docs/reliability.md"];
 
 #[test]
@@ -18,5 +18,5 @@ fn every_test_that_a_document_names_exists() {
             named += 1;
         }
     }
-    assert!(named >= 20, "only {named} found: is the pattern still right?");
+    assert!(named >= 20, "only {named} found: is the pattern still correct?");
 }

@@ -1,18 +1,18 @@
-//! The paths that a source text names, read from its tokens.
+//! The paths that a source file names, read from its tokens.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// A path such as `crate::store::Store`, each segment written out: use-groups are taken apart.
+/// A path such as `crate::store::Store`, with all segments: use-groups are expanded.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedPath {
     pub(crate) segments: Vec<String>,
     /// The line of the last segment.
     pub(crate) line: usize,
-    /// How many inline modules it stands in: each takes one `super`.
+    /// The number of inline modules around it: each takes one `super`.
     pub(crate) depth: usize,
 }
 
-/// All paths of two or more segments, outside `#[cfg(test)]` items.
+/// Returns all paths of two or more segments, outside `#[cfg(test)]` items.
 pub(crate) fn named_paths(stream: TokenStream) -> Vec<NamedPath> {
     let mut found = Vec::new();
     walk(stream, 0, &mut found);
@@ -37,7 +37,7 @@ fn walk(stream: TokenStream, depth: usize, found: &mut Vec<NamedPath>) {
     }
 }
 
-/// Reads one path from `at` on, behind the segments that a use-group gives it. Returns where to go on.
+/// Reads one path from `at` on, after the segments that a use-group adds. Returns the next position.
 fn path(tokens: &[TokenTree], mut at: usize, before: &[String], depth: usize, found: &mut Vec<NamedPath>) -> usize {
     let mut segments = before.to_vec();
     let mut line = 0;
@@ -85,13 +85,13 @@ fn is_cfg_test(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.stream().to_string().replace(' ', "") == "cfg(test)")
 }
 
-/// Whether the group is what `mod name` holds.
+/// Returns whether the group is the body of `mod name`.
 fn is_module_body(tokens: &[TokenTree], at: usize, group: &Group) -> bool {
     let is_mod = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "mod");
     group.delimiter() == Delimiter::Brace && at >= 2 && is_mod(&tokens[at - 2])
 }
 
-/// Behind the `;` or the braces that end the item starting at `at`.
+/// Returns the position after the `;` or the braces that end the item starting at `at`.
 fn end_of_item(tokens: &[TokenTree], mut at: usize) -> usize {
     let is_use = matches!(tokens.get(at), Some(TokenTree::Ident(word)) if word == "use");
     while let Some(token) = tokens.get(at) {

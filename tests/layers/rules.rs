@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 
 use crate::paths::{NamedPath, named_paths};
 
-/// A room of `src/` and the rooms below it. `main`, `lib` and `app` put everything together and may use all.
+/// The folders of `src/` and the folders that each may import. `main`, `lib` and `app` combine all parts and may use
+/// all folders.
 const ROOMS: [(&str, &[&str]); 9] = [
     ("api", &["service", "spark", "submission"]),
     ("workers", &["service", "cluster", "submission"]),
@@ -17,19 +18,19 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ("submission", &[]),
 ];
 
-/// A library and who may say its name: its room, and the file of `app` that starts the part.
+/// Libraries and the places that may use them: a folder, and the file of `app` that starts the part.
 const LIBRARIES: [(&str, &[&str]); 3] = [
     ("sqlx", &["store"]),
     ("kube", &["cluster", "sandbox/node", "app/sandbox"]),
     ("axum", &["api", "sandbox/apiserver", "sandbox/node", "app/serve"]),
 ];
 
-/// Rooms within the sandbox that must not import each other.
+/// Folders within the sandbox that must not import each other.
 const STRANGERS: [(&str, &str); 2] = [("sandbox/node", "sandbox/apiserver"), ("sandbox/apiserver", "sandbox/node")];
 
 const MOST_LINES: usize = 600;
 
-/// What breaks the rules in this file of `src/`, as `path:line: reason`.
+/// Returns the violations in this file of `src/`, as `path:line: reason`.
 pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
     let module = module_of(path);
     let mut found = Vec::new();
@@ -48,12 +49,12 @@ pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
             }
         }
     }
-    // A use-group names a room once for each of its items.
+    // A use-group names a folder once for each of its items.
     found.dedup();
     found
 }
 
-/// `src/store/query.rs` is the module `store/query`.
+/// Returns the module of a file: `src/store/query.rs` is `store/query`.
 fn module_of(path: &str) -> String {
     path.trim_start_matches("src/").trim_end_matches(".rs").to_owned()
 }
@@ -65,13 +66,13 @@ fn is_within(module: &str, folder: &str) -> bool {
 fn library(module: &str, named: &NamedPath) -> Option<String> {
     let (name, allowed) = LIBRARIES.iter().find(|(name, _)| *name == named.segments[0])?;
     let fine = allowed.iter().any(|folder| is_within(module, folder));
-    (!fine).then(|| format!("only {} may say `{name}`", allowed.join(", ")))
+    (!fine).then(|| format!("only {} may use `{name}`", allowed.join(", ")))
 }
 
 fn room(module: &str, named: &NamedPath) -> Option<String> {
     let target = from_root(module, named)?.join("/");
     if let Some((from, to)) = STRANGERS.iter().find(|(from, to)| is_within(module, from) && is_within(&target, to)) {
-        return Some(format!("`{from}` may not import `{to}`: they meet in the Kubernetes API alone"));
+        return Some(format!("`{from}` may not import `{to}`: they communicate only through the Kubernetes API"));
     }
     let room_of = |path: &str| ROOMS.iter().map(|(name, _)| *name).chain(["app"]).find(|name| is_within(path, name));
     let to = room_of(&target)?;
@@ -79,11 +80,11 @@ fn room(module: &str, named: &NamedPath) -> Option<String> {
     if to == *from || below.contains(&to) {
         return None;
     }
-    let below = if below.is_empty() { "nothing of ours".to_owned() } else { below.join(", ") };
+    let below = if below.is_empty() { "no other layer".to_owned() } else { below.join(", ") };
     Some(format!("`{from}` may not import `{to}`: {from} → {below}"))
 }
 
-/// The path from the crate's root, when it starts at `crate` or climbs by `super`.
+/// Returns the path from the crate's root, if it starts with `crate` or `super`.
 fn from_root(module: &str, named: &NamedPath) -> Option<Vec<String>> {
     if named.segments[0] == "crate" {
         return Some(named.segments[1..].to_vec());

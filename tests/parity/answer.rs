@@ -1,4 +1,4 @@
-//! What came of a case, in a form that can be compared: leaves by path, or a sentence of refusal.
+//! The result of a case, in a form that can be compared: leaves by path, or the message of a refusal.
 
 mod unordered;
 
@@ -8,19 +8,18 @@ use serde_json::{Map, Value, json};
 
 use crate::case::Case;
 
-/// Path to compact JSON.
+/// Compact JSON by path.
 pub(crate) type Leaves = BTreeMap<String, String>;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
     Objects(Leaves),
-    /// Spark's sentence. Empty where it ended in a way that has none to offer, such as `--help` or a
-    /// `NullPointerException`.
+    /// Spark's message. Empty if it ended without one, such as for `--help` or a `NullPointerException`.
     Refused(String),
 }
 
 impl Answer {
-    /// Objects in the order in which they were sent.
+    /// Converts objects in the order in which they were sent.
     pub(crate) fn objects(mut objects: Vec<Value>, case: &Case) -> Self {
         if volumes(case) > 1 {
             unordered::volumes(&mut objects);
@@ -48,7 +47,7 @@ impl Answer {
     }
 }
 
-/// Volumes of the driver that come from keys, by type and name.
+/// Returns the number of the driver's volumes that come from keys, by type and name.
 fn volumes(case: &Case) -> usize {
     let keys = case.request.spark_properties.keys().chain(case.request.app_args.iter());
     let name = |key: &String| {
@@ -72,7 +71,7 @@ fn comparable(mut object: Value) -> Value {
     object
 }
 
-/// Lines of a properties file by key, with their escapes.
+/// Returns the lines of a properties file by key, with their escapes.
 fn properties(text: &str) -> Value {
     let mut lines = Map::new();
     for (index, line) in text.split('\n').enumerate() {
@@ -88,7 +87,7 @@ fn properties(text: &str) -> Value {
     lines.into()
 }
 
-/// Key and value of a properties line, at its first `=` without a backslash.
+/// Splits a properties line into key and value, at its first `=` without a backslash.
 fn split(line: &str) -> (String, &str) {
     let mut escaped = false;
     for (at, c) in line.char_indices() {
@@ -100,7 +99,7 @@ fn split(line: &str) -> (String, &str) {
     (line.to_owned(), "")
 }
 
-/// The driver's container, which is the pod's last, and the properties have short paths of their own.
+/// Takes out the driver's container, which is the pod's last, and the properties: these have short paths of their own.
 fn take_out(object: &mut Value) -> Vec<(&'static str, Value)> {
     let mut parts = Vec::new();
     if let Some(properties) = object.pointer_mut("/data/spark.properties") {
@@ -114,8 +113,8 @@ fn take_out(object: &mut Value) -> Vec<(&'static str, Value)> {
     parts
 }
 
-/// Scalars, lists of scalars and whatever is empty, by path. Items that have names of their own go by these, and their
-/// order is a leaf.
+/// Collects scalars, lists of scalars and empty values, by path. Items with names of their own are identified by these,
+/// and their order is a leaf.
 fn collect(value: &Value, path: &str, leaves: &mut Leaves) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {

@@ -1,4 +1,4 @@
-//! A case: one request, and what lies at its submitter.
+//! A case: one request, and the files of its submitter.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sparkgate::spark::CreateSubmissionRequest;
 
-/// The releases that are compared: the last patch of each line.
+/// The releases that are compared: the last patch release of each line.
 pub(crate) const VERSIONS: [&str; 5] = ["3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0"];
-/// The API server of every request that names none. The recorder puts its own address in this one's place.
+/// The API server of every request that names none. The recorder replaces it by its own address.
 pub(crate) const MASTER: &str = "kubernetes.example:6443";
 pub(crate) const SPARK_SUBMIT: &str = "org.apache.spark.deploy.SparkSubmit";
 
@@ -23,7 +23,7 @@ pub(crate) struct Case {
     versions: Vec<String>,
 }
 
-/// Files by name. A text that begins with `base64:` stands for bytes that are no UTF-8.
+/// Files by name. A text that begins with `base64:` represents bytes that are not UTF-8.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Submitter {
@@ -36,11 +36,11 @@ pub(crate) struct Submitter {
     pub(crate) hadoop_conf: Option<BTreeMap<String, String>>,
 }
 
-/// A case as it is written down; [`Written::case`] fills in the rest.
+/// A case as it is written in its file; [`Written::case`] adds the rest.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Written {
-    /// The request says itself which image it wants, or none.
+    /// The request itself names an image, or none.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) bare: bool,
     pub(crate) request: Map<String, Value>,
@@ -104,18 +104,18 @@ impl Case {
         self.versions.iter().any(|own| own == version)
     }
 
-    /// The text of the submitter's `spark-defaults.conf`.
+    /// Returns the text of the submitter's `spark-defaults.conf`.
     pub(crate) fn defaults_file(&self) -> String {
         self.defaults.iter().map(|(key, value)| format!("{key} {value}\n")).collect()
     }
 
-    /// The request that every other answer is told relative to.
+    /// Returns the minimal request, with which all other answers are compared.
     pub(crate) fn minimal() -> Self {
         Written::default().case("minimal")
     }
 }
 
-/// The hand-written cases by group (the name of their file).
+/// Returns the hand-written cases by group (the name of their file).
 pub(crate) fn hand_written() -> BTreeMap<String, Vec<Case>> {
     written()
         .into_iter()

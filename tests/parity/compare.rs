@@ -1,4 +1,4 @@
-//! Two answers, leaf by leaf, and the same difference of many cases told once.
+//! Compares two answers leaf by leaf, and groups equal differences of many cases.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::answer::Answer;
 
-/// One leaf that isn't the same on both sides; `refusal` is the path of a refused case.
+/// One leaf that differs; `refusal` is the path of a refused case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) path: String,
@@ -39,7 +39,7 @@ pub(crate) fn differences(ours: &Answer, sparks: &Answer) -> Vec<Difference> {
     }
 }
 
-/// Differences of many cases, for people.
+/// Differences of many cases, as a readable report.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     by_path: BTreeMap<String, Vec<(String, Difference)>>,

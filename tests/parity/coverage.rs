@@ -1,4 +1,4 @@
-//! No key without a case.
+//! Every key has a case.
 
 use std::{collections::BTreeSet, fs};
 
@@ -11,7 +11,7 @@ use crate::{
     recorded,
 };
 
-/// Keys that Spark reads by their beginning.
+/// Prefixes of keys that Spark reads.
 const FAMILIES: [&str; 24] = [
     "spark.kubernetes.driver.label.",
     "spark.kubernetes.driver.annotation.",
@@ -39,7 +39,7 @@ const FAMILIES: [&str; 24] = [
     "spark.driver.resource.",
 ];
 
-/// Keys that Spark reads without registering them, and core keys that shape the driver.
+/// Keys that Spark reads without registering them, and core keys that affect the driver.
 const PLAIN: [&str; 31] = [
     "spark.kubernetes.executor.hadoopConfigMapName",
     "spark.kubernetes.scheduler.volcano.podGroupTemplateFile",
@@ -74,7 +74,7 @@ const PLAIN: [&str; 31] = [
     "spark.app.submitTime",
 ];
 
-/// Keys of all hand-written cases, wherever they stand.
+/// Returns the keys of all hand-written cases, wherever they are used.
 fn used() -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     for case in case::hand_written().into_values().flatten() {
@@ -86,11 +86,11 @@ fn used() -> BTreeSet<String> {
     keys
 }
 
-/// The keys that Spark registers, with their defaults by release.
+/// Returns the keys that Spark registers, with their defaults by release.
 fn registered() -> Map<String, Value> {
     let keys: Map<String, Value> =
         serde_json::from_str(&fs::read_to_string(recorded::path("keys.json")).unwrap()).unwrap();
-    assert!(keys.len() > 90, "keys.json is short of keys: {}", keys.len());
+    assert!(keys.len() > 90, "keys.json has too few keys: {}", keys.len());
     keys
 }
 
@@ -118,7 +118,7 @@ fn every_key_has_a_row_that_says_since_when() {
         let numbers = |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap()).collect() };
         let releases = defaults.as_array().unwrap().iter().flat_map(|entry| entry[0].as_array().unwrap());
         let known: Vec<&str> = releases.map(|release| release.as_str().unwrap()).collect();
-        // The one that Spark took away again, in 4.1.
+        // Spark removed this key again in 4.1.
         for version in VERSIONS.into_iter().filter(|_| key != "spark.kubernetes.pyspark.pythonVersion") {
             assert_eq!(known.contains(&version), numbers(since) <= numbers(version), "{key}, since {since}: {version}");
         }

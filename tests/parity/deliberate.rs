@@ -1,4 +1,4 @@
-//! Differences that are meant: `differences.json`.
+//! Deliberate differences: `differences.json`.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -12,10 +12,10 @@ pub(crate) struct Deliberate(BTreeMap<String, Entry>);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
-    /// Names of cases, in which `*` stands for anything.
+    /// Names of cases; `*` matches any text.
     pub(crate) cases: Vec<String>,
     pub(crate) versions: Vec<String>,
-    /// Where it differs, with `*` for anything; `refusal` where one side refuses.
+    /// Paths of the differing leaves; `*` matches any text; `refusal` if one side refuses.
     leaves: Vec<String>,
     /// A sentence for the page.
     pub(crate) reason: String,
@@ -31,7 +31,7 @@ impl Deliberate {
         self.0.iter()
     }
 
-    /// What is left when the differences that are meant are taken out.
+    /// Returns the differences that aren't deliberate.
     pub(crate) fn unexpected(&self, case: &str, version: &str, mut found: Vec<Difference>) -> Vec<Difference> {
         for entry in self.0.values() {
             if entry.is_about(case) && entry.versions.iter().any(|own| own == version) {

@@ -1,4 +1,4 @@
-//! Generated cases: the same seed gives the same ones on every machine.
+//! Generated cases: the same seed gives the same cases on every machine.
 
 mod families;
 mod pool;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::case::{Case, Submitter, Written};
 use pool::{INVALID, KEYS};
 
-/// What the recorded cases are made from.
+/// The seed of the recorded cases.
 pub(crate) const SEED: u64 = 2026;
 
-/// `SplitMix64` (Steele, Lea and Flood 2014): small, and nobody else's update changes what it draws.
+/// `SplitMix64` (Steele, Lea and Flood 2014): small, and no dependency's update changes its results.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// `count` cases, named for their seed and number.
+/// Returns `count` cases, named after their seed and number.
 pub(crate) fn cases(seed: u64, count: usize) -> Vec<Case> {
     (0..count).map(|number| case(seed, number)).collect()
 }
@@ -57,7 +57,7 @@ fn draw(random: &mut Random) -> Written {
     let mut properties = serde_json::Map::new();
     let wanted = 3 + random.below(13);
     while properties.len() < wanted {
-        // Families have many keys each; a third of the draws is theirs.
+        // Families have many keys each; a third of the draws is for them.
         let drawn = if random.percent(34) {
             families::draw(random, &mut submitter)
         } else {
@@ -113,7 +113,8 @@ fn surroundings(random: &mut Random, request: &mut serde_json::Map<String, Value
     }
 }
 
-/// How many cases there are, and what tells whether the generator still draws them (FNV-1a over all requests).
+/// Returns the number of cases and a checksum that shows whether the generator still produces them (FNV-1a over all
+/// requests).
 pub(crate) fn fingerprint(cases: &[Case]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for case in cases {

@@ -1,4 +1,4 @@
-//! What Sparkgate makes of a case.
+//! Sparkgate's answer to a case.
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::ByteString;
@@ -24,7 +24,7 @@ pub(crate) const ENTROPY: NameEntropy = NameEntropy {
 };
 pub(crate) const USER: &str = "submitter";
 
-/// The answer for one release.
+/// Returns the answer for one release.
 pub(crate) fn answer(case: &Case, version: &str) -> Answer {
     match objects(case, version) {
         Ok(objects) => Answer::objects(objects, case),

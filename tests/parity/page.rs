@@ -15,7 +15,7 @@ pub(crate) fn read() -> String {
     fs::read_to_string(path()).unwrap_or_default()
 }
 
-/// One release's line.
+/// The results of one release.
 #[derive(Debug, Default)]
 struct Results {
     by_hand: usize,
@@ -39,7 +39,7 @@ impl Results {
     }
 }
 
-/// The part of the page between its marks.
+/// Returns the part of the page between its marks.
 pub(crate) fn results(suite: &Suite, deliberate: &Deliberate) -> String {
     let mut text = BEGIN.to_owned();
     text += "\n| Spark | by hand | generated | Spark refuses | the same | differ |\n|---|---|---|---|---|---|\n";

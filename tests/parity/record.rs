@@ -1,4 +1,4 @@
-//! `make parity`: asks the real spark-submits, and writes down what they answer.
+//! `make parity`: runs the real spark-submits, and records their answers.
 #![expect(clippy::unwrap_used, reason = "a tool for developers, which shares its parts with a test")]
 
 mod answer;
@@ -25,29 +25,29 @@ use crate::{
     recorder::{Keep, Spark},
 };
 
-/// Records again what the real spark-submits answer to all cases, unless an option says otherwise.
+/// Records the answers of the real spark-submits to all cases again, unless an option says otherwise.
 #[derive(Debug, Parser)]
 #[command(name = "scripts/parity")]
 struct Options {
-    /// Only this release (more than once for several).
+    /// Only this release (may be repeated).
     #[arg(long = "spark", value_name = "VERSION")]
     versions: Vec<String>,
-    /// Compare the cases whose names contain this, and record nothing.
+    /// Compare the cases whose names contain this text, and record nothing.
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
-    /// Compare this many new random cases, show differing ones as small as they get, and record nothing.
+    /// Compare this many new random cases, show differing ones reduced to a minimum, and record nothing.
     #[arg(long, value_name = "N")]
     generate: Option<usize>,
-    /// Record this many generated cases from now on, instead of as many as there are.
+    /// Record this many generated cases from now on, instead of the current number.
     #[arg(long, value_name = "N", conflicts_with_all = ["case", "generate", "check_oracle"])]
     record: Option<usize>,
-    /// Where the random cases begin.
+    /// The seed of the random cases.
     #[arg(long, default_value_t = generate::SEED + 1)]
     seed: u64,
-    /// Run this many cases in process and as a process, and compare.
+    /// Run this many cases both in process and as a process, and compare.
     #[arg(long, value_name = "N")]
     check_oracle: Option<usize>,
-    /// Take over answers of an earlier run where the input is the same.
+    /// Reuse answers of an earlier run if the input is the same.
     #[arg(long)]
     reuse: bool,
 }
@@ -95,7 +95,7 @@ fn record(groups: &BTreeMap<String, Vec<Case>>, versions: &[String], keep: Keep)
     let minimal = Case::minimal();
     let cases: Vec<&Case> = groups.values().flatten().chain([&minimal]).collect();
     let mut answers = recorder::ask(versions, &cases, keep)?;
-    // Releases that weren't asked keep what they have said.
+    // The other releases keep their recorded answers.
     let old = Baseline::read();
     let mut minimals = old.answers();
     minimals.extend(answers.remove("minimal").unwrap_or_default());
@@ -121,7 +121,7 @@ fn record(groups: &BTreeMap<String, Vec<Case>>, versions: &[String], keep: Keep)
     tell_results()
 }
 
-/// Puts the new figures on the page.
+/// Writes the new figures to the page.
 fn tell_results() -> Result<()> {
     let page = page::read();
     let (before, rest) = page.split_once(page::BEGIN).context("docs/parity.md has no mark for the results")?;
@@ -132,7 +132,7 @@ fn tell_results() -> Result<()> {
     Ok(())
 }
 
-/// JSON with one line for each field of the outer object.
+/// Returns JSON with one line for each field of the outer object.
 fn lines(value: &serde_json::Value) -> Result<String> {
     let fields: BTreeMap<String, &serde_json::Value> =
         value.as_object().into_iter().flatten().map(|(name, field)| (name.clone(), field)).collect();

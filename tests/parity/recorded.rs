@@ -9,8 +9,8 @@
 //! ! sentence           or else: the refusal
 //! ```
 //!
-//! Expected are the leaves of the minimal driver of that release, and each property of the request as it is. The
-//! minimal driver itself is told in full, in `minimal.txt`.
+//! The expected leaves are those of that release's minimal driver, plus each property of the request unchanged. The
+//! minimal driver itself is recorded in full, in `minimal.txt`.
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 
@@ -20,7 +20,7 @@ use crate::{
     generate,
 };
 
-/// Stands for what the names of a driver's objects begin with.
+/// Represents the prefix of the names of a driver's objects.
 const NAMES: &str = "{names}";
 
 pub(crate) type ByVersion = BTreeMap<String, Answer>;
@@ -42,21 +42,21 @@ impl Suite {
         Self { answers: answers.collect(), groups }
     }
 
-    /// Each case with its answers.
+    /// Returns each case with its answers.
     pub(crate) fn cases(&self) -> impl Iterator<Item = (&Case, Option<&ByVersion>)> {
         let of = |group: &String, case: &Case| self.answers[group].get(&case.name);
         self.groups.iter().flat_map(move |(group, cases)| cases.iter().map(move |case| (case, of(group, case))))
     }
 }
 
-/// Hand-written and generated cases by the file of their answers.
+/// Returns hand-written and generated cases by the file of their answers.
 pub(crate) fn groups() -> BTreeMap<String, Vec<Case>> {
     let mut groups = case::hand_written();
     groups.insert("generated".into(), generate::cases(generate::SEED, generated()));
     groups
 }
 
-/// How many generated cases were recorded.
+/// Returns the number of recorded generated cases.
 fn generated() -> usize {
     let fingerprint = fs::read_to_string(path("fingerprint")).unwrap_or_default();
     fingerprint.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(500)
@@ -88,7 +88,7 @@ impl Baseline {
         write(&answers, |_, _| Leaves::new())
     }
 
-    /// The leaves that a case would have if it had nothing but properties to pass on.
+    /// Returns the leaves that a case would have if it only passed on properties.
     fn expected(&self, case: Option<&Case>, version: &str) -> Leaves {
         let Some(Answer::Objects(minimal)) = self.0.get(version) else { return Leaves::new() };
         let mut leaves = minimal.clone();
@@ -103,7 +103,7 @@ impl Baseline {
     }
 }
 
-/// How Java writes a property, nearly enough: what it is expected to be, not what it is compared with.
+/// Escapes a property approximately as Java does. This is only the expected text, not the one that is compared.
 fn escaped(text: &str, key: bool) -> String {
     let mut out = String::new();
     for (at, c) in text.chars().enumerate() {
@@ -132,7 +132,8 @@ fn write(answers: &Answers, expected: impl Fn(&str, &str) -> Leaves) -> String {
     let mut text = String::new();
     for (name, answers) in answers {
         let _ = writeln!(text, "= {name}");
-        // Each line once, with all releases that have it. What all have comes first, even if it is nothing.
+        // Each line once, with all releases that have it. Lines common to all releases come first, even if there are
+        // none.
         let all: Vec<&str> = answers.keys().map(String::as_str).collect();
         let mut by_line: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (version, answer) in answers {
@@ -169,7 +170,7 @@ fn lines(answer: &Answer, expected: &Leaves) -> Vec<String> {
     own.into_iter().chain(gone).chain(new.map(|(path, value)| format!("{path}\t{value}"))).collect()
 }
 
-/// What the names of a driver's objects begin with, as far as it shows.
+/// Returns the prefix of the names of a driver's objects, as far as it can be seen.
 fn names(leaves: &Leaves) -> String {
     let name = leaves.get("NetworkPolicy.metadata.name").or_else(|| leaves.get("Pod.metadata.name"));
     let name = name.map(|json| json.trim_matches('"')).unwrap_or_default();

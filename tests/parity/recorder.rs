@@ -1,4 +1,4 @@
-//! Asks the real spark-submits.
+//! Runs the real spark-submits.
 
 mod check;
 mod command;
@@ -28,7 +28,7 @@ use store::Store;
 /// The spark-submit of one release.
 pub(crate) struct Spark {
     oracle: Oracle,
-    /// What has been asked before; nothing is kept without it.
+    /// Earlier answers; without it no answers are stored.
     store: Option<Store>,
 }
 
@@ -46,7 +46,7 @@ impl Spark {
         let known = self.store.as_ref().and_then(|store| store.get(&command));
         let raw = match known {
             Some(raw) => raw,
-            // A busy machine can make one hang; twice is the case's own doing.
+            // A busy machine can make one hang; if it hangs twice, the case is the cause.
             None => self
                 .oracle
                 .submit(&command)
@@ -60,17 +60,17 @@ impl Spark {
     }
 }
 
-/// Which of Spark's answers outlast the run of the recorder.
+/// Which of Spark's answers are kept after the run of the recorder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
     Nothing,
-    /// This run's, instead of earlier ones.
+    /// Those of this run, instead of earlier ones.
     Fresh,
-    /// Earlier ones too: a case whose input is the same isn't run again.
+    /// Earlier ones too: a case with the same input isn't run again.
     All,
 }
 
-/// All answers to all cases, a release for each processor at a time.
+/// Returns all answers to all cases; runs one release per processor at a time.
 pub(crate) fn ask(versions: &[String], cases: &[&Case], keep: Keep) -> Result<Answers> {
     let todo: Mutex<VecDeque<&String>> = Mutex::new(versions.iter().collect());
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(versions.len());

@@ -12,7 +12,7 @@ use crate::{
     vectors::{RULES, Vectors},
 };
 
-/// The driver with one property, if there is one.
+/// Returns the driver with one property, if it can be built.
 fn driver(version: &str, key: &str, value: &str) -> Option<Leaves> {
     let mut written = Written::default();
     let properties: BTreeMap<&str, &str> = [(key, value)].into();
@@ -27,7 +27,7 @@ fn leaf(leaves: &Leaves, path: &str) -> String {
     serde_json::from_str(&leaves[path]).unwrap()
 }
 
-/// Fails with each input for which `ours` isn't what the JVM of a release says.
+/// Fails with each input for which `ours` differs from the answer of a release's JVM.
 fn assert_rule(rule: &str, ours: impl Fn(&str, &str) -> Option<String>, sparks: impl Fn(&str) -> Option<String>) {
     let vectors: Vectors = serde_json::from_str(&fs::read_to_string(recorded::path("vectors.json")).unwrap()).unwrap();
     assert!(RULES.iter().all(|(rule, ..)| vectors.contains_key(*rule)), "run `make parity`");
@@ -59,7 +59,7 @@ fn property_keys_are_escaped_as_java_does() {
         let key = path.strip_prefix("Properties[spark.")?.strip_suffix(']')?;
         Some(serde_json::from_str::<String>(&format!("\"{key}\"")).unwrap() + "=")
     };
-    // A NUL is refused: no environment variable and no argument can hold it.
+    // A NUL is refused: no environment variable and no argument can contain it.
     assert_rule("escapeKey", line, |answer| (!answer.contains('\0')).then(|| answer.to_owned()));
 }
 

@@ -1,11 +1,11 @@
-//! Single rules of Spark and Java with the JVM's answers: what becomes of a text.
+//! Single rules of Spark and Java with the JVM's results for many texts.
 
 use std::collections::BTreeMap;
 
-/// By rule: what becomes of each input, or nothing where it is refused.
+/// By rule: the result for each input, or none if it is refused.
 pub(crate) type Vectors = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
-/// Each rule with inputs of its own, and with parts that more inputs are made of.
+/// Each rule with its inputs, and with parts from which more inputs are combined.
 pub(crate) const RULES: &[(&str, &[&str], &[&str])] = &[
     ("escapeKey", TEXTS, TEXT_PARTS),
     ("escapeValue", TEXTS, TEXT_PARTS),

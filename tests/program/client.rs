@@ -1,4 +1,5 @@
-//! The commands of the client against the real gateway: `tests/cli` plays the faults, this shows that both mean the same.
+//! The client's commands with the real gateway: `tests/cli` plays the faults; this test shows that both sides interpret
+//! the protocol in the same way.
 
 use std::{
     fs,
@@ -27,7 +28,7 @@ impl Client<'_> {
         (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
     }
 
-    /// The output of a command that has to go well.
+    /// Returns the output of a command that has to succeed.
     fn output(&self, words: &[&str]) -> String {
         let (code, stdout, stderr) = self.ended(words);
         assert_eq!(code, Some(0), "{words:?}: {stderr}");
@@ -35,7 +36,7 @@ impl Client<'_> {
     }
 }
 
-/// A Python application in `dir`, as spark-submit would name it.
+/// Writes a Python application to `dir`; returns its URL.
 fn application(dir: &Path, name: &str, code: &str) -> String {
     let path = dir.join(name);
     fs::write(&path, code).unwrap();
@@ -43,7 +44,7 @@ fn application(dir: &Path, name: &str, code: &str) -> String {
 }
 
 #[test]
-fn a_job_is_submitted_followed_read_and_killed() {
+fn the_client_submits_follows_reads_and_kills_jobs() {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
     let dev = Dev::start(dir.path(), free_address());
@@ -75,7 +76,7 @@ fn a_job_is_submitted_followed_read_and_killed() {
     assert_eq!(client.output(&["kill", "--wait", &sleeper]), format!("{sleeper} KILLED"));
     assert_eq!(client.ended(&["wait", &sleeper]).0, Some(1));
 
-    // A word that the gateway refuses is named as it was written.
+    // A refused option is named as it was written.
     let (code, _, stderr) = client.ended(&["submit", "--executor-memory", "2g", "--master", "yarn", &fails]);
     assert!(code == Some(1) && stderr.contains("`--master`: This gateway has no YARN"), "{stderr}");
 }

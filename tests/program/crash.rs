@@ -1,4 +1,4 @@
-//! `kill -9` of `sparkgate serve` on a real kube-apiserver, in the middle of jobs that run on.
+//! `kill -9` of `sparkgate serve` on a real kube-apiserver, while jobs run that outlive it.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use crate::{
     process::{Gateway, free_address, sparkgate},
 };
 
-/// A driver that waits for a file and exits with the code that is in it, and not before, whoever asks.
+/// A driver that waits for a file and exits with the code in it, and ignores all signals before.
 const PLAYED_SPARK: &str = "#!/bin/sh
 trap '' TERM
 for file; do :; done
@@ -26,7 +26,7 @@ while [ ! -s \"$file\" ]; do sleep 0.1; done
 exit \"$(cat \"$file\")\"
 ";
 
-/// The node of the cluster, ended with the test.
+/// The cluster's node, which ends with the test.
 struct Node(Child);
 
 impl Node {
@@ -63,13 +63,13 @@ impl Place {
         place
     }
 
-    /// The same, and the namespace isn't there yet.
+    /// Creates the same without rights and without the namespace.
     pub(crate) async fn without_rights(server: &KubeApiserver) -> Self {
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
         Self { database: database(&namespace).await, namespace, kubeconfig: server.file(GATEWAY) }
     }
 
-    /// A gateway here; each start is a new process on the same database.
+    /// Starts a gateway; each call starts a new process on the same database.
     fn serve(&self) -> Gateway {
         let (command, address) = self.command();
         Gateway::start(command, address, false)
@@ -83,7 +83,7 @@ impl Place {
         (command, address)
     }
 
-    /// Submits a driver that will exit with what is written to `file`.
+    /// Submits a driver that exits with the code written to `file`.
     fn submit(&self, gateway: &Gateway, file: &Path) -> String {
         let properties =
             json!({"spark.kubernetes.namespace": self.namespace, "spark.kubernetes.container.image": "spark"});
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// A database of its own on the tests' server.
+/// Creates a database on the tests' server.
 async fn database(name: &str) -> String {
     let url = std::env::var("DATABASE_URL").unwrap();
     let mut server = PgConnection::connect(&url).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
     let killed = place.submit(&gateway, &files[3]);
     gateway.follow(&killed, "RUNNING");
     assert_eq!(gateway.kill(&killed)["success"], true);
-    // This one is accepted, and nothing more is known of it when the gateway dies.
+    // The gateway dies right after it has accepted this submission.
     let accepted = place.submit(&gateway, &files[2]);
     gateway.kill_dash_nine();
 
@@ -129,14 +129,14 @@ async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
     restarted.follow(&failing, "FAILED");
     let message = restarted.status(&failing)["message"].as_str().unwrap().to_owned();
     assert_eq!(message, "the driver exited with code 3 (Error)");
-    // The dead process may hold its claim for a while.
+    // The claim of the dead process may last for a while.
     restarted.follow(&accepted, "FINISHED");
     fs::write(&files[1], "0").unwrap();
     restarted.follow(&finishing, "FINISHED");
-    assert_eq!(restarted.status(&killed)["driverState"], "RUNNING", "its driver doesn't listen");
+    assert_eq!(restarted.status(&killed)["driverState"], "RUNNING", "its driver ignores signals");
     fs::write(&files[3], "7").unwrap();
     restarted.follow(&killed, "KILLED");
-    // The deleted one goes with its kill; nothing was ever created for an id twice.
+    // The deleted pod disappears with its kill. No id got a second pod.
     let created = fs::read_to_string(server.file("audit.log")).unwrap();
     let pods = format!("\"requestURI\":\"/api/v1/namespaces/{}/pods?", place.namespace);
     let creates = created.lines().filter(|line| line.contains("\"verb\":\"create\"") && line.contains(&pods));
@@ -148,7 +148,7 @@ async fn a_killed_gateway_finds_the_true_outcomes_and_starts_nothing_twice() {
     let made = names(201);
     let distinct: BTreeSet<&String> = made.iter().collect();
     assert_eq!(distinct.len(), made.len(), "one each: {made:?}");
-    // A create that took effect while its sender died has no 201 in the log; the next one then meets its pod.
+    // A create that took effect while its sender died has no 201 in the log; the next create then gets a 409.
     let met: BTreeSet<String> = names(409).into_iter().filter(|name| !made.contains(name)).collect();
     assert_eq!(made.len() + met.len(), 4, "made {made:?}, met {met:?}");
     assert!(restarted.terminate(), "a graceful end");

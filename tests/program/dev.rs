@@ -9,7 +9,7 @@ use crate::{
     process::{Gateway, free_address, sparkgate, until},
 };
 
-/// Several JVMs at once are enough for a small machine.
+/// One test at a time: each runs several JVMs, and the machine may be small.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const PI: &str = "local:///opt/spark/examples/src/main/python/pi.py";
@@ -20,9 +20,9 @@ pub(crate) struct Dev {
 }
 
 impl Dev {
-    /// A `dev` on addresses of its own, with its files below `dir`.
+    /// Starts a `dev` on addresses of its own, with its files below `dir`.
     pub(crate) fn start(dir: &Path, sandbox: SocketAddr) -> Self {
-        // Postgres runs as another account where this is root.
+        // If this runs as root, Postgres runs as another account.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         let address = free_address();
         let mut command = sparkgate();
@@ -31,7 +31,7 @@ impl Dev {
         Self { gateway: Gateway::start(command, address, true), sandbox }
     }
 
-    /// The log of a submission's driver, by the Kubernetes API.
+    /// Returns the log of a submission's driver, from the Kubernetes API.
     pub(crate) fn driver_log(&self, id: &str) -> String {
         let selector = format!("spark-role%3Ddriver%2Csparkgate.dev%2Fsubmission-id%3D{id}");
         let path = format!("/api/v1/namespaces/default/pods?labelSelector={selector}");
@@ -46,14 +46,14 @@ fn small(name: &str) -> Value {
         "spark.executor.memory": "512m"})
 }
 
-/// Processes of this machine whose command line or environment names the application.
+/// Returns the processes of this machine whose command line or environment contains the application's name.
 fn processes_of(name: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
     texts.filter(|command| command.contains(name)).map(|command| command.replace('\0', " ")).collect()
 }
 
-/// Writes a Python application that sleeps, with a name to find its processes by.
+/// Writes a Python application that sleeps, with a name by which its processes are found.
 fn sleeper(dir: &Path, name: &str) -> String {
     let path = dir.join(format!("{name}.py"));
     let code = "import time\nfrom pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n\
@@ -75,7 +75,7 @@ fn pi_with_two_executors_goes_from_submitted_to_finished() {
 }
 
 #[test]
-fn several_at_once_one_fails_and_one_is_killed() {
+fn several_jobs_at_once_where_one_fails_and_one_is_killed() {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
     let dev = Dev::start(dir.path(), free_address());
@@ -113,7 +113,7 @@ fn a_job_survives_kill_dash_nine_of_its_gateway() {
     assert!(http::get(sandbox, "/readyz").is_err(), "the sandbox too");
 }
 
-/// The process whose id is the first line of a file.
+/// Returns the process id in the first line of a file.
 fn pid(file: &Path) -> String {
     fs::read_to_string(file).unwrap().lines().next().unwrap().to_owned()
 }
@@ -123,7 +123,7 @@ fn runs(pid: &str) -> bool {
 }
 
 #[test]
-fn one_at_a_time_and_all_end_when_one_does() {
+fn a_second_dev_is_refused_and_all_parts_end_when_one_ends() {
     let _guard = ONE_AT_A_TIME.lock();
     for victim in ["sandbox/pid", "postgres/data/postmaster.pid"] {
         let dir = tempfile::tempdir().unwrap();

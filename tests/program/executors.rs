@@ -1,5 +1,5 @@
-//! Executors: what a driver of ours asks the cluster for is what a driver of spark-submit asks for. Both run in the same
-//! sandbox, with Spark's own scheduler backend, and their executor pods are compared.
+//! Executors: a driver of ours requests the same pods from the cluster as a driver of spark-submit. Both run in the
+//! same sandbox, with Spark's own scheduler backend, and their executor pods are compared.
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
@@ -27,7 +27,7 @@ spec:
       resources: {limits: {ephemeral-storage: 1Gi}}
 "#;
 
-/// An application that has its executor and waits.
+/// An application that waits until it has its executor, and then continues to wait.
 const APP: &str = "import time
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
@@ -50,7 +50,7 @@ fn properties() -> Value {
     })
 }
 
-/// The executor pods of an application, once there are some.
+/// Waits for the executor pods of an application; returns them.
 fn executors(sandbox: SocketAddr, driver_label: &str) -> Value {
     let list = |selector: &str| {
         let path = format!("/api/v1/namespaces/default/pods?labelSelector={selector}");
@@ -66,7 +66,7 @@ fn executors(sandbox: SocketAddr, driver_label: &str) -> Value {
     found
 }
 
-/// A pod as its maker described it, without what is drawn anew for each application.
+/// Returns a pod as its creator described it, without the parts that are generated for each application.
 fn described(mut pod: Value) -> Value {
     let metadata = pod["metadata"].take();
     let mut labels = metadata["labels"].clone();
@@ -74,14 +74,14 @@ fn described(mut pod: Value) -> Value {
     let owner = &metadata["ownerReferences"][0];
     let mut spec = pod["spec"].take();
     spec.as_object_mut().unwrap().remove("nodeName");
-    // Spark takes them out of a hash map: two runs of the same application differ in their order.
+    // Spark takes them from a hash map: the order differs between two runs of the same application.
     spec["containers"][0]["env"].as_array_mut().unwrap().sort_by_key(|variable| variable["name"].to_string());
     let text = json!({"name": metadata["name"], "labels": labels, "annotations": metadata["annotations"],
         "owner": [owner["kind"], owner["controller"]], "spec": spec});
     serde_json::from_str(&without_random_parts(&text.to_string())).unwrap()
 }
 
-/// Long hexadecimal words (ids) and addresses become stars.
+/// Replaces long hexadecimal words (ids) and addresses by asterisks.
 fn without_random_parts(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_hexdigit() || ".-:@".contains(c);
     let mut out = String::new();
@@ -108,7 +108,7 @@ fn submit_with_spark(sandbox: SocketAddr, dev_dir: &Path, app: &str, template: &
         .env_remove("SPARK_CONF_DIR")
         .env("SPARK_USER", "tester");
     command.args(["--master", &format!("k8s://http://{sandbox}"), "--deploy-mode", "cluster"]);
-    // What `dev` gives to drivers so that they find the sandbox.
+    // The properties with which drivers of `dev` reach the sandbox.
     command.arg("--properties-file").arg(dev_dir.join("spark-defaults.conf"));
     let mut conf: Vec<String> = properties()
         .as_object()
@@ -127,7 +127,7 @@ fn submit_with_spark(sandbox: SocketAddr, dev_dir: &Path, app: &str, template: &
 }
 
 #[test]
-fn are_the_same_pods_as_under_spark_submit() {
+fn executor_pods_are_the_same_as_under_spark_submit() {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
     let sandbox = free_address();

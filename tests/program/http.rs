@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client, as small as curl's.
+//! A minimal HTTP/1.1 client.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// The lines of the headers.
+    /// The header lines.
     pub(crate) head: String,
     pub(crate) body: String,
 }
@@ -45,7 +45,7 @@ fn exchange(address: SocketAddr, method: &str, path: &str, body: &str) -> std::i
     Ok(Reply { status, head: head.to_owned(), body: if chunked { unchunk(body) } else { body.to_owned() } })
 }
 
-/// Joins the chunks of a body (ASCII is all that these tests read in chunks).
+/// Joins the chunks of a body (these tests only read ASCII in chunks).
 fn unchunk(mut rest: &str) -> String {
     let mut body = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {

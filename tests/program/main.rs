@@ -1,6 +1,6 @@
-//! The program as a user runs it: real processes, real Spark, real clients.
+//! The program as a user runs it: real processes, a real Spark, real clients.
 //!
-//! Needs what `make test` provides: `DATABASE_URL`, the kube-apiserver's binaries, `SPARK_HOME` (4.3) and
+//! Requires what `make test` provides: `DATABASE_URL`, the kube-apiserver's binaries, `SPARK_HOME` (4.3) and
 //! `SPARK_HOME_3_5`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]

@@ -14,7 +14,7 @@ use crate::http;
 
 const LOG: &str = "log";
 
-/// A port that is free just now.
+/// Returns a port that is currently free.
 pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
@@ -25,13 +25,13 @@ pub(crate) fn sparkgate() -> Command {
     command
 }
 
-/// A gateway (`serve` or `dev`) that answers on `address`.
+/// A running gateway (`serve` or `dev`) on `address`.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     child: Child,
-    /// Holds the log; it stays if the test fails.
+    /// The directory of the log, which is kept if the test fails.
     dir: Option<TempDir>,
-    /// SIGTERM at the end instead of SIGKILL: `dev` has more to end than itself.
+    /// Whether to end it with SIGTERM instead of SIGKILL: `dev` has to end its child processes.
     gently: bool,
 }
 
@@ -54,31 +54,32 @@ impl Gateway {
         log.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// SIGKILL, in the middle of whatever it does.
+    /// Sends SIGKILL, at any point of its work.
     pub(crate) fn kill_dash_nine(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end by itself and answers its exit code and its log.
+    /// Waits until it ends by itself; returns its exit code and its log.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         until("the gateway ends", || self.child.try_wait().unwrap().is_some());
         (self.child.wait().unwrap().code(), self.log())
     }
 
-    /// SIGTERM; answers whether it ended with 0.
+    /// Sends SIGTERM; returns whether it exited with 0.
     pub(crate) fn terminate(mut self) -> bool {
         terminate(&self.child);
         self.child.wait().unwrap().success()
     }
 
-    /// Posts a request for a driver that runs `resource` and answers the submission's id.
+    /// Submits a driver that runs `resource`; returns the submission's id.
     pub(crate) fn submit(&self, resource: &str, args: &[&str], properties: &Value) -> String {
         let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": resource,
             "mainClass": "org.apache.spark.deploy.PythonRunner", "appArgs": args, "sparkProperties": properties,
             "environmentVariables": {}});
         let mut id = None;
-        // An obedient client: on a busy machine a connection to the database may take longer than a request waits for it.
+        // Retries as a client should: on a busy machine opening a database connection may take longer than a
+        // request waits for one.
         until("the submission is accepted", || {
             let reply = http::post(self.address, "/v1/submissions/create", &body.to_string()).unwrap();
             if reply.status == 503 && reply.head.to_ascii_lowercase().contains("retry-after:") {
@@ -99,7 +100,7 @@ impl Gateway {
         http::post(self.address, &format!("/v1/submissions/kill/{id}"), "").unwrap().json()
     }
 
-    /// Waits for a driver state and answers all states seen on the way, without repeats.
+    /// Waits for a driver state; returns all states seen until then, without repetitions.
     pub(crate) fn follow(&self, id: &str, last: &str) -> Vec<String> {
         let mut states: Vec<String> = Vec::new();
         until(&format!("{id} is {last}"), || {
@@ -136,7 +137,7 @@ fn terminate(child: &Child) {
     Command::new("kill").arg(child.id().to_string()).status().unwrap();
 }
 
-/// Waits for something that takes as long as a Spark job may.
+/// Waits for a condition, as long as a Spark job may take.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(180);
     while !done() {

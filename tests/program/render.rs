@@ -27,7 +27,7 @@ fn request() -> Value {
 }
 
 #[test]
-fn prints_a_list_in_creation_order() {
+fn render_prints_a_list_in_creation_order() {
     for (version, kinds) in [
         ("3.5.9", vec!["Pod", "Service", "ConfigMap"]),
         ("4.1.4", vec!["Pod", "Service", "ConfigMap"]),
@@ -44,7 +44,7 @@ fn prints_a_list_in_creation_order() {
 }
 
 #[test]
-fn refuses_on_standard_error_by_name() {
+fn render_names_the_refused_property_on_standard_error() {
     let mut refused = request();
     refused["sparkProperties"]["spark.driver.bindAddress"] = json!("10.0.0.1");
     let output = render("4.3.0", &refused);
@@ -55,7 +55,7 @@ fn refuses_on_standard_error_by_name() {
 }
 
 #[test]
-fn notes_what_may_be_misspelt() {
+fn render_warns_of_properties_that_may_be_misspelt() {
     let mut odd = request();
     odd["sparkproperties"] = json!({});
     odd["sparkProperties"]["driver.memory"] = json!("2g");
@@ -69,7 +69,7 @@ fn notes_what_may_be_misspelt() {
 }
 
 #[test]
-fn a_directory_of_the_submitter_counts() {
+fn render_uses_the_submitter_directory() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("defaults")).unwrap();
     std::fs::write(dir.path().join("defaults/small.conf"), "spark.driver.memory 512m\nspark.driver.cores 3\n").unwrap();

@@ -11,7 +11,7 @@ fn home(variable: &str) -> PathBuf {
     PathBuf::from(std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `make test`")))
 }
 
-/// Runs spark-submit and answers all it said.
+/// Runs spark-submit; returns its output.
 fn spark_submit(home: &PathBuf, gateway: &Gateway, args: &[&str]) -> String {
     let mut command = Command::new(home.join("bin/spark-submit"));
     command.env("SPARK_HOME", home).env_remove("SPARK_CONF_DIR");
@@ -22,7 +22,7 @@ fn spark_submit(home: &PathBuf, gateway: &Gateway, args: &[&str]) -> String {
     said.into_owned()
 }
 
-/// Submits, asks and kills with one version of Spark's client.
+/// Submits, queries and kills with one version of Spark's client.
 fn converse(variable: &str) {
     let _guard = ONE_AT_A_TIME.lock();
     let dir = tempfile::tempdir().unwrap();
@@ -30,11 +30,11 @@ fn converse(variable: &str) {
     let home = home(variable);
     let app = dir.path().join("app.py");
     std::fs::write(&app, "import time\nprint('started', flush=True)\ntime.sleep(600)\n").unwrap();
-    // A jar without entries: Spark copies the application's own, which has to be there.
+    // A jar without entries: Spark copies the application's own jar, so the file has to exist.
     let jar = dir.path().join("app.jar");
     std::fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
     let jar = format!("local://{}", jar.display());
-    // Its REST client takes JVM applications only: this class is Spark's own launcher of a Python file.
+    // Its REST client accepts JVM applications only: this class is Spark's own launcher of a Python file.
     let class = "org.apache.spark.deploy.PythonRunner";
     let mode = ["--deploy-mode", "cluster", "--conf", "spark.master.rest.enabled=true"];
     let key = ["--conf", "spark.sparkgate.idempotencyKey=once"];
@@ -48,7 +48,8 @@ fn converse(variable: &str) {
     let id = said.split("created as ").nth(1).unwrap().split('.').next().unwrap().to_owned();
 
     dev.gateway.follow(&id, "RUNNING");
-    // The container runs, the application perhaps not yet: one that dies at once must not look like a failed kill.
+    // The container runs, but maybe not the application yet: an application that dies at once must not look like a
+    // failed kill.
     until("the application runs", || dev.driver_log(&id).contains("started"));
     spark_submit(&home, &dev.gateway, &["--status", &id]);
     let said = spark_submit(&home, &dev.gateway, &["--kill", &id]);
@@ -62,11 +63,11 @@ fn converse(variable: &str) {
 }
 
 #[test]
-fn of_spark_4_3() {
+fn spark_submit_4_3_submits_queries_and_kills() {
     converse("SPARK_HOME");
 }
 
 #[test]
-fn of_spark_3_5() {
+fn spark_submit_3_5_submits_queries_and_kills() {
     converse("SPARK_HOME_3_5");
 }

@@ -1,4 +1,4 @@
-//! A database that is a standby, as names and poolers lead to one during a fail-over.
+//! A database that is a standby, as host names and poolers may lead to one during a failover.
 
 use std::{
     fs::{File, Permissions},
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::process::free_address;
 
-/// A server of its own, ended with the test.
+/// A Postgres server that ends with the test.
 struct Postgres {
     dir: TempDir,
     port: u16,
@@ -41,7 +41,7 @@ impl Postgres {
         self.connected().await;
     }
 
-    /// An end in good order: a server that was killed has to be a primary to recover.
+    /// Shuts the server down properly: a server that was killed has to be a primary to recover.
     fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
             Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
@@ -58,7 +58,7 @@ impl Postgres {
         Some(format!("postgres://postgres:{password}@127.0.0.1:{}/postgres", self.port))
     }
 
-    /// A connection, once the server is up.
+    /// Returns a connection, once the server is up.
     async fn connected(&self) -> PgConnection {
         let connecting = async {
             loop {
@@ -85,7 +85,7 @@ impl Drop for Postgres {
 }
 
 #[tokio::test]
-async fn nothing_is_read_on_a_standby() {
+async fn a_standby_is_refused_and_not_read() {
     let mut postgres = Postgres::start().await;
     let settings = DatabaseSettings { url: postgres.url().unwrap(), max_connections: 3 };
     let store = Store::connect(&settings).await.unwrap();
@@ -95,7 +95,7 @@ async fn nothing_is_read_on_a_standby() {
     postgres.start_again().await;
     let refused = Store::connect(&settings).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Standby { .. }) && refused.may_pass(), "{refused:?}");
-    // The server answers queries, and this is the pool of a process that has worked with it before.
+    // The server answers queries, and this pool has worked with the server before.
     assert!(store.ping().await.is_err() && store.installation().await.is_err());
 
     sqlx::query("SELECT pg_promote()").execute(&mut postgres.connected().await).await.unwrap();
@@ -103,9 +103,9 @@ async fn nothing_is_read_on_a_standby() {
     Store::connect(&settings).await.unwrap().close().await;
 }
 
-/// A connection that led to the primary once may lead elsewhere, by a pooler; and a primary may stop to take writes.
+/// A pooler may redirect a connection from the primary to another server, and a primary may stop accepting writes.
 #[tokio::test]
-async fn a_connection_is_asked_again_and_again() {
+async fn a_connection_is_checked_for_a_standby_repeatedly() {
     let postgres = Postgres::start().await;
     let settings = DatabaseSettings { url: postgres.url().unwrap(), max_connections: 3 };
     let store = Store::connect(&settings).await.unwrap();

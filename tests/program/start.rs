@@ -1,4 +1,4 @@
-//! What can't work ends at once, with a sentence and an exit code.
+//! Errors at the start: a start that can't succeed ends at once, with a message and an exit code.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,8 @@ fn database() -> String {
     std::env::var("DATABASE_URL").unwrap()
 }
 
-/// What it says, once that contains `expected`; it goes on trying meanwhile, and `ask` asks it something.
+/// Runs the command until its output contains `expected`, and returns the output. The command keeps trying meanwhile,
+/// and `ask` sends it a request.
 fn waits(command: &mut Command, expected: &str, ask: impl FnOnce()) -> String {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -38,7 +39,7 @@ fn waits(command: &mut Command, expected: &str, ask: impl FnOnce()) -> String {
     said
 }
 
-/// `serve` on an address that is free just now.
+/// Returns `serve` on an address that is currently free.
 fn serve(url: &str) -> (Command, SocketAddr) {
     let address = free_address();
     let mut command = sparkgate();
@@ -47,11 +48,11 @@ fn serve(url: &str) -> (Command, SocketAddr) {
 }
 
 #[test]
-fn no_database_yet() {
+fn a_start_waits_for_the_database() {
     let nowhere = free_address();
     let (mut command, address) = serve(&format!("postgres://u:secret@{nowhere}/x"));
     let said = waits(&mut command, "Connection refused", || {
-        assert_eq!(http::get(address, "/livez").unwrap().status, 200, "whoever looks after it needn't start it again");
+        assert_eq!(http::get(address, "/livez").unwrap().status, 200, "a supervisor needn't restart it");
         let status = http::get(address, "/v1/submissions/status/driver-1").unwrap();
         assert_eq!(status.json()["action"], "ErrorResponse");
         for reply in [http::get(address, "/readyz").unwrap(), status] {
@@ -64,9 +65,9 @@ fn no_database_yet() {
     assert!(!said.contains("secret"), "{said}");
 }
 
-/// The first signal ends it, though it isn't serving yet.
+/// The first signal ends it, although it isn't serving yet.
 #[test]
-fn a_signal_while_it_waits() {
+fn a_signal_ends_a_start_that_waits() {
     let (mut command, _) = serve(&format!("postgres://u@{}/x", free_address()));
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -76,14 +77,14 @@ fn a_signal_while_it_waits() {
 }
 
 #[test]
-fn no_such_database() {
+fn a_database_that_does_not_exist_is_refused() {
     let (server, _) = database().rsplit_once('/').map(|(server, name)| (server.to_owned(), name.to_owned())).unwrap();
     let said = refusal(&mut serve(&format!("{server}/nothing_like_it")).0);
     assert!(said.contains("nothing_like_it"), "{said}");
 }
 
 #[test]
-fn no_cluster_yet() {
+fn a_start_waits_for_the_cluster() {
     let nowhere = free_address();
     let dir = tempfile::tempdir().unwrap();
     let kubeconfig = dir.path().join("kubeconfig");
@@ -97,9 +98,9 @@ fn no_cluster_yet() {
     waits(command.arg("--kubeconfig").arg(&kubeconfig), &expected, || {});
 }
 
-/// The account's Role is made a moment after the gateway is started, as by one `kubectl apply` of all objects.
+/// The account's Role is created a moment after the gateway is started, as with one `kubectl apply` of all objects.
 #[test]
-fn rights_that_come_after_the_start() {
+fn a_start_waits_for_its_rights() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(KubeApiserver::start());
     let place = runtime.block_on(Place::without_rights(server));
@@ -111,7 +112,7 @@ fn rights_that_come_after_the_start() {
 }
 
 #[test]
-fn an_account_without_rights() {
+fn an_account_without_rights_is_reported() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(KubeApiserver::start());
     let place = runtime.block_on(Place::without_rights(server));
@@ -120,7 +121,7 @@ fn an_account_without_rights() {
 }
 
 #[test]
-fn an_open_network() {
+fn listening_on_an_open_network_is_refused() {
     let mut command = sparkgate();
     command.args(["serve", "--listen", "0.0.0.0:0"]).env("SPARKGATE_DATABASE_URL", database());
     let said = refusal(&mut command);
@@ -128,19 +129,19 @@ fn an_open_network() {
 }
 
 #[test]
-fn too_few_connections() {
+fn too_few_connections_are_refused() {
     let output = serve(&database()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && said.contains("2 is not in 4.."), "{said}");
 }
 
 #[test]
-fn a_text_that_is_no_database_url() {
+fn an_invalid_database_url_is_refused_without_its_password() {
     let said = refusal(sparkgate().arg("serve").env("SPARKGATE_DATABASE_URL", "nonsense:SEKRETPW@"));
     assert!(said.contains("not a URL of Postgres") && !said.contains("SEKRETPW"), "{said}");
 }
 
-/// What `dev` says to these arguments, with nothing started: its directory stays empty but for the lock.
+/// Returns the error message of `dev` with these arguments. No part is started: the directory contains only the lock.
 fn dev_refusal(args: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let said = refusal(sparkgate().arg("dev").args(args).arg("--dir").arg(dir.path()).env_remove("SPARK_HOME"));
@@ -149,7 +150,7 @@ fn dev_refusal(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_sandbox_for_others() {
+fn a_sandbox_on_an_open_network_is_refused() {
     for flag in ["--listen", "--sandbox-listen"] {
         let said = dev_refusal(&[flag, "0.0.0.0:6070"]);
         assert!(said.contains(&format!("refusing {flag} 0.0.0.0:6070")), "{said}");
@@ -159,7 +160,7 @@ fn a_sandbox_for_others() {
 }
 
 #[test]
-fn an_address_that_is_taken() {
+fn an_address_in_use_is_refused() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (taken_at, free) = (taken.local_addr().unwrap().to_string(), free_address().to_string());
     for args in [["--listen", &taken_at, "--sandbox-listen", &free], ["--listen", &free, "--sandbox-listen", &taken_at]]
@@ -170,7 +171,7 @@ fn an_address_that_is_taken() {
 }
 
 #[test]
-fn defaults_that_are_not_there() {
+fn missing_spark_defaults_are_refused() {
     let said = dev_refusal(&["--spark-defaults", "/nowhere/spark-defaults.conf"]);
     assert!(said.contains("reading the Spark defaults from /nowhere/spark-defaults.conf"), "{said}");
 }

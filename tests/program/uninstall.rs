@@ -1,4 +1,4 @@
-//! `sparkgate release-finalizers`: driver pods go when no gateway is left to let them go.
+//! `sparkgate release-finalizers`: removes the finalizers of driver pods when no gateway is left to do so.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn held_drivers_are_let_go_and_others_are_not() {
+async fn finalizers_of_our_drivers_are_removed_and_no_others() {
     let server = KubeApiserver::start().await;
     let place = Place::new(server).await;
     let pods: Api<Pod> = Api::namespaced(server.admin().await, &place.namespace);

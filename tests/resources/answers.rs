@@ -1,4 +1,4 @@
-//! What an answer says of a submission is true, whatever fails after the write.
+//! What a reply says about a submission is true, whatever fails after the write.
 
 use axum::{Router, body::Body, http::Request};
 use futures::future::join_all;
@@ -17,10 +17,10 @@ use crate::{
 };
 
 const PATH: &str = "/v1/submissions";
-/// How long a state is waited for between two looks.
+/// The interval between two reads of a state.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Over the pools that `serve` has: four connections are for requests that accept nothing.
+/// Returns the API on pools like those of `serve`: four connections are for requests that accept no submission.
 async fn api(pool: &PgPool) -> Router {
     let settings = DatabaseSettings { url: url(pool), max_connections: 16 };
     let store = Store::connect(&settings).await.unwrap();
@@ -33,12 +33,12 @@ fn url(pool: &PgPool) -> String {
     format!("{server}/{}", pool.connect_options().get_database().unwrap())
 }
 
-/// A session of another client.
+/// Opens a session of another client.
 async fn another(pool: &PgPool) -> PgConnection {
     PgConnection::connect(&url(pool)).await.unwrap()
 }
 
-/// Waits until so many statements wait for a lock.
+/// Waits until `least` statements wait for a lock.
 async fn wait_for_waiting(pool: &PgPool, least: i64) {
     let waiting = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -51,8 +51,8 @@ async fn run(connection: &mut PgConnection, statement: &'static str) {
     sqlx::raw_sql(statement).execute(connection).await.unwrap();
 }
 
-/// As a client does that follows what it is told: it comes again while it is asked to. A connection may take longer to be
-/// made than a request waits.
+/// Sends a request and retries it as long as the reply asks for it, as a well-behaved client does. Opening a database
+/// connection may take longer than a request waits for one.
 async fn obediently(api: &Router, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
     loop {
         let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
@@ -86,13 +86,13 @@ async fn submitted(api: &Router, headers: &[(&str, &str)], fields: Value) -> Ans
     answer
 }
 
-/// The path of a submission that is accepted.
+/// Returns the path of a new submission.
 async fn accepted(api: &Router) -> String {
     format!("{PATH}/{}", submitted(api, &[], json!({})).await.json()["id"].as_str().unwrap())
 }
 
 #[sqlx::test]
-async fn a_create_is_answered_though_no_request_may_read(pool: PgPool) {
+async fn a_create_is_answered_although_no_request_can_read(pool: PgPool) {
     let api = api(&pool).await;
     let first = accepted(&api).await;
     let mut other = another(&pool).await;
@@ -113,7 +113,7 @@ async fn a_create_is_answered_though_no_request_may_read(pool: PgPool) {
     assert_eq!((read.json(), read.header("etag")), (created.json(), created.header("etag")));
 }
 
-/// What follows the statement of a kill waits for a table that another session has locked meanwhile.
+/// The statements after that of a kill wait for a table that another session has locked meanwhile.
 #[sqlx::test]
 async fn a_kill_is_answered_by_the_statement_that_records_it(pool: PgPool) {
     let api = api(&pool).await;
@@ -157,7 +157,7 @@ async fn a_row_that_cannot_be_read_is_killed_and_the_answer_says_so(pool: PgPool
     assert_eq!(state, "KILLED");
 }
 
-/// As logical replication leaves them: it carries rows, and no sequences.
+/// As after logical replication, which copies rows but no sequences.
 #[sqlx::test]
 async fn sequences_behind_their_rows_are_moved_by_the_first_create(pool: PgPool) {
     let api = api(&pool).await;
@@ -181,7 +181,7 @@ async fn sequences_behind_their_rows_are_moved_by_the_first_create(pool: PgPool)
     let answer = post(&api, "/v1/submissions/create", &[], &spark).await;
     assert_eq!((answer.status, &answer.json()["success"]), (200, &json!(true)), "{}", answer.body);
     assert_eq!(count(&pool).await, 3022);
-    // Numbers, ids and names agree, and none was skipped by the thousand.
+    // Numbers, ids and names agree, and no thousand numbers were skipped.
     let odd = "SELECT count(*) FROM submissions WHERE number > 3000 AND (number > 3200
         OR right(id, 4) <> number::text OR names ->> 'driverPod' IS NULL)";
     assert_eq!(sqlx::query_scalar::<_, i64>(odd).fetch_one(&pool).await.unwrap(), 0);

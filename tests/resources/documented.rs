@@ -1,5 +1,5 @@
-//! Every status that the description of the API promises can be had: each is asked for here, and comes with a body of the
-//! promised type. A status that nobody knows how to get makes this fail.
+//! Every status that the description of the API documents can be produced: the test requests each one, and checks that
+//! its body has the documented type. It fails for a status that it can't produce.
 
 use axum::{body::Body, http::Request};
 use serde_json::Value;
@@ -19,12 +19,12 @@ struct Promise<'a> {
     method: String,
     path: &'a str,
     status: u16,
-    /// The types of its body; none if it has no body.
+    /// The types of its body; empty if it has no body.
     types: Vec<&'a str>,
 }
 
 impl Promise<'_> {
-    /// The path of a request about this submission.
+    /// Returns the path of a request about this submission.
     fn path_of(&self, id: &str) -> String {
         self.path.replace("{id}", id)
     }
@@ -59,7 +59,7 @@ fn promises(document: &Value) -> Vec<Promise<'_>> {
 }
 
 #[sqlx::test]
-async fn every_documented_status_comes(pool: PgPool) {
+async fn every_documented_status_can_be_produced(pool: PgPool) {
     let document = serde_json::to_value(sparkgate::api::openapi()).unwrap();
     let place = Place::new(pool).await;
     let mut broken = Vec::new();
@@ -67,7 +67,7 @@ async fn every_documented_status_comes(pool: PgPool) {
     for promise in &all {
         let name = format!("{} {}", promise.operation, promise.status);
         match produce(&place, promise).await {
-            None => broken.push(format!("{name}: nobody knows how to get it")),
+            None => broken.push(format!("{name}: there is no request that produces it")),
             Some(answer) if !promise.is_kept(&answer) => broken.push(format!("{name}: {answer:?}")),
             Some(_) => {}
         }
@@ -76,7 +76,7 @@ async fn every_documented_status_comes(pool: PgPool) {
     assert!(all.len() > 80, "only {} were found", all.len());
 }
 
-/// A request without a body, or with one of JSON.
+/// Returns a request without a body, or with a JSON body.
 fn request(method: &str, path: &str, body: Option<&Value>) -> Request<Body> {
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_string()))).unwrap()

@@ -1,4 +1,4 @@
-//! The same request again, by every way that a key can come.
+//! Repeated requests, with every way to pass a key.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::world::{accepted, api, count, is_problem, job, post, submit};
 
 const PATH: &str = "/v1/submissions";
 
-/// A request of Spark's protocol.
+/// Returns a request of Spark's protocol.
 fn spark(properties: Value) -> Value {
     json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///a.jar",
         "mainClass": "A", "appArgs": [], "environmentVariables": {}, "sparkProperties": properties})
@@ -22,7 +22,7 @@ async fn the_same_request_is_the_same_submission(pool: PgPool) {
     let key = [("idempotency-key", "\"etl/2026-01-02\"")];
     let first = post(&api, PATH, &key, &job(json!({}))).await;
     assert_eq!((first.status, first.header("idempotency-replayed")), (201, None));
-    // Bare, in another order, with a null: the same.
+    // The key without quotes, the fields in another order, and a null: the same request.
     let again = json!({"name": "job", "mainClass": "A", "appResource": "local:///a.jar", "runTimeoutSeconds": null});
     let second = post(&api, PATH, &[("idempotency-key", "etl/2026-01-02")], &again).await;
     assert_eq!((second.status, second.header("idempotency-replayed")), (200, Some("true")));
@@ -34,13 +34,13 @@ async fn the_same_request_is_the_same_submission(pool: PgPool) {
         assert_eq!(problem["submissionId"], first.json()["id"]);
     }
     let alice = json!({"environmentVariables": {"SPARK_USER": "alice"}});
-    assert_eq!(post(&api, PATH, &key, &job(alice)).await.status, 201, "keys are their owner's");
+    assert_eq!(post(&api, PATH, &key, &job(alice)).await.status, 201, "each owner has keys of its own");
     accepted(&api, json!({})).await;
     assert_eq!(count(&pool).await, 3);
 }
 
 #[sqlx::test]
-async fn twins_at_once_are_one(pool: PgPool) {
+async fn concurrent_requests_with_one_key_create_one_submission(pool: PgPool) {
     let api = api(&pool).await;
     for round in ["a", "b", "c"] {
         let twin = async || {
@@ -62,7 +62,7 @@ async fn twins_at_once_are_one(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn it_works_through_sparks_protocol(pool: PgPool) {
+async fn an_idempotency_key_works_through_sparks_protocol(pool: PgPool) {
     let api = api(&pool).await;
     let create = "/v1/submissions/create";
     let keyed = json!({"spark.app.name": "x", "spark.sparkgate.idempotencyKey": "k"});

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use crate::world::{accepted, api, delete, get, is_problem};
 
-/// The ids of a list, and the cursor of its next page.
+/// Returns the ids of a list, and the cursor of its next page.
 async fn page(api: &Router, query: &str) -> (Vec<String>, Option<String>) {
     let answer = get(api, &format!("/v1/submissions?{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {}", answer.body);
@@ -16,7 +16,7 @@ async fn page(api: &Router, query: &str) -> (Vec<String>, Option<String>) {
 }
 
 #[sqlx::test]
-async fn filters_find_what_they_say(pool: PgPool) {
+async fn list_filters_select_the_submissions(pool: PgPool) {
     let api = api(&pool).await;
     let alice =
         json!({"name": "etl-1", "labels": {"team": "a", "tier": "1"}, "environmentVariables": {"SPARK_USER": "alice"}});
@@ -65,7 +65,7 @@ async fn pages_are_stable_while_more_is_accepted(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_cursor_of_something_else_is_refused(pool: PgPool) {
+async fn a_cursor_of_another_list_is_refused(pool: PgPool) {
     let api = api(&pool).await;
     for _ in 0..3 {
         accepted(&api, json!({})).await;
@@ -80,7 +80,7 @@ async fn a_cursor_of_something_else_is_refused(pool: PgPool) {
     ] {
         is_problem(&get(&api, &format!("/v1/submissions?{query}")).await, 400, "invalid-cursor");
     }
-    // The database was put back to an earlier state.
+    // The database was restored to an earlier state.
     sqlx::query("DELETE FROM submissions WHERE number >= 1").execute(&pool).await.unwrap();
     is_problem(&get(&api, &format!("/v1/submissions?owner=tester&cursor={cursor}")).await, 400, "invalid-cursor");
 }

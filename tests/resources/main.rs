@@ -1,4 +1,4 @@
-//! The resource API as clients meet it, on a real Postgres.
+//! The resource API as clients see it, on a real Postgres.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod answers;

@@ -1,4 +1,4 @@
-//! Bad input.
+//! Invalid input.
 
 use axum::{body::Body, http::Request};
 use serde_json::json;
@@ -41,7 +41,7 @@ async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_no_request_at_all_is_told_so(pool: PgPool) {
+async fn a_body_that_is_no_request_is_refused(pool: PgPool) {
     let api = api(&pool).await;
     let post = async |content_type: Option<&str>, body: &[u8]| {
         let request = Request::post("/v1/submissions");
@@ -61,7 +61,7 @@ async fn what_is_no_request_at_all_is_told_so(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn paths_and_methods_that_lead_nowhere(pool: PgPool) {
+async fn unknown_paths_and_methods_are_refused(pool: PgPool) {
     let api = api(&pool).await;
     for path in ["/v1/submissions/driver-1-1", "/v1/submissions/driver-x", "/v1/submissions/driver-1-1/manifest"] {
         is_problem(&get(&api, path).await, 404, "submission-not-found");

@@ -1,4 +1,4 @@
-//! The life of one resource.
+//! The life cycle of one resource.
 
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[sqlx::test]
-async fn what_is_created_is_there(pool: PgPool) {
+async fn a_created_submission_can_be_read(pool: PgPool) {
     let api = api(&pool).await;
     let answer = submit(
         &api,
@@ -31,7 +31,7 @@ async fn what_is_created_is_there(pool: PgPool) {
     let again = get(&api, location).await;
     assert_eq!((again.status, again.json(), again.header("etag")), (200, created.clone(), answer.header("etag")));
 
-    // Spark's protocol knows it by the same id.
+    // Spark's protocol has the same id for it.
     let id = created["id"].as_str().unwrap();
     let status = get(&api, &format!("/v1/submissions/status/{id}")).await.json();
     assert_eq!((&status["driverState"], &status["success"]), (&json!("SUBMITTED"), &json!(true)));
@@ -59,14 +59,14 @@ async fn a_kill_may_be_repeated(pool: PgPool) {
     let api = api(&pool).await;
     let path = format!("/v1/submissions/{}", accepted(&api, json!({})).await);
     let first = delete(&api, &path).await;
-    assert_eq!((first.status, &first.json()["state"]), (202, &json!("KILLED")), "nothing was made of it yet");
+    assert_eq!((first.status, &first.json()["state"]), (202, &json!("KILLED")), "it had no objects yet");
     let second = delete(&api, &path).await;
     assert_eq!((second.status, second.json()), (200, get(&api, &path).await.json()));
     is_problem(&delete(&api, "/v1/submissions/driver-1-1").await, 404, "submission-not-found");
 }
 
 #[sqlx::test]
-async fn an_outcome_is_made_for_sensors(pool: PgPool) {
+async fn the_outcome_has_a_status_for_sensors(pool: PgPool) {
     let api = api(&pool).await;
     let id = accepted(&api, json!({})).await;
     let path = format!("/v1/submissions/{id}/outcome");
@@ -90,7 +90,7 @@ async fn the_manifest_is_what_is_created(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_dry_run_tells_all_and_keeps_nothing(pool: PgPool) {
+async fn a_dry_run_returns_the_plan_and_stores_nothing(pool: PgPool) {
     let api = api(&pool).await;
     let answer = post(&api, "/v1/submissions?dryRun=true", &[], &job(json!({"labels": {"a": "b"}}))).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -111,7 +111,7 @@ async fn a_dry_run_tells_all_and_keeps_nothing(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn a_name_can_be_for_one_alone(pool: PgPool) {
+async fn a_unique_name_is_given_to_one_live_submission(pool: PgPool) {
     let api = api(&pool).await;
     let id = accepted(&api, json!({"uniqueName": true})).await;
     accepted(&api, json!({})).await;
@@ -125,7 +125,7 @@ async fn a_name_can_be_for_one_alone(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn ours_never_reach_the_driver(pool: PgPool) {
+async fn sparkgate_properties_never_reach_the_driver(pool: PgPool) {
     let api = api(&pool).await;
     let asked = json!({"spark.sparkgate.label.team": "data", "spark.sparkgate.startTimeout": "10m", "spark.x": "1"});
     let answer = submit(&api, json!({"sparkProperties": asked})).await;

@@ -1,4 +1,4 @@
-//! Asking the resource API.
+//! Requests to the resource API.
 
 use axum::{Router, body::Body, http::Request};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(crate) async fn api(pool: &PgPool) -> Router {
     face(SparkVersion::V4_3, pool.clone()).await
 }
 
-/// A small request, with these fields beside what it needs.
+/// Returns a small request, with these additional fields.
 pub(crate) fn job(fields: Value) -> Value {
     let mut job = json!({"appResource": "local:///a.jar", "mainClass": "A", "name": "job"});
     for (key, value) in fields.as_object().unwrap() {
@@ -40,14 +40,14 @@ pub(crate) async fn submit(api: &Router, fields: Value) -> Answer {
     post(api, "/v1/submissions", &[], &job(fields)).await
 }
 
-/// The id of a submission that is accepted.
+/// Returns the id of a new submission.
 pub(crate) async fn accepted(api: &Router, fields: Value) -> String {
     let answer = submit(api, fields).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// An answer that is a problem of this code.
+/// Checks that the answer is a problem with this code; returns its body.
 pub(crate) fn is_problem(answer: &Answer, status: u16, code: &str) -> Value {
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");
     let problem = answer.json();

@@ -1,4 +1,4 @@
-//! Deletion: SIGTERM, the grace period, SIGKILL, and nothing left.
+//! Deletion: SIGTERM, the grace period, SIGKILL, and no process left.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{World, end, job, poll, processes_end};
 
-/// Two processes: the container's own, and one in a session of its own that lost its parent.
+/// Returns a command with two processes: the container's own, and an orphan in a session of its own.
 fn with_stray(file: &std::path::Path, then: &str) -> String {
     let file = file.display();
     format!(
@@ -57,7 +57,7 @@ async fn a_finalizer_keeps_the_outcome_readable() {
 }
 
 #[tokio::test]
-async fn who_ignores_sigterm_is_killed_after_the_grace_period() {
+async fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let mut world = World::new().await;
     world.start_node();
     let mut pod = job("driver", "trap '' TERM; echo up; while :; do sleep 0.05; done");
@@ -82,7 +82,7 @@ async fn a_pod_that_never_started_goes_at_once() {
     world.wait_gone(&pod).await;
 }
 
-/// Returns when the job has said `up`: from then on its traps are set.
+/// Returns when the job has printed `up`: from then on its traps are set.
 async fn follow_until_up(world: &World, name: &str) {
     use futures::{AsyncBufReadExt, TryStreamExt};
     world.wait_phase(name, "Running").await;

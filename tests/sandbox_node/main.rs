@@ -1,4 +1,4 @@
-//! The sandbox's node against an API server: what becomes of a pod's process, status and log.
+//! The sandbox's node with an API server: the process, status and log of a pod.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod deleting;

@@ -1,4 +1,4 @@
-//! The same node on a real kube-apiserver: it accepts the binding, every status and the final delete.
+//! The same node with a real kube-apiserver, which accepts the binding, every status and the final delete.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -40,7 +40,7 @@ async fn the_node_works_on_a_real_api_server() {
     assert!(missing.starts_with("HTTP/1.0 404"), "{missing}");
 }
 
-/// The whole answer; of version 1.0, so that the connection ends with it and nothing is chunked.
+/// Returns the whole reply. HTTP/1.0, so that the connection ends with the reply and no chunks are used.
 async fn get(port: i32, path: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).await.unwrap();

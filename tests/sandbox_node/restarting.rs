@@ -15,7 +15,7 @@ async fn a_crash_is_cleaned_up_by_the_next_node() {
     poll("the log says up", async || world.log("driver").await.contains("up")).await;
     world.crash_node().await;
 
-    // Within this process a crash can't leave children behind, so one is put there: it carries the mark of the pod.
+    // Within this process a crash can't leave children behind, so the test starts one: it carries the mark of the pod.
     let dir = world.state().join("pods").join(pod.metadata.uid.unwrap());
     let mut left = Command::new("sleep").arg("300").env("SPARKGATE_POD", &dir).spawn().unwrap();
     let elsewhere = world.dir.path().join("state-of-another-node");
@@ -26,7 +26,7 @@ async fn a_crash_is_cleaned_up_by_the_next_node() {
     assert_eq!(end(&pod).exit_code, 137);
     assert_eq!(left.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
     assert_eq!(world.log("driver").await, "up\n");
-    assert!(other.try_wait().unwrap().is_none(), "a process of another node is none of its business");
+    assert!(other.try_wait().unwrap().is_none(), "a process of another node is left alone");
     other.kill().unwrap();
     other.wait().unwrap();
 }

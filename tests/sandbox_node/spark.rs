@@ -58,7 +58,7 @@ async fn pi_with_two_executors() {
     let mut world = World::without_spark().await;
     world.spark = Spark::find(None).await.unwrap();
     world.start_node();
-    // Spark's own order: the pod first, what it needs afterwards.
+    // Spark's own order: the pod first, the objects that it needs afterwards.
     world.create::<Pod>(driver()).await;
     let ports = json!([{"name": "driver-rpc-port", "port": 7078}, {"name": "blockmanager", "port": 7079}]);
     let spec = json!({"clusterIP": "None", "selector": {"spark-app-selector": "spark-1", "spark-role": "driver"}, "ports": ports});

@@ -1,4 +1,4 @@
-//! What a container gets before it starts, and what keeps it from starting.
+//! What a container gets before it starts, and what prevents its start.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret, Service};
 use kube::{Api, api::ListParams};
@@ -34,8 +34,8 @@ async fn a_pod_waits_for_what_it_mounts_and_finds_it_under_rewritten_paths() {
     poll("an event says so", async || {
         let about = ListParams::default().fields("involvedObject.name=driver,type=Warning");
         let events = Api::<Event>::namespaced(world.client.clone(), "default").list(&about).await.unwrap().items;
-        let told: Vec<_> = events.iter().map(|event| (event.reason.as_deref(), event.message.as_deref())).collect();
-        told == [(Some("Failed"), Some(secret))]
+        let found: Vec<_> = events.iter().map(|event| (event.reason.as_deref(), event.message.as_deref())).collect();
+        found == [(Some("Failed"), Some(secret))]
     })
     .await;
     world.create::<Secret>(json!({"metadata": {"name": "s"}, "stringData": {"k": "hush"}})).await;
@@ -68,7 +68,7 @@ async fn a_pod_waits_for_what_it_mounts_and_finds_it_under_rewritten_paths() {
 
 #[tokio::test]
 async fn the_environment_of_the_node_stays_with_the_node() {
-    // Cargo sets this one for tests; it stands for any secret of the gateway's.
+    // Cargo sets this variable for tests; it represents any secret of the gateway.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let mut world = World::new().await;
     world.start_node();
@@ -80,7 +80,7 @@ async fn the_environment_of_the_node_stays_with_the_node() {
 }
 
 #[tokio::test]
-async fn pods_that_are_not_spark_s_are_told_so_and_stop_nobody() {
+async fn a_pod_that_is_not_sparks_is_refused_and_delays_no_other() {
     let mut world = World::new().await;
     world.start_node();
     let mut web = job("web", "");

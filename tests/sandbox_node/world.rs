@@ -1,4 +1,4 @@
-//! An API server in memory, a node, and a Spark whose `spark-submit` is a shell script.
+//! An in-memory API server, a node, and a Spark whose `spark-submit` is a shell script.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kube_apiserver::{ADMIN, KubeApiserver};
 
-/// More than anything here takes on a busy machine, a Spark job included.
+/// Longer than anything here takes on a busy machine, including a Spark job.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Runs its last argument; the others are what the node made of the pod.
+/// Runs its last argument; the node generated the others from the pod.
 const SUBMIT: &str = "#!/bin/bash\nset -e\neval \"${@: -1}\"\n";
 
 pub(crate) struct World {
@@ -34,7 +34,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// With the shell script for a Spark.
+    /// Starts a node with the shell script as its Spark.
     pub(crate) async fn new() -> Self {
         let mut world = Self::without_spark().await;
         let home = world.dir.path().join("spark");
@@ -46,7 +46,7 @@ impl World {
         world
     }
 
-    /// The same node on a real kube-apiserver, which a test can't share: the node takes all pods.
+    /// Starts the node on a real kube-apiserver, which a test can't share: the node runs all pods.
     pub(crate) async fn real(server: &KubeApiserver) -> Self {
         let mut world = Self::new().await;
         let kubeconfig = kube::config::Kubeconfig::read_from(server.file(ADMIN)).unwrap();
@@ -67,7 +67,7 @@ impl World {
         Self { client, url, dir: tempfile::tempdir().unwrap(), spark: None, node: None, apiserver }
     }
 
-    /// Starts the node, or a successor on the same directory.
+    /// Starts the node, or its successor on the same directory.
     pub(crate) fn start_node(&mut self) {
         let config = NodeConfig {
             client: self.client.clone(),
@@ -82,7 +82,7 @@ impl World {
         self.node = Some((tokio::spawn(node::run(config, shutdown.clone())), shutdown));
     }
 
-    /// Stops the node in an orderly way.
+    /// Shuts the node down gracefully.
     pub(crate) async fn stop_node(&mut self) {
         let (task, shutdown) = self.node.take().unwrap();
         shutdown.cancel();
@@ -113,7 +113,7 @@ impl World {
         Api::namespaced(self.client.clone(), "default").create(&PostParams::default(), &object).await.unwrap()
     }
 
-    /// Waits until the pod is as wanted, and returns it.
+    /// Waits until the pod satisfies the condition; returns the pod.
     pub(crate) async fn wait(&self, name: &str, what: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
         let condition = |pod: Option<&Pod>| pod.is_some_and(&wanted);
         match tokio::time::timeout(LIMIT, await_condition(self.pods(), name, condition)).await {
@@ -133,7 +133,7 @@ impl World {
         let uid = pod.metadata.uid.as_deref().unwrap();
         let name = pod.metadata.name.as_deref().unwrap();
         let gone = await_condition(self.pods(), name, conditions::is_deleted(uid));
-        tokio::time::timeout(LIMIT, gone).await.expect("the pod's object goes").unwrap();
+        tokio::time::timeout(LIMIT, gone).await.expect("the pod's object is deleted").unwrap();
     }
 
     pub(crate) async fn log(&self, name: &str) -> String {
@@ -150,7 +150,7 @@ impl Drop for World {
     }
 }
 
-/// A driver pod whose job is a shell command.
+/// Returns a driver pod whose job is a shell command.
 pub(crate) fn job(name: &str, command: &str) -> Value {
     json!({
         "metadata": {"name": name, "labels": {"spark-role": "driver"}},
@@ -169,19 +169,19 @@ pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// The end of the pod's only container.
+/// Returns the terminated state of the pod's only container.
 pub(crate) fn end(pod: &Pod) -> ContainerStateTerminated {
     let statuses = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap();
     statuses[0].state.as_ref().unwrap().terminated.clone().unwrap()
 }
 
-/// The reason and message of the container's waiting state.
+/// Returns the reason and message of the container's waiting state.
 pub(crate) fn waiting(pod: &Pod) -> Option<(String, String)> {
     let waiting = pod.status.as_ref()?.container_statuses.as_ref()?.first()?.state.as_ref()?.waiting.clone()?;
     Some((waiting.reason?, waiting.message.unwrap_or_default()))
 }
 
-/// Asks again and again until the answer is yes.
+/// Polls until the condition holds.
 pub(crate) async fn poll(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + LIMIT;
     while !holds().await {
@@ -190,7 +190,7 @@ pub(crate) async fn poll(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Waits until no process is left whose id the job wrote into the file.
+/// Waits until no process is left whose id the job wrote to the file.
 pub(crate) async fn processes_end(file: &Path) {
     let text = std::fs::read_to_string(file).unwrap();
     let ids: Vec<u32> = text.split_whitespace().map(|id| id.parse().unwrap()).collect();
@@ -198,7 +198,7 @@ pub(crate) async fn processes_end(file: &Path) {
     poll("the processes end", async || !ids.iter().any(|id| is_running(*id))).await;
 }
 
-/// A zombie, which waits for its parent only, has ended.
+/// Returns whether the process runs. A zombie, which only waits for its parent, has ended.
 fn is_running(id: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))

@@ -1,7 +1,7 @@
-//! A model of the Kubernetes API, as far as the engine can tell: pods, the objects made for them, their garbage
-//! collection, lists and the log that a watch reads. `cluster/pod.rs` has what a pod is.
+//! A model of the Kubernetes API, as far as the engine depends on it: pods, the objects created for them, their garbage
+//! collection, lists, and the log that a watch reads. `cluster/pod.rs` has the model of a pod.
 //!
-//! `differential/cluster.rs` plays the same histories to this and to a kube-apiserver.
+//! `differential/cluster.rs` plays the same histories on this model and on a kube-apiserver.
 
 mod pod;
 
@@ -9,31 +9,31 @@ pub(crate) use pod::{Body, Local, Pod, Whose, uid_number, uid_text};
 
 use crate::store::Time;
 
-/// How long the garbage collector takes at most. It is quicker than a pod can be scheduled and started.
+/// The longest time until garbage collection. It is shorter than the time to schedule and start a pod.
 pub(crate) const COLLECTED_WITHIN: Time = 800;
 
 /// The grace period of a driver pod, in seconds.
 pub(crate) const GRACE: u32 = 30;
 
-/// One change of a pod, as a watch shows it.
+/// One change of a pod, as a watch reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) pod: Pod,
     pub(crate) gone: bool,
-    /// It only lost its labels: a watch shows that in the same way.
+    /// The pod only lost its labels: a watch reports this in the same way as a deletion.
     pub(crate) left: bool,
 }
 
-/// An object that was made for a pod.
+/// An object that was created for a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) owner: Option<u64>,
-    /// A writer whose claim was lost made it.
+    /// It was created by a writer whose claim was lost.
     pub(crate) late: bool,
 }
 
-/// What is under the names of one submission.
+/// The objects under the names of one attempt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Named {
     pub(crate) pod: Option<Pod>,
@@ -43,18 +43,18 @@ pub(crate) struct Named {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cluster {
-    /// By the number of the submission whose names they are.
+    /// By the number of the attempt's names.
     pub(crate) names: Vec<Named>,
     pub(crate) log: Vec<Change>,
     version: u64,
-    /// Changes up to this version are forgotten.
+    /// Changes up to this version are compacted.
     pub(crate) compacted: u64,
     last_uid: u64,
-    /// Owners that are not there, and when their objects go.
+    /// Owners that don't exist, and when their objects are deleted.
     garbage: Vec<(Time, u64)>,
 }
 
-/// The name is taken.
+/// The name is in use.
 pub(crate) struct Taken;
 
 impl Cluster {
@@ -84,9 +84,10 @@ impl Cluster {
         Ok(self.last_uid)
     }
 
-    /// Deletes the pod if it has this uid, with a grace period or that of its spec. A pod without a node, or that has
-    /// ended, gets none; one that is being deleted keeps its own, unless a shorter one is named. What is without grace
-    /// goes at once unless a finalizer holds it. Tells whether there was something to delete.
+    /// Deletes the pod if it has this uid, with a grace period or with that of its spec. A pod without a node, or that
+    /// has ended, gets none. A pod that is already being deleted keeps its grace period, unless a shorter one is given.
+    /// A pod without a grace period disappears at once unless a finalizer holds it. Returns whether there was such a
+    /// pod.
     pub(crate) fn delete_pod(&mut self, name: usize, uid: u64, grace: Option<u32>, now: Time) -> bool {
         let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid) else { return false };
         let lasts = match pod.deletion {
@@ -102,13 +103,13 @@ impl Cluster {
         true
     }
 
-    /// Takes a finalizer away: the gateway's, or everybody's.
+    /// Removes all finalizers of the pod.
     pub(crate) fn let_go(&mut self, name: usize, uid: u64, now: Time) -> bool {
         let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid && pod.finalizer) else {
             return false;
         };
         if pod.deletion == Some(0) {
-            // The last change that a watch shows still has it.
+            // The last reported change still has the finalizer.
             self.gone(name, now);
         } else {
             pod.finalizer = false;
@@ -125,7 +126,7 @@ impl Cluster {
         }
     }
 
-    /// Takes the labels from a pod, by which it is watched: a watch shows it for a last time, as it was.
+    /// Removes the labels by which a pod is watched: a watch reports it for the last time, as it was.
     pub(crate) fn take_labels(&mut self, name: usize) {
         let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.labelled) else { return };
         let before = *pod;
@@ -134,7 +135,7 @@ impl Cluster {
         self.log.push(Change { version: self.version, pod: before, gone: true, left: true });
     }
 
-    /// Puts labels and identity back on the pod, if it has this uid.
+    /// Restores the pod's labels and identity, if it has this uid.
     pub(crate) fn restore_labels(&mut self, name: usize, uid: u64) {
         if let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid) {
             (pod.labelled, pod.signed) = (true, true);
@@ -142,7 +143,7 @@ impl Cluster {
         }
     }
 
-    /// A watch shows only what has its labels.
+    /// Reports a change, if the pod has the labels that are watched.
     fn changed(&mut self, name: usize) {
         self.version += 1;
         if let Some(pod) = self.names[name].pod.filter(|pod| pod.labelled) {
@@ -166,12 +167,12 @@ impl Cluster {
         }
     }
 
-    /// Creates what a pod needs to be scheduled; one that is there is ours.
+    /// Creates an object that a pod needs to be scheduled. An existing object is ours.
     pub(crate) fn create_before(&mut self, name: usize, place: usize) {
         self.names[name].before[place].get_or_insert(Object { owner: None, late: false });
     }
 
-    /// `false` if there is none.
+    /// Makes the pod the owner of the object; `false` if there is no such object.
     pub(crate) fn hand_over(&mut self, name: usize, place: usize, uid: u64, now: Time) -> bool {
         let Some(object) = self.names[name].before[place].as_mut() else { return false };
         object.owner = Some(uid);
@@ -199,7 +200,7 @@ impl Cluster {
         self.names[name].before[place] = None;
     }
 
-    /// An object may name an owner that isn't there (any more).
+    /// Schedules garbage collection, if the owner that an object names doesn't exist (any more).
     fn watch_owner(&mut self, uid: u64, now: Time) {
         if self.pod(uid).is_none() {
             self.garbage.push((now + COLLECTED_WITHIN, uid));
@@ -214,7 +215,7 @@ impl Cluster {
         }
     }
 
-    /// What happened after a version, oldest first; `None` if that is forgotten (410).
+    /// Returns the changes after a version, oldest first; `None` if that version is compacted (410).
     pub(crate) fn since(&self, version: u64) -> Option<&[Change]> {
         let from = self.log.partition_point(|change| change.version <= version);
         (version >= self.compacted).then(|| &self.log[from..])

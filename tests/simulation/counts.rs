@@ -1,4 +1,4 @@
-//! What happened, counted: so that a run shows that it tried what it claims to try.
+//! Counts of events, which show that a run covered what it claims to cover.
 
 use sparkgate::submission::{State, engine::Effect};
 
@@ -23,21 +23,21 @@ counted! {
     CreateBefore "effects: create an object before the pod"
     CreatePod "effects: create the pod"
     RecordPod "effects: record the pod"
-    HandOver "effects: hand an object over"
+    HandOver "effects: make the pod an object's owner"
     CreateBeside "effects: create an object beside the pod"
-    DeleteBefore "effects: delete an object made before"
+    DeleteBefore "effects: delete an object created before the pod"
     Delete "effects: delete a pod"
-    LetGo "effects: take the finalizer away"
-    RestoreLabels "effects: put a pod's labels back"
+    LetGo "effects: remove the finalizer"
+    RestoreLabels "effects: restore a pod's labels"
     Advance "effects: advance the row"
-    NoteWaiting "effects: note why it waits"
+    NoteWaiting "effects: note the reason of a wait"
     Crash "faults: replica crashed"
     Pause "faults: replica paused"
     RequestLost "faults: request lost"
     ReplyLost "faults: reply lost"
-    GivenUpWaiting "faults: reply given up, request carried out later"
-    DatabaseAway "faults: database away"
-    ClusterAway "faults: API server away"
+    GivenUpWaiting "faults: reply timed out, request carried out later"
+    DatabaseAway "faults: database unavailable"
+    ClusterAway "faults: API server unavailable"
     Denied "faults: API server denied an effect for a while"
     ClockForwards "faults: database clock jumped forwards"
     ClockBackwards "faults: database clock jumped backwards"
@@ -46,21 +46,21 @@ counted! {
     Reordered "faults: events reordered"
     Compacted "faults: changes compacted away"
     Refusal "faults: object refused"
-    Stopped "replicas stopped in order"
-    SteppedDown "sessions given up for an unsure lease"
+    Stopped "replicas shut down gracefully"
+    SteppedDown "sessions given up for a doubtful lease"
     Takeover "claims taken over"
     WatchTakeover "watches taken over"
-    Resumed "watches resumed where they were"
+    Resumed "watches resumed at their position"
     Relisted "lists"
-    Kill "kills asked for"
+    Kill "kills requested"
     Overdue "submissions killed after a time limit"
     RetriedInfrastructure "attempts that followed one the cluster ended"
     RetriedApplication "attempts that followed one that failed"
-    KeepAttempt "…whose names were drawn"
+    KeepAttempt "…whose names were generated"
     Retention "rows deleted by retention"
     DeletedOutside "outside: pod deleted"
     ForcedOutside "outside: pod deleted by force"
-    Stripped "outside: finalizer torn away"
+    Stripped "outside: finalizer removed"
     Foreign "outside: foreign pod under our name"
     Forged "outside: pod with our labels, forged"
     LabelsTaken "outside: labels removed"
@@ -71,7 +71,7 @@ counted! {
     Evicted "drivers evicted"
     Preempted "drivers preempted"
     NodeVanished "nodes vanished"
-    Stray "pods made by a writer whose claim was lost"
+    Stray "pods created by a writer whose claim was lost"
     Reaped "…and reaped"
     StrayStarted "…and started, by a second such writer"
     Finished "outcomes: FINISHED"
@@ -120,7 +120,7 @@ impl Counts {
             Effect::RestoreLabels(_) => Count::RestoreLabels,
             Effect::Advance(..) => Count::Advance,
             Effect::NoteWaiting { .. } => Count::NoteWaiting,
-            // No request: the machine is done.
+            // No request: the state machine has finished.
             Effect::Settle(_) => return,
         });
     }
@@ -136,7 +136,7 @@ impl Counts {
         });
     }
 
-    /// What never happened.
+    /// Returns the events that never occurred.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         Count::ALL.iter().filter(|(what, _)| self.get(*what) == 0).map(|(_, words)| *words).collect()
     }

@@ -1,4 +1,4 @@
-//! The models against what they are models of: the same random operations, answer by answer.
+//! Compares the models with the real components: the same random operations, result by result.
 
 mod cluster;
 mod kubernetes;

@@ -1,4 +1,4 @@
-//! The scheduler, the nodes and what happens on them.
+//! The scheduler, the nodes, and the events on them.
 
 use sparkgate::submission::Phase;
 
@@ -11,11 +11,12 @@ use crate::{
     world::World,
 };
 
-/// No pod starts sooner: it is scheduled, its image and volumes are there first. Longer than garbage collection takes.
+/// No pod starts sooner: first it is scheduled, its image is pulled and its volumes are mounted. That takes longer than
+/// garbage collection.
 const STARTS_AFTER: Time = 1_000;
 
 impl World {
-    /// One thing happens to one pod.
+    /// Lets one event happen to one pod.
     pub(crate) fn kubelet_steps(&mut self) {
         let Some(pod) = self.some_pod() else { return };
         let name = pod.name;
@@ -31,7 +32,7 @@ impl World {
         }
     }
 
-    /// Any pod there is: the names of most attempts are never used.
+    /// Returns any existing pod: most attempts' names are never used.
     fn some_pod(&mut self) -> Option<Pod> {
         let names = &self.cluster.names;
         let from = self.rng.place(names.len())?;
@@ -43,10 +44,11 @@ impl World {
             Local::NotStarted if pod.phase_is_final() => self.finish_deletion(name, pod),
             Local::NotStarted if pod.deletion.is_some() => self.never_started(name, pod),
             Local::NotStarted => self.start(name, pod),
-            // Nobody waits for the end of a pod that is deleted by force: its driver may well live on for a while.
+            // The API server doesn't wait for the end of a pod that is deleted by force: its driver may live on for a
+            // while.
             Local::Running if pod.deletion == Some(0) && !self.settling && self.rng.chance(700) => {}
             Local::Running if pod.deletion.is_some() => {
-                // It may end in peace on SIGTERM.
+                // It may exit with success on SIGTERM.
                 let code = if self.rng.chance(150) { 0 } else { 143 };
                 self.exits(name, pod, code);
             }
@@ -114,7 +116,7 @@ impl World {
         });
     }
 
-    /// A deleted pod whose driver never started: some kubelets say that it failed.
+    /// Reports a deleted pod whose driver never started: some kubelets report that it failed.
     fn never_started(&mut self, name: usize, pod: Pod) {
         if self.rng.chance(300) {
             self.fails(name, pod, Some("DeletionByPodGC"));
@@ -123,7 +125,7 @@ impl World {
         }
     }
 
-    /// The kubelet's last word on a deleted pod.
+    /// Sends the kubelet's last report on a deleted pod.
     fn finish_deletion(&mut self, name: usize, pod: Pod) {
         if pod.deletion.is_some_and(|grace| grace > 0) {
             self.say(|_| format!("pod {}: its node is done with it", pod.uid));
@@ -144,7 +146,7 @@ impl World {
         } else if self.rng.chance(500) {
             self.counts.add(Count::Evicted);
             self.say(|_| format!("pod {} is evicted", pod.uid));
-            // What ran there is over; its exit code isn't told.
+            // The driver has ended, but its exit code is never reported.
             self.set_local(name, Local::Vanished);
             self.fails(name, pod, Some("Evicted"));
         } else {
@@ -154,7 +156,8 @@ impl World {
         }
     }
 
-    /// The control plane clears up what the node can't any more: it may say that the pod failed, and deletes it by force.
+    /// Cleans up after a failed node, as the control plane does: it may mark the pod as failed, and deletes it by
+    /// force.
     fn clean_up_after_node(&mut self, name: usize, pod: Pod) {
         if pod.phase_is_final() {
             if pod.deletion.is_some() || pod.reason != Some("Evicted") {
@@ -183,7 +186,7 @@ impl World {
         });
     }
 
-    /// The control plane deletes a pod, or somebody outside.
+    /// Deletes a pod, as the control plane or another user does.
     pub(crate) fn delete(&mut self, name: usize, uid: u64, grace: Option<u32>) {
         self.cluster.delete_pod(name, uid, grace, self.now);
     }

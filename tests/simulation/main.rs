@@ -1,7 +1,7 @@
-//! The engine under faults: histories from seeds, on models of the database and the cluster that are themselves compared
-//! with Postgres and a kube-apiserver.
+//! The engine under faults: histories from seeds, on models of the database and the cluster. The models themselves are
+//! compared with Postgres and a kube-apiserver.
 //!
-//! `world.rs` tells a history, `truth.rs` what must hold in it. `make simulate` plays a million of them.
+//! `world.rs` plays a history, `truth.rs` checks what must hold in it. `make simulate` plays a million of them.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -41,17 +41,17 @@ fn play(first: u64) -> Counts {
 }
 
 #[test]
-fn every_history_ends_in_the_truth() {
+fn every_history_ends_with_the_true_outcomes() {
     let counts = play(1);
     println!("{}", counts.table());
-    // Two late writers within a second: too rare to be asked for.
+    // It takes two late writers within a second, which is too rare to be required here.
     let rare = Count::ALL.iter().find(|(what, _)| *what == Count::StrayStarted).map(|(_, words)| *words);
     let missing: Vec<_> = counts.missing().into_iter().filter(|words| Some(*words) != rare).collect();
     assert!(missing.is_empty(), "never tried: {missing:?}");
 }
 
 #[test]
-fn so_do_histories_that_were_never_played_before() {
+fn histories_from_new_seeds_end_with_the_true_outcomes() {
     let first = u64::from(uuid::Uuid::new_v4().as_fields().0) << 20;
     println!("seeds {first}..{}", first + HISTORIES);
     play(first);
@@ -59,7 +59,7 @@ fn so_do_histories_that_were_never_played_before() {
 
 #[test]
 fn a_seed_gives_the_same_history_each_time() {
-    let told = |seed| world::play(seed, true).map(|(_, told)| told).unwrap();
-    assert_eq!(told(7), told(7));
-    assert_ne!(told(7), told(8));
+    let history = |seed| world::play(seed, true).map(|(_, history)| history).unwrap();
+    assert_eq!(history(7), history(7));
+    assert_ne!(history(7), history(8));
 }

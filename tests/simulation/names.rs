@@ -1,6 +1,6 @@
-//! Each attempt has names of its own: a number for all of them.
+//! Each attempt has names of its own, represented by one number.
 
-/// No submission has more attempts.
+/// The most attempts that a submission has.
 pub(crate) const MOST_ATTEMPTS: usize = 4;
 
 pub(crate) fn name_of(submission: usize, attempt: i32) -> usize {

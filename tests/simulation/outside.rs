@@ -1,4 +1,4 @@
-//! Everybody else: users who kill, operators who delete, other people's pods, and trouble with machines and networks.
+//! All other actors: users who kill, operators who delete, other users' pods, and failures of machines and networks.
 
 use sparkgate::submission::{KillCause, Phase};
 
@@ -10,11 +10,11 @@ use crate::{
     world::World,
 };
 
-/// Long enough for a lease to run out, twice.
+/// Long enough for a lease to expire, twice.
 const LONG: u64 = 7_000;
 
 impl World {
-    /// Someone who has a right to does something.
+    /// Lets an actor with the necessary rights do one thing.
     pub(crate) fn outsider_steps(&mut self) {
         let Some(number) = self.rng.place(self.store.rows.len()) else { return };
         if self.rng.chance(self.plan.kill * 10) {
@@ -66,21 +66,21 @@ impl World {
         if self.rng.chance(self.plan.outsider * 10) {
             let forced = self.rng.chance(400) || !pod.bound || pod.phase_is_final();
             self.counts.add(if forced { Count::ForcedOutside } else { Count::DeletedOutside });
-            self.say(|_| format!("somebody deletes pod {}, by force: {forced}", pod.uid));
+            self.say(|_| format!("a user deletes pod {}, by force: {forced}", pod.uid));
             let truth = self.truths.pod(pod.uid);
             truth.deleted_outside = true;
             truth.forced_first |= forced && truth.exit.is_none();
             self.delete(name, pod.uid, forced.then_some(0));
         }
         if pod.finalizer && self.rng.chance(self.plan.strip * 10) {
-            self.say(|_| format!("somebody tears the finalizer from pod {}", pod.uid));
+            self.say(|_| format!("a user removes the finalizer from pod {}", pod.uid));
             self.counts.add(Count::Stripped);
             self.truths.pod(pod.uid).stripped = true;
             self.cluster.let_go(name, pod.uid, self.now);
         }
     }
 
-    /// The present attempt's name mostly, or that of one before.
+    /// Returns mostly the current attempt's name, otherwise that of an earlier one.
     fn name_to_disturb(&mut self, number: usize) -> Option<usize> {
         let attempt = self.store.row(number).map_or(MOST_ATTEMPTS as i32, |row| row.attempt);
         let attempt = if self.rng.chance(700) { attempt } else { 1 + self.rng.place(attempt as usize)? as i32 };
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// A forged pod shows whatever its maker wants.
+    /// Sets the status of a forged pod, which may be anything.
     fn forged_status(&mut self, name: usize, uid: u64) {
         let (phase, body) = self.rng.pick(&[
             (Phase::Running, Body::Running),
@@ -107,10 +107,10 @@ impl World {
         self.cluster.report(name, |pod| (pod.phase, pod.body) = (phase, body));
     }
 
-    /// `kubectl replace --force`: the pod is deleted by force, and a copy with all its metadata stands under its name.
+    /// `kubectl replace --force`: deletes the pod by force, and creates a copy with all its metadata under its name.
     fn replace(&mut self, name: usize, pod: Pod) {
         self.counts.add(Count::Replaced);
-        self.say(|_| format!("somebody replaces pod {} by a copy", pod.uid));
+        self.say(|_| format!("a user replaces pod {} by a copy", pod.uid));
         let truth = self.truths.pod(pod.uid);
         (truth.deleted_outside, truth.stripped) = (true, true);
         truth.forced_first |= truth.exit.is_none();
@@ -123,7 +123,7 @@ impl World {
         *self.truths.pod(uid) = PodTruth { unsigned: !pod.signed, ..copy };
     }
 
-    /// Machines and networks fail.
+    /// Lets a machine or the network fail.
     pub(crate) fn disturb(&mut self) {
         if self.rng.chance(self.plan.crash * 10) {
             self.crash();
@@ -171,12 +171,12 @@ impl World {
         let at = self.rng.below(self.replicas.len() as u64) as usize;
         self.say(|_| format!("replica {at} crashes"));
         self.counts.add(Count::Crash);
-        // What it has sent is on its way, and nobody waits for the answer.
+        // Its requests are still in flight, but it ignores the answers.
         self.replicas[at].ends();
     }
 
-    /// A process that is stopped, and goes on minutes later as if nothing had been. A request that it was about to send,
-    /// after its last look at its lease, is sent then.
+    /// Stops a process, which continues minutes later without noticing. A request that it was about to send, after its
+    /// last check of its lease, is sent then.
     fn pause(&mut self) {
         let at = self.rng.below(self.replicas.len() as u64) as usize;
         let until = self.now + self.rng.below(2 * LONG);

@@ -1,4 +1,5 @@
-//! What a history is like. Each seed turns some faults on and others off: a mix of all at once hides what each does.
+//! The parameters of a history. Each seed turns some faults on and others off: all faults at once would hide the effect
+//! of each.
 
 use crate::{
     names::MOST_ATTEMPTS,
@@ -6,39 +7,39 @@ use crate::{
     store::{Limits, Time},
 };
 
-/// What the API server refuses of a submission.
+/// The reason for which the API server refuses a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     Nothing,
-    /// The gateway itself can't make the objects.
+    /// The gateway itself can't build the objects.
     Build,
     Before,
     Pod,
     Beside,
 }
 
-/// One submission.
+/// One planned submission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) before: usize,
     pub(crate) beside: usize,
     pub(crate) refused: Refused,
-    /// Of each attempt.
+    /// One for each attempt.
     pub(crate) exit_codes: [i32; MOST_ATTEMPTS],
     pub(crate) limits: Limits,
 }
 
-/// How often something happens, in a thousand chances.
+/// The probability of each event, in thousandths.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) replicas: usize,
     pub(crate) wanted: Vec<Wanted>,
     /// Whether driver pods carry our finalizer.
     pub(crate) finalizer: bool,
-    /// The most that the clock moves in a step.
+    /// The longest time that the clock advances in a step.
     pub(crate) tick: Time,
     pub(crate) steps: u64,
-    /// How many shown changes are taken in at once, in any order.
+    /// The number of observed changes that are processed concurrently, in any order.
     pub(crate) at_once: usize,
     pub(crate) crash: u64,
     pub(crate) pause: u64,
@@ -109,13 +110,13 @@ impl Plan {
             replicas: 1 + rng.below(3) as usize,
             finalizer: !rng.chance(250),
             tick: rng.pick(&[4, 20, 80]),
-            // In a short one most drivers run when nothing disturbs any more.
+            // In a short history most drivers run when the faults end.
             steps: if rng.chance(150) { 1_000 + rng.below(2_000) } else { 150 + rng.below(450) },
             at_once: rng.pick(&[1, 1, 4]),
         }
     }
 
-    /// Everything that disturbs ends: what is left has to come to its end now.
+    /// Ends all faults: everything in progress has to finish now.
     pub(crate) fn settle(&mut self) {
         *self = Self {
             wanted: std::mem::take(&mut self.wanted),

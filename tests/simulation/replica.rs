@@ -1,5 +1,5 @@
-//! A replica: its session and lease, the claims that it works on, and the watch if it holds that lease. It does what
-//! `service/` and `workers/` do around the engine, one request at a time.
+//! A replica: its session and lease, its claims, and the watch if it holds that lease. It does what `service/` and
+//! `workers/` do around the engine, one request at a time.
 
 mod session;
 mod watch;
@@ -18,11 +18,11 @@ use crate::{
 pub(crate) struct Replica {
     pub(crate) alive: bool,
     pub(crate) paused_until: Time,
-    /// To end in order.
+    /// It is shutting down.
     pub(crate) stopping: bool,
-    /// None yet if 0.
+    /// 0 if it has none yet.
     pub(crate) session: Session,
-    /// When it stops to believe in its lease, by its own clock; 0 before the session's lease is held.
+    /// When it stops trusting its lease, by its own clock; 0 before it holds the session's lease.
     trusted_until: Time,
     renew_at: Time,
     lease_request: Option<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct Replica {
     watch: Option<Watch>,
     watch_request: Option<u64>,
     watch_at: Time,
-    /// Answers that it hasn't looked at: the request, who waits, when it was sent.
+    /// Answers that it hasn't processed: the request, the recipient, the time of the request, the answer.
     pub(crate) told: Vec<(u64, Waiting, Time, Told)>,
 }
 
@@ -42,7 +42,7 @@ impl Replica {
         Self { alive: true, ..Self::default() }
     }
 
-    /// The process is gone.
+    /// Ends the process.
     pub(crate) fn ends(&mut self) {
         *self = Self::default();
     }
@@ -53,7 +53,7 @@ impl Replica {
 }
 
 impl World {
-    /// A replica does one thing.
+    /// Lets a replica do one thing.
     pub(crate) fn replica_steps(&mut self) {
         let at = self.rng.below(self.replicas.len() as u64) as usize;
         let replica = &self.replicas[at];
@@ -63,7 +63,7 @@ impl World {
         let due = replica.session == 0 || self.now >= replica.renew_at;
         let told = replica.told.iter().any(|(_, waiting, ..)| *waiting == Waiting::Lease);
         match self.rng.below(8) {
-            // Nothing that it does keeps it from renewing its lease in time, mostly.
+            // Renewing the lease comes first, most of the time.
             0..6 if told => self.hear(at),
             0..6 if due => self.session_steps(at),
             0 => self.session_steps(at),
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Takes in one answer.
+    /// Processes one answer.
     fn hear(&mut self, at: usize) {
         let told = &self.replicas[at].told;
         let lease = told.iter().position(|(_, waiting, ..)| *waiting == Waiting::Lease);
@@ -88,7 +88,7 @@ impl World {
             Waiting::Claim if self.replicas[at].claim_request == Some(request) => self.hear_of_claim(at, told),
             Waiting::Task(task) => self.hear_of_task(at, task, request, told),
             Waiting::Watch if self.replicas[at].watch_request == Some(request) => self.hear_of_watch(at, told),
-            // It doesn't wait for this any more.
+            // It no longer waits for this answer.
             Waiting::Lease | Waiting::Claim | Waiting::Watch | Waiting::Nobody => {}
         }
     }

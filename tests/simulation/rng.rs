@@ -1,4 +1,4 @@
-//! Numbers from a seed: the same seed, the same history, on every machine.
+//! Random numbers from a seed: the same seed gives the same history on every machine.
 
 /// `SplitMix64`.
 #[derive(Debug, Clone)]
@@ -16,17 +16,17 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number in `0..limit`.
+    /// Returns a number in `0..limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    /// A place in a list of this length; `None` if it is empty.
+    /// Returns an index into a list of this length; `None` if it is empty.
     pub(crate) fn place(&mut self, length: usize) -> Option<usize> {
         (length > 0).then(|| (self.next() % length as u64) as usize)
     }
 
-    /// `true` in so many of a thousand cases.
+    /// Returns `true` with a probability of `per_mille` thousandths.
     pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.next() % 1000 < per_mille
     }

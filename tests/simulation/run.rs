@@ -10,10 +10,10 @@ use crate::{
     world::{Failure, play},
 };
 
-/// Plays `histories` of seeds from `first` on, until one goes wrong.
+/// Plays the histories of `histories` seeds from `first` on, until one fails.
 ///
 /// # Errors
-/// The history that went wrong, told in words.
+/// The failed history, in words.
 pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure>> {
     let next = AtomicU64::new(0);
     let all = Mutex::new(Ok(Counts::default()));
@@ -35,7 +35,7 @@ pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure
                         }
                     }
                 };
-                let mut all = all.lock().expect("nobody panics with it");
+                let mut all = all.lock().expect("no thread panics while it holds the lock");
                 match (failed, &mut *all) {
                     (Some(seed), all) => *all = Err(seed),
                     (None, Ok(all)) => all.join(&counts),
@@ -44,6 +44,6 @@ pub(crate) fn play_all(first: u64, histories: u64) -> Result<Counts, Box<Failure
             });
         }
     });
-    let all = all.into_inner().expect("nobody panics with it");
-    all.map_err(|seed| Box::new(play(seed, true).expect_err("the same seed, the same history")))
+    let all = all.into_inner().expect("no thread panics while it holds the lock");
+    all.map_err(|seed| Box::new(play(seed, true).expect_err("the same seed gives the same history")))
 }

@@ -18,16 +18,16 @@ mod truth;
 mod wire;
 mod world;
 
-/// Plays histories of the engine, each from a seed, and checks what is promised in each.
+/// Plays histories of the engine, each from a seed, and checks the guarantees in each.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many.
+    /// The number of histories.
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
-    /// The seed of the first; each next one has the next number. A new one each time unless it is given.
+    /// The seed of the first history; the others count up from it [default: a new one].
     #[arg(long)]
     seed: Option<u64>,
-    /// Tell the history of this one seed, step by step.
+    /// Print the history of this one seed, step by step.
     #[arg(long)]
     replay: Option<u64>,
 }

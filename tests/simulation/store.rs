@@ -1,6 +1,6 @@
-//! A model of `src/store`: the rows, claims and leases that decide, with the guards of its statements.
+//! A model of `src/store`: the rows, claims and leases that matter, with the guards of its statements.
 //!
-//! `differential/store.rs` plays the same histories to this and to Postgres.
+//! `differential/store.rs` plays the same histories on this model and on Postgres.
 
 mod row;
 
@@ -35,12 +35,12 @@ pub(crate) struct Lease {
 pub(crate) struct Store {
     /// The database's clock.
     pub(crate) now: Time,
-    /// By number; `None` once retention deleted the row.
+    /// By number; `None` once the retention has deleted the row.
     pub(crate) rows: Vec<Option<Row>>,
     pub(crate) leases: BTreeMap<LeaseName, Lease>,
-    /// Up to which resource version the watch was taken in.
+    /// The resource version up to which the watch's items are processed.
     pub(crate) position: Option<u64>,
-    /// How long the first retry waits.
+    /// The pause before the first retry.
     pub(crate) pause: Time,
 }
 
@@ -77,7 +77,7 @@ impl Store {
         self.rows.get_mut(submission)?.as_mut()
     }
 
-    /// The row as far as the engine reads it.
+    /// Returns the row, with the fields that the engine reads.
     pub(crate) fn read(&self, submission: usize) -> Option<engine::Row> {
         let row = self.row(submission)?;
         let kill = row.kill.clone().unwrap_or_default();
@@ -88,7 +88,7 @@ impl Store {
         self.leases.get(&LeaseName::Replica(session)).is_some_and(|lease| lease.expires_at > self.now)
     }
 
-    /// `busy` is what the session knows that it works on: an earlier answer may have got lost.
+    /// Claims due rows. `busy` are those that the session works on: an earlier answer may have been lost.
     pub(crate) fn claim(&mut self, session: Session, limit: usize, busy: &[usize]) -> Vec<Claimed> {
         if !self.is_alive(session) {
             return Vec::new();
@@ -170,7 +170,7 @@ impl Store {
         true
     }
 
-    /// Keeps the names and objects of a claimed attempt. `false` if the claim is lost, or if they are kept already.
+    /// Stores the names and objects of a claimed attempt. `false` if the claim is lost, or if they are already stored.
     pub(crate) fn keep_attempt(&mut self, submission: usize, attempt: i32, claim: i64) -> bool {
         let guarded = |row: &&mut Row| row.attempt == attempt && row.claim_epoch == claim && row.named < attempt;
         let Some(row) = self.row_mut(submission).filter(guarded) else { return false };
@@ -205,12 +205,12 @@ impl Store {
         }
     }
 
-    /// With a reason it counts as a failed try.
+    /// Puts the work off. With a reason it counts as a failed try.
     pub(crate) fn retry_later(&mut self, submission: usize, claim: i64, kill: bool, delay: Time, why: Option<&str>) {
         let until = self.now + delay;
         if let Some(row) = self.row_mut(submission).filter(|row| row.claim_epoch == claim) {
             row.claimed_by = None;
-            // A kill that was asked for meanwhile doesn't wait for a launch that is put off.
+            // A kill that was requested meanwhile doesn't wait for the back-off of a launch.
             row.not_before = (row.state != State::Killing || kill).then_some(until);
             row.failed_tries = if why.is_some() { row.failed_tries + 1 } else { 0 };
             if let Some(why) = why.filter(|_| row.kill.is_none()) {
@@ -219,7 +219,7 @@ impl Store {
         }
     }
 
-    /// `false` if there is none of that number or it has ended.
+    /// Requests a kill; `false` if the submission doesn't exist or has ended.
     pub(crate) fn request_kill(&mut self, submission: usize) -> bool {
         let Some(row) = self.row_mut(submission).filter(|row| !row.state.is_terminal()) else { return false };
         if row.state != State::Killing {
@@ -228,7 +228,7 @@ impl Store {
         true
     }
 
-    /// Kills what is overdue; tells which they were.
+    /// Kills overdue submissions; returns their numbers.
     pub(crate) fn kill_overdue(&mut self, limit: usize) -> Vec<usize> {
         let now = self.now;
         let overdue = |number: &usize| {
@@ -259,7 +259,7 @@ impl Store {
         numbers.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// The rows whose pod should exist, by number.
+    /// Returns the rows whose pod should exist, by number.
     pub(crate) fn live(&self) -> Vec<(usize, engine::Row)> {
         let live = |row: &engine::Row| match row.state {
             State::Pending | State::Running => true,
@@ -269,7 +269,7 @@ impl Store {
         (0..self.rows.len()).filter_map(|at| Some((at, self.read(at)?))).filter(|(_, row)| live(row)).collect()
     }
 
-    /// Retention: rows that have ended.
+    /// Deletes the row of an ended submission, as the retention does.
     pub(crate) fn delete(&mut self, submission: usize) -> bool {
         let ended = self.row(submission).is_some_and(|row| row.state.is_terminal());
         if ended {
@@ -290,7 +290,7 @@ impl Store {
         true
     }
 
-    /// The names of the leases that still held.
+    /// Renews the leases; returns the names of those that still held.
     pub(crate) fn renew_leases(&mut self, holder: Session, ttl: Time) -> Vec<LeaseName> {
         let now = self.now;
         let held = self.leases.iter_mut().filter(|(_, lease)| lease.holder == holder && lease.expires_at > now);

@@ -1,4 +1,4 @@
-//! What really happened to each pod and submission, and whether what the gateway says of it is true.
+//! What really happened to each pod and submission, and whether what the gateway recorded is true.
 
 use sparkgate::submission::{KillCause, Outcome, State};
 
@@ -11,48 +11,48 @@ use crate::{
 /// The life of one driver pod.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PodTruth {
-    /// Whose name it has.
+    /// The attempt whose name it has.
     pub(crate) name: Option<usize>,
-    /// Made by a writer whose claim was lost.
+    /// Created by a writer whose claim was lost.
     pub(crate) stray: bool,
     pub(crate) started: bool,
-    /// The driver's exit code, once its node told the API server.
+    /// The driver's exit code, once its node has reported it to the API server.
     pub(crate) exit: Option<i32>,
-    /// The API server was told that the pod failed, without an exit code.
+    /// The API server has a report that the pod failed, without an exit code.
     pub(crate) failed: bool,
-    /// When the API server was told either.
+    /// When the API server received either report.
     pub(crate) ended_at: Option<Time>,
     pub(crate) deleted_outside: bool,
-    /// It was being deleted without grace before its end was told.
+    /// It was being deleted without grace before its end was reported.
     pub(crate) forced_first: bool,
     pub(crate) stripped: bool,
-    /// Others took its labels, or its identity.
+    /// Others removed its labels, or its identity (`unsigned`).
     pub(crate) unlabelled: bool,
     pub(crate) unsigned: bool,
-    /// Others made it, as a copy of a pod that they deleted.
+    /// Created by others, as a copy of a pod that they deleted.
     pub(crate) copied: bool,
     pub(crate) recorded: bool,
 }
 
-/// Whose `ConfigMap` a driver starts with.
+/// The pod that owns the `ConfigMap` with which a driver starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigMapOf {
     Itself,
-    /// That of a pod which went a moment ago; garbage collection hasn't come yet.
+    /// A pod that was deleted a moment ago, and whose objects haven't been garbage-collected yet.
     Gone,
-    /// The same, and it was made by a writer whose claim was lost or whose submission had ended.
+    /// The same, and the `ConfigMap` was created by a writer whose claim was lost or whose submission had ended.
     GoneByALateWriter,
 }
 
 /// The life of one submission.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Submission {
-    /// Why it is to end: the first cause.
+    /// The first cause for which it is killed.
     pub(crate) kill: Option<KillCause>,
-    /// Something that the cluster or we refused.
+    /// The cluster or the gateway refused an object of it.
     pub(crate) refused: bool,
     limits: Limits,
-    /// The events that were checked, and the attempts that were followed by another.
+    /// The numbers of events, and of attempts followed by another one, that were checked.
     events: usize,
     past: usize,
     pub(crate) retired: bool,
@@ -63,12 +63,12 @@ pub(crate) struct Submission {
 pub(crate) struct Attempt {
     pub(crate) creates: u32,
     pub(crate) starts: u32,
-    /// The pod that was recorded.
+    /// The recorded pod.
     pod: Option<u64>,
-    /// A foreign pod stood under the name.
+    /// A foreign pod had the name.
     pub(crate) foreign: bool,
-    /// An object that was made before the pod may be left: a late writer made it, or the pod came to its end, by others,
-    /// before it was handed over. It starts nothing; clean-up removes it with the row's pod.
+    /// An object that was created before the pod may be left: a late writer created it, or others ended the pod before
+    /// the pod became the object's owner. It starts nothing; clean-up deletes it with the row's pod.
     pub(crate) may_leave_an_object: bool,
     pub(crate) outcome: Option<Outcome>,
 }
@@ -87,7 +87,7 @@ impl Submission {
         Self { refused, limits, ..Self::default() }
     }
 
-    /// Somebody asked for its end, or its time is over: what came first stays.
+    /// Records a requested kill or a passed time limit: the first cause stays.
     pub(crate) fn is_killed(&mut self, cause: KillCause) {
         self.kill.get_or_insert(cause);
     }
@@ -102,8 +102,8 @@ impl Truths {
         &mut self.pods[at]
     }
 
-    /// Looks at a row after a write: nothing moves backwards, an end is the only one of its attempt and a true one, and what
-    /// follows it may follow it. Answers the states of ends that are new.
+    /// Checks a row after a write: no state goes backwards, the end of an attempt is the only one and a true one, and
+    /// what follows it is allowed to follow. Returns the states of new ends.
     pub(crate) fn check(
         &mut self,
         store: &Store,
@@ -155,7 +155,7 @@ impl Truths {
         Ok(())
     }
 
-    /// What is kept of an attempt. Answers the state of an end that is new.
+    /// Checks what is stored of an attempt. Returns the state of a new end.
     fn check_attempt(
         &mut self,
         cluster: &Cluster,
@@ -191,7 +191,7 @@ impl Truths {
         }
     }
 
-    /// Whether another attempt may follow the one that had this name.
+    /// Checks whether another attempt may follow the one with these names.
     fn check_retry(&self, cluster: &Cluster, row: &Row, name: usize, outcome: &Outcome) -> Result<(), String> {
         let truth = &self.submissions[submission_of(name)];
         let wrong = if truth.kill.is_some() {
@@ -210,14 +210,14 @@ impl Truths {
         Err(format!("attempt {name} ended with {outcome:?} and was followed by another: {wrong}"))
     }
 
-    /// Whether its driver runs, and nobody has told the API server by force that it doesn't. A copy that others made of a pod
-    /// which they deleted is a driver of theirs.
+    /// Returns whether its driver runs, and the pod was not deleted by force, which tells the API server otherwise. A
+    /// copy that others made of a pod which they deleted is their driver.
     fn still_runs(&self, pod: &Pod) -> bool {
         let truth = self.pods.get(pod.uid as usize).copied().unwrap_or_default();
         pod.local == Local::Running && !truth.forced_first && !truth.copied
     }
 
-    /// What is wrong about an outcome.
+    /// Returns what is wrong about an outcome.
     fn lie(
         &self,
         cluster: &Cluster,
@@ -233,15 +233,15 @@ impl Truths {
         let is_there = recorded.is_some_and(|uid| cluster.pod(uid).is_some());
         let by_us = submission.kill.as_ref().is_some_and(|cause| outcome.reason.as_deref() == Some(cause.reason()));
         if outcome.exit_code.is_some() && outcome.exit_code != pod.exit {
-            return Some("nobody exited with this code");
+            return Some("no driver exited with this code");
         }
         match outcome.state {
             State::Finished if pod.exit != Some(0) => Some("it didn't exit with code 0"),
             State::Failed if pod.exit == Some(0) => Some("it exited with code 0"),
             State::Failed if pod.exit.is_none() && !pod.failed => Some("nothing failed"),
-            State::Killed if !by_us && !deleted_outside => Some("nobody asked for its end, or for another reason"),
+            State::Killed if !by_us && !deleted_outside => Some("no kill was requested, or one for another reason"),
             State::Killed if outcome.exit_code == Some(0) => Some("it finished"),
-            // A pod that is held tells its end; only what was deleted by force before may be decided without.
+            // A pod that is held reports its end; only after a deletion by force may it be decided without that report.
             State::Killed
                 if outcome.exit_code.is_none()
                     && pod.exit.is_some()
@@ -249,9 +249,9 @@ impl Truths {
                     && !pod.stripped
                     && !pod.forced_first =>
             {
-                Some("its pod told how it ended")
+                Some("its pod reported how it ended")
             }
-            // A pod that isn't recorded yet and lost its identity can't be told from a forged one.
+            // A pod that isn't recorded yet and lost its identity can't be distinguished from a forged one.
             State::Error if !submission.refused && !attempt.foreign && !unsigned => Some("nothing was refused"),
             State::Error if pod.started => Some("its driver ran"),
             State::Lost if is_there => Some("its pod is there"),
@@ -263,9 +263,10 @@ impl Truths {
         }
     }
 
-    /// A driver's container starts. A pod that isn't the recorded one can do so within the moment in which a `ConfigMap`
-    /// of that name outlives its owner, if a late writer made the pod: it is reaped like one that doesn't start. With the
-    /// finalizer it takes a second late writer, for the `ConfigMap`. Answers whether it was the recorded one.
+    /// Records the start of a driver's container. A pod that isn't the recorded one can start only while a `ConfigMap`
+    /// of that name outlives its owner, and only if a late writer created the pod: it is reaped like a pod that doesn't
+    /// start. With the finalizer this takes a second late writer, for the `ConfigMap`. Returns whether it was the
+    /// recorded pod.
     pub(crate) fn start(
         &mut self,
         name: usize,
@@ -294,9 +295,9 @@ impl Truths {
         Ok(recorded)
     }
 
-    /// A pod was created, by a writer whose claim held or not.
+    /// Records the creation of a pod, by a writer whose claim held or not.
     pub(crate) fn create(&mut self, name: usize, uid: u64, claim_holds: bool, finalizer: bool) -> Result<(), String> {
-        // An earlier one that nothing held may have gone before it was recorded: it never started.
+        // An earlier pod without a finalizer may have disappeared before it was recorded: it never started.
         let excused = |pod: &PodTruth| pod.stray || (!pod.recorded && (!finalizer || pod.stripped));
         let earlier = self.pods.iter().filter(|pod| pod.name == Some(name) && !excused(pod)).count();
         *self.pod(uid) = PodTruth { name: Some(name), stray: !claim_holds, ..PodTruth::default() };

@@ -1,4 +1,4 @@
-//! Requests on their way to the database and the cluster, and what becomes of them.
+//! Requests in flight to the database and the cluster, and their results.
 
 mod effect;
 
@@ -16,7 +16,7 @@ use crate::{
     world::World,
 };
 
-/// Who waits for the answer within a replica.
+/// The part of a replica that waits for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     Lease,
@@ -52,7 +52,7 @@ pub(crate) enum Told {
     Live(Vec<(usize, engine::Row)>),
     Position(Option<u64>),
     Done,
-    /// No answer: it may have been done or not.
+    /// No answer: the request may have been carried out or not.
     Nothing,
 }
 
@@ -64,13 +64,13 @@ pub(crate) struct Request {
     pub(crate) waiting: Waiting,
     pub(crate) sent_at: Time,
     pub(crate) held_until: Time,
-    /// Nobody waits for its answer any more.
+    /// The sender no longer waits for the answer.
     pub(crate) abandoned: bool,
     pub(crate) ask: Ask,
 }
 
 impl World {
-    /// Sends a request off; answers its number.
+    /// Sends a request; returns its number.
     pub(crate) fn send(&mut self, replica: usize, waiting: Waiting, ask: Ask) -> u64 {
         self.last_request += 1;
         let slow = self.rng.chance(self.plan.slow);
@@ -91,11 +91,11 @@ impl World {
         self.last_request
     }
 
-    /// One request arrives; which one is anybody's guess.
+    /// Delivers one request, chosen at random.
     pub(crate) fn carry_out_one(&mut self) {
         let Some(at) = self.rng.place(self.wire.len()) else { return };
         if self.wire[at].held_until > self.now {
-            // Whoever waits may give up first.
+            // The sender may time out first.
             if !self.settling && self.rng.chance(100) && !self.wire[at].abandoned {
                 self.counts.add(Count::GivenUpWaiting);
                 self.wire[at].abandoned = true;
@@ -201,7 +201,7 @@ impl World {
         self.check(number);
     }
 
-    /// Whoever resumes from a kept position isn't shown again what came before it: it has to be in the rows.
+    /// Checks that everything before a stored position is in the rows: a watch that resumes there isn't sent it again.
     fn check_position(&mut self, version: u64) {
         let from = self.shown_from;
         let known = self.cluster.log.iter().filter(|change| change.version > from && change.version <= version);
@@ -209,8 +209,8 @@ impl World {
             let submission = submission_of(change.pod.name);
             let Some(row) = self.store.read(submission) else { return false };
             let Some(seen) = change.pod.observation(&self.ids[submission], change.gone) else { return false };
-            // It is still there, or goes without a watch that shows it. One that lost its identity before it was recorded is
-            // found by the next list.
+            // The pod still exists, or is deleted without a watch that reports it. A pod that lost its identity before
+            // it was recorded is found by the next list.
             let unsigned = self.truths.pods.get(change.pod.uid as usize).is_some_and(|pod| pod.unsigned);
             if change.left || unsigned {
                 return false;

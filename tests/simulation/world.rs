@@ -1,4 +1,4 @@
-//! One history: a database, a cluster, replicas and everybody who disturbs them, a step at a time.
+//! One history: a database, a cluster, replicas and all other actors, step by step.
 
 use sparkgate::submission::{RetryKind, SubmissionId};
 
@@ -14,16 +14,16 @@ use crate::{
     wire::Request,
 };
 
-/// How long the first retry waits; shorter than in the gateway.
+/// The pause before the first retry; shorter than in the gateway.
 const RETRY_AFTER: Time = 400;
 
-/// Steps within which everything has to come to its end once nothing disturbs any more.
+/// The number of steps within which everything has to finish once the faults have ended.
 const SETTLED_WITHIN: u64 = 3_000;
 
 pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) plan: Plan,
-    /// The clock of all machines but the database.
+    /// The clock of all machines except the database.
     pub(crate) now: Time,
     pub(crate) store: Store,
     pub(crate) cluster: Cluster,
@@ -33,24 +33,25 @@ pub(crate) struct World {
     pub(crate) truths: Truths,
     pub(crate) ids: Vec<SubmissionId>,
     pub(crate) counts: Counts,
-    /// How many retries of each submission are counted.
+    /// The number of retries counted for each submission.
     retries_told: Vec<usize>,
     pub(crate) last_session: u64,
     pub(crate) last_request: u64,
     pub(crate) database_away_until: Time,
     pub(crate) cluster_away_until: Time,
-    /// Until then the API server denies everything: the gateway's rights are gone, or its caches are empty.
+    /// Until then the API server denies everything: the gateway's rights are missing, or the server's caches are empty.
     pub(crate) denied_until: Time,
     pub(crate) settling: bool,
-    /// All changes after this version are shown to somebody: what was before the latest list without a resume may not be.
+    /// All changes after this version are reported to some replica. Earlier ones may not be: they are older than the
+    /// latest list without a resume.
     pub(crate) shown_from: u64,
-    /// What was found wrong first.
+    /// The first violation that was found.
     pub(crate) wrong: Option<String>,
-    /// The history in words, if somebody wants to read it.
+    /// The history in words, if it is requested.
     told: Option<Vec<String>>,
 }
 
-/// A history that went wrong.
+/// A history in which a check failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) seed: u64,
@@ -160,7 +161,7 @@ impl World {
         self.check(number);
     }
 
-    /// All faults end, everybody is there again.
+    /// Ends all faults, and restarts everything.
     fn settle(&mut self) {
         self.say(|_| "nothing disturbs any more".to_owned());
         while let Some(wanted) = self.plan.wanted.get(self.store.rows.len()).copied() {
@@ -177,7 +178,7 @@ impl World {
         }
     }
 
-    /// What is still to be done.
+    /// Returns what is still to be done.
     fn unsettled(&self) -> Option<String> {
         for (number, row) in self.store.rows.iter().enumerate() {
             if let Some(row) = row
@@ -193,7 +194,7 @@ impl World {
         None
     }
 
-    /// What is left of an attempt whose submission has ended.
+    /// Returns what is left of an attempt whose submission has ended.
     fn left_of(&self, name: usize) -> Option<String> {
         let named = &self.cluster.names[name];
         let left = named.before.iter().flatten();
@@ -204,7 +205,7 @@ impl World {
         let pod = named.pod.as_ref().filter(|pod| matches!(pod.whose, Whose::Ours { .. }) && pod.labelled)?;
         let truth = self.truths.pods.get(pod.uid as usize)?;
         if truth.unsigned && (!truth.recorded || self.store.row(submission_of(name)).is_none()) {
-            // Nothing tells it from a forged pod: it stays, and can't start without its ConfigMap.
+            // It can't be distinguished from a forged pod: it stays, and can't start without its ConfigMap.
             return None;
         }
         let seen = pod.observation(&self.ids[submission_of(name)], false)?;
@@ -214,7 +215,7 @@ impl World {
         seen.holds_finalizer.then(|| format!("the finalizer on pod {} of attempt {name} is left", pod.uid))
     }
 
-    /// Looks at a row after it may have changed.
+    /// Checks a row after it may have changed.
     pub(crate) fn check(&mut self, submission: usize) {
         match self.truths.check(&self.store, &self.cluster, self.plan.finalizer, submission) {
             Ok(ends) => {
@@ -230,10 +231,10 @@ impl World {
 
     fn count_retries(&mut self, submission: usize) {
         let Some(row) = self.store.row(submission) else { return };
-        let told: Vec<_> =
+        let kinds: Vec<_> =
             row.past[self.retries_told[submission]..].iter().filter_map(|it| it.outcome.retry_kind()).collect();
         self.retries_told[submission] = row.past.len();
-        for kind in told {
+        for kind in kinds {
             self.counts.add(match kind {
                 RetryKind::Infrastructure => Count::RetriedInfrastructure,
                 RetryKind::Application => Count::RetriedApplication,
@@ -246,7 +247,7 @@ impl World {
         self.wrong.get_or_insert(wrong);
     }
 
-    /// Tells what happens, to whoever reads this history.
+    /// Adds a line to the history, if it is requested.
     pub(crate) fn say(&mut self, words: impl FnOnce(&Self) -> String) {
         let Some(mut told) = self.told.take() else { return };
         told.push(format!("{:>9.3} s  {}", (self.now - 1_000_000) as f64 / 1000.0, words(self)));

@@ -1,4 +1,4 @@
-//! What Spark has no answer to: ids, faults, probes.
+//! Cases for which Spark has no answer: ids, faults, probes.
 
 use axum::{body::Body, http::Request};
 use sparkgate::spark::SparkVersion;
@@ -70,7 +70,7 @@ async fn a_page_shows_markup_as_text(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn the_process_is_alive(pool: PgPool) {
+async fn livez_answers_ok(pool: PgPool) {
     let answer = ask(&face(SparkVersion::V3_5, pool).await, "GET", "/livez", Vec::new()).await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
 }

@@ -1,12 +1,12 @@
-"""Asks a real Spark master the questions of the protocol test and prints its answers.
+"""Sends the requests of the protocol test to a real Spark master and prints its answers.
 
     spark-class org.apache.spark.deploy.master.Master --host 127.0.0.1    (see below)
     python3 record.py 127.0.0.1 6066 > recorded-<version>.json
 
 The master runs with spark.master.rest.enabled=true and spark.master.rest.maxRequestBodySize=2k.
 
-Ids become `driver-0`, Java stacks and Jackson's places are cut off, volatile headers are left out. Two drivers are created first: requests
-name them by `@live` and `@killed`.
+Ids are replaced by `driver-0`, Java stack traces and Jackson's locations are removed, volatile headers are left out. Two
+drivers are created first: requests name them by `@live` and `@killed`.
 """
 
 import json

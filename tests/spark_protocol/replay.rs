@@ -1,4 +1,4 @@
-//! What `record.py` asked real masters is asked again here, in the same order.
+//! Repeats the requests that `record.py` sent to real masters, in the same order.
 
 use serde::Deserialize;
 use sparkgate::spark::SparkVersion;
@@ -6,11 +6,12 @@ use sqlx::PgPool;
 
 use crate::support::{Answer, ask, face};
 
-/// Where the gateway means to differ, and the status of its answer. Everything else must be the same.
+/// Deliberate differences, with the status of the gateway's answer. All other answers must be the same.
 const DIFFERENT: [(&str, u16); 18] = [
-    // A list of submissions, where Spark has nothing but an error.
+    // A list of submissions, where Spark only has an error.
     ("prefix", 200),
-    // Spark fails on these (HTTP 500 and a page), though the client is at fault. The answer here is an `ErrorResponse`.
+    // Spark fails on these (HTTP 500 and a page), although the client is at fault. The gateway answers with an
+    // `ErrorResponse`.
     ("create: cores with spaces", 400),
     ("fractional driver cores", 400),
     ("null property", 400),
@@ -20,18 +21,18 @@ const DIFFERENT: [(&str, u16); 18] = [
     ("a class that is no message", 400),
     ("another message: clear", 400),
     ("not UTF-8", 400),
-    // Spark takes these, and then can't start the driver.
+    // Spark accepts these, and then can't start the driver.
     ("null argument", 400),
     ("null environment variable", 400),
-    // Nothing to run, or something that only the client has: told at once instead of by a failed driver.
+    // Nothing to run, or a file that only the client has: refused at once instead of by a failed driver.
     ("create: empty strings", 400),
     ("create: scalar for a string field", 400),
-    // Spark is said to know no such class, as for any other class that is no message.
+    // The gateway reports an unknown class, as for any other class that is no message.
     ("the message's base", 400),
-    // TRACE would give back the request's headers.
+    // TRACE would return the request's headers.
     ("TRACE on create", 405),
     ("TRACE on status", 405),
-    // The limit came with 4.3; here it always holds.
+    // The limit was introduced in 4.3; the gateway always applies it.
     ("too large", 413),
 ];
 
@@ -105,23 +106,23 @@ fn compare(record: &Recorded, answer: &Answer) -> Option<String> {
     }
     for name in ["content-type", "cache-control", "allow"] {
         let expected = record.headers.get(name).map(|value| value.replace("TRACE, ", ""));
-        // An answer 405 says what is allowed, as HTTP wants it; Jetty's doesn't.
+        // HTTP requires a list of allowed methods with a 405; Jetty's answer has none.
         if answer.header(name) != expected.as_deref() && !(name == "allow" && answer.status == 405) {
             return Some(format!("{name} {:?} for {expected:?}", answer.header(name)));
         }
     }
     let (body, expected) = (plain(&answer.body), &record.answer);
     let same = match expected {
-        // Jackson's own words for what it can't read aren't ours; that it can't is.
+        // The text of Jackson's parse errors differs; that there is a parse error must not.
         _ if expected.contains(": com.fasterxml.jackson.") => body.contains(": com.fasterxml.jackson."),
-        // The pages of Jetty before version 12 name a servlet by its address in memory.
+        // The pages of Jetty before version 12 identify a servlet by its address in memory.
         _ if expected.contains("SERVLET:") => body.contains("<h2>HTTP ERROR 405"),
         _ => body == *expected,
     };
     (!same).then(|| "another body".to_owned())
 }
 
-/// As recorded: ids made equal, and without the cause, which Spark puts on its log only.
+/// Returns the recorded form: with equal ids, and without the cause, which Spark only logs.
 fn plain(body: &str) -> String {
     let mut text = body.to_owned();
     if let Some(start) = text.find("\\nCaused by: ")

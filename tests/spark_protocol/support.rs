@@ -1,4 +1,4 @@
-//! A router to ask, and its answers.
+//! A router for requests, and its answers.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,16 +16,16 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, ServiceExt, util::MapRequestLayer};
 
-/// As the recorded masters were set.
+/// The limit that was configured for the recorded masters.
 pub(crate) const BODY_LIMIT: usize = 2048;
 
-/// The real service on the test's database. Its cluster is one in memory that nobody works on, so what is submitted stays
-/// queued.
+/// Returns the real service on the test's database. Its cluster is an in-memory one without a kubelet or scheduler, so
+/// submissions stay queued.
 pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Gateway {
     service_of(version, Store::new(pool)).await
 }
 
-/// The same on a store of the test's making.
+/// Returns the same service on a given store.
 pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Gateway {
     let cluster = Apiserver::new(CancellationToken::new()).router();
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
@@ -39,13 +39,13 @@ pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Gateway {
     gateway
 }
 
-/// Its routes.
+/// Returns the service's routes.
 pub(crate) async fn face(version: SparkVersion, pool: PgPool) -> Router {
     let settings = HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
     router(service(version, pool).await, settings).unwrap()
 }
 
-/// An answer as it is compared.
+/// An answer, in the form that is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

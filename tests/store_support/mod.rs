@@ -1,4 +1,4 @@
-//! What the tests of the store on a real Postgres share.
+//! Shared parts of the tests of the store on a real Postgres.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -12,11 +12,11 @@ use sparkgate::{
 use sqlx::{ConnectOptions, PgPool};
 use uuid::Uuid;
 
-/// As long as a lease may last: beyond that a clock must have gone back.
+/// The longest duration of a lease: a longer one means that a clock went back.
 pub(crate) const LEASE: Duration = Duration::from_secs(25);
 
-/// Connects as `serve` does, and waits until each pool has a connection: a request waits for less than a second, and this
-/// machine may be busy.
+/// Connects as `serve` does, and waits until each pool has a connection: a request waits less than a second
+/// for one, and this machine may be busy.
 pub(crate) async fn connect(pool: &PgPool) -> Store {
     let url = pool.connect_options().to_url_lossy().to_string();
     let store = Store::connect(&DatabaseSettings { url, max_connections: 16 }).await.unwrap();
@@ -32,7 +32,7 @@ pub(crate) async fn session(store: &Store) -> Uuid {
     session
 }
 
-/// A lease doesn't wait for long either.
+/// The wait for a lease has a short timeout, too.
 async fn keep(store: &Store, session: Uuid) {
     while !store.acquire_lease(&replica(session), session, LEASE).await.is_ok_and(|taken| taken) {}
 }
@@ -90,7 +90,7 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
     }
 }
 
-/// The first executor of the first attempt, whose driver pod is `u`.
+/// Returns the first executor of the first attempt, whose driver pod is `u`.
 pub(crate) fn executor(submission: &SubmissionId) -> ExecutorRecord {
     ExecutorRecord {
         submission: submission.clone(),

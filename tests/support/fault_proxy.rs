@@ -1,5 +1,5 @@
-//! A TCP proxy whose faults are switched while it runs. It knows no protocol and passes TLS untouched, so it stands before
-//! a kube-apiserver as well as before a Postgres.
+//! A TCP proxy whose faults are switched at run time. It is independent of the protocol and passes TLS through, so it
+//! works in front of a kube-apiserver and of a Postgres.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ mod connection;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     None,
-    /// New connections are reset at once; live ones stay.
+    /// New connections are reset at once; open ones stay.
     Refuse,
-    /// Each chunk waits that long, both ways.
+    /// Each chunk is delayed, in both directions.
     Delay(Duration),
-    /// Bytes are swallowed and sockets stay open, as if the peer had lost its power. A connection that lost bytes stays
+    /// Bytes are dropped and sockets stay open, as if the peer had lost power. A connection that lost bytes stays
     /// silent for good.
     Silent(Way),
 }
@@ -39,7 +39,7 @@ impl Fault {
     }
 }
 
-/// Ends with all its connections when it is dropped.
+/// The proxy. It ends with all its connections when it is dropped.
 pub(crate) struct FaultProxy {
     address: SocketAddr,
     controls: Arc<Controls>,
@@ -48,7 +48,7 @@ pub(crate) struct FaultProxy {
 
 struct Controls {
     fault: watch::Sender<Fault>,
-    /// Counted up by each cut.
+    /// Incremented by each cut.
     cuts: watch::Sender<u64>,
     /// The bits of an f64.
     loss: AtomicU64,
@@ -66,7 +66,8 @@ impl FaultProxy {
         Self::seeded(upstream, 0).await
     }
 
-    /// The seed decides which requests lose their reply: the same ones on each run, counted for each connection.
+    /// Starts a proxy with a seed, which determines the requests that lose their reply: the same ones in each run,
+    /// counted per connection.
     pub(crate) async fn seeded(upstream: SocketAddr, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -92,33 +93,33 @@ impl FaultProxy {
         self.controls.fault.send_replace(fault);
     }
 
-    /// Resets every live connection.
+    /// Resets every open connection.
     pub(crate) fn cut(&self) {
         self.controls.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// With this probability a request is delivered, its reply dropped and the connection reset. A request is what the
-    /// client sends after the server's last bytes.
+    /// Sets the probability that a request is delivered, its reply dropped and the connection reset. A request is what
+    /// the client sends after the server's last bytes.
     pub(crate) fn lose_replies(&self, probability: f64) {
         self.controls.loss.store(probability.to_bits(), SeqCst);
     }
 
-    /// How many connections were accepted.
+    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.controls.connections.load(SeqCst)
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub(crate) fn live(&self) -> usize {
         self.controls.live.load(SeqCst)
     }
 
-    /// How many replies were dropped by [`Self::lose_replies`].
+    /// Returns the number of replies dropped by [`Self::lose_replies`].
     pub(crate) fn replies_lost(&self) -> usize {
         self.controls.lost.load(SeqCst)
     }
 
-    /// How many bytes were swallowed in silence.
+    /// Returns the number of bytes dropped silently.
     pub(crate) fn swallowed(&self) -> usize {
         self.controls.swallowed.load(SeqCst)
     }
@@ -131,7 +132,7 @@ impl Drop for FaultProxy {
 }
 
 async fn accept(listener: TcpListener, upstream: SocketAddr, controls: Arc<Controls>) {
-    // Dropped with this task, and the connections with it.
+    // Dropped with this task, which ends the connections.
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -145,7 +146,7 @@ async fn accept(listener: TcpListener, upstream: SocketAddr, controls: Arc<Contr
             continue;
         }
         let live = Live::new(controls.clone());
-        // Before the task runs: a cut from now on is a cut of this connection.
+        // Subscribes before the task runs: a cut from now on also applies to this connection.
         let mut cuts = controls.cuts.subscribe();
         connections.spawn(async move {
             let Ok(mut server) = TcpStream::connect(upstream).await else { return reset(&client) };
@@ -162,12 +163,12 @@ async fn accept(listener: TcpListener, upstream: SocketAddr, controls: Arc<Contr
     }
 }
 
-/// Closing the socket will send a reset.
+/// Makes the socket send a reset when it is closed.
 fn reset(stream: &TcpStream) {
     let _ = stream.set_zero_linger();
 }
 
-/// Counts a connection as live until it is dropped.
+/// Counts a connection as open until it is dropped.
 struct Live(Arc<Controls>);
 
 impl Live {

@@ -1,7 +1,7 @@
 //! A real kube-apiserver with etcd and the garbage collector, one for each test binary.
 //!
 //! The servers are children of `kube-servers`, which ends them and removes their directory when this process ends. The
-//! gateway has an account with the rights of the deployment; all other hands of a test are the administrator's.
+//! gateway has an account with the rights of the deployment; all other requests of a test are the administrator's.
 
 #[path = "rights.rs"]
 pub(crate) mod rights;
@@ -40,10 +40,10 @@ pub(crate) struct KubeApiserver {
 static SHARED: OnceCell<KubeApiserver> = OnceCell::const_new();
 
 impl KubeApiserver {
-    /// The server of this test binary, started by the first who asks.
+    /// Returns the server of this test binary; the first call starts it.
     ///
     /// # Panics
-    /// The programs are missing, or do not become ready.
+    /// The programs are missing, or don't become ready.
     pub(crate) async fn start() -> &'static Self {
         SHARED.get_or_init(Self::launch).await
     }
@@ -51,7 +51,7 @@ impl KubeApiserver {
     async fn launch() -> Self {
         let assets = assets();
         for _ in 0..3 {
-            // Another process may take a port between its choice and its use.
+            // Another process may take the port between its selection and its use.
             let server = Self::spawn(&assets);
             if server.becomes_ready().await {
                 return server;
@@ -99,17 +99,17 @@ impl KubeApiserver {
         false
     }
 
-    /// A client with all rights, for the runtime of the test that asks.
+    /// Returns a client with all rights, for the runtime of the calling test.
     pub(crate) async fn admin(&self) -> kube::Client {
         self.client(ADMIN).await
     }
 
-    /// The gateway's client. What it may do in a namespace is granted by [`Self::grant`].
+    /// Returns the gateway's client. [`Self::grant`] gives it rights in a namespace.
     pub(crate) async fn gateway(&self) -> kube::Client {
         self.client(GATEWAY).await
     }
 
-    /// The client of a gateway that serves all namespaces, with its rights.
+    /// Returns the client of a gateway that serves all namespaces, with its rights.
     pub(crate) async fn gateway_everywhere(&self) -> kube::Client {
         self.apply(&rights::everywhere()).await;
         let client = self.client(GATEWAY_EVERYWHERE).await;
@@ -124,14 +124,14 @@ impl KubeApiserver {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// Makes a namespace of drivers, in which the gateway has its rights.
+    /// Creates a namespace for drivers, in which the gateway has its rights.
     pub(crate) async fn create_namespace(&self, name: &str) {
         let object = serde_json::from_value(serde_json::json!({"metadata": {"name": name}})).unwrap();
         Api::<Namespace>::all(self.admin().await).create(&PostParams::default(), &object).await.unwrap();
         self.grant(name).await;
     }
 
-    /// Gives the gateway's account the rights of the deployment in a namespace.
+    /// Grants the gateway's account the rights of the deployment in a namespace.
     pub(crate) async fn grant(&self, namespace: &str) {
         self.apply(&rights::in_namespace(namespace)).await;
         until_granted(&self.gateway().await, Some(namespace)).await;
@@ -150,13 +150,13 @@ impl KubeApiserver {
         }
     }
 
-    /// The path of one of the servers' files: a kubeconfig, `audit.log` (one JSON object for each request,
+    /// Returns the path of one of the servers' files: a kubeconfig, `audit.log` (one JSON object for each request,
     /// written before its answer), `kube-apiserver.log`, …
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// The base address of etcd.
+    /// Returns the base address of etcd.
     pub(crate) fn etcd(&self) -> http::Uri {
         format!("http://127.0.0.1:{}", self.etcd).parse().unwrap()
     }
@@ -169,7 +169,7 @@ impl Drop for KubeApiserver {
     }
 }
 
-/// Waits until the API server knows of the rights: it learns of them a moment after they are written.
+/// Waits until the API server applies the rights, which takes a moment after they are written.
 async fn until_granted(client: &kube::Client, namespace: Option<&str>) {
     let deadline = Instant::now() + READY;
     let place = namespace.map_or_else(String::new, |name| format!("/namespaces/{name}"));

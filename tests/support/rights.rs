@@ -1,4 +1,4 @@
-//! What the gateway may do in a cluster: the Roles of `deploy/kubernetes.yaml`, read out of that file.
+//! The gateway's rights in a cluster: the Roles of `deploy/kubernetes.yaml`, read from that file.
 
 use serde_json::{Value, json};
 
@@ -10,23 +10,25 @@ const API: &str = "rbac.authorization.k8s.io/v1";
 
 /// The gateway's account, which the manifests bind.
 pub(crate) const USER: &str = "system:serviceaccount:sparkgate:sparkgate";
-/// An account of a gateway that serves all namespaces. It is another one, so that its rights are not those of [`USER`].
+/// The account of a gateway that serves all namespaces. It is a separate account, so that its rights are not those of
+/// [`USER`].
 pub(crate) const USER_EVERYWHERE: &str = "system:serviceaccount:sparkgate-everywhere:sparkgate";
 
-/// An object, and the path of the collection that it is created in.
+/// An object, and the path of the collection in which it is created.
 #[derive(Debug, Clone)]
 pub(crate) struct Grant {
     pub(crate) collection: String,
     pub(crate) object: Value,
 }
 
-/// A line of a token file for this account, as the API server reads it.
+/// Returns the line of a token file for this account, in the API server's format.
 pub(crate) fn token_line(user: &str, token: &str) -> String {
     let namespace = user.split(':').nth(2).unwrap_or_default();
     format!("{token},{user},{user},\"system:serviceaccounts,system:serviceaccounts:{namespace}\"\n")
 }
 
-/// What gives [`USER`] its rights for drivers in this namespace, and beside them. What is for all of them may be there already.
+/// Returns the objects that grant [`USER`] its rights for drivers in this namespace, and its rights outside of it.
+/// Objects shared by all namespaces may exist already.
 pub(crate) fn in_namespace(namespace: &str) -> Vec<Grant> {
     let mut grants = Vec::new();
     for (mut role, mut binding) in roles() {
@@ -40,7 +42,8 @@ pub(crate) fn in_namespace(namespace: &str) -> Vec<Grant> {
     grants
 }
 
-/// What gives [`USER_EVERYWHERE`] the same rights in all namespaces: a `ClusterRole` of the same rules.
+/// Returns the objects that grant [`USER_EVERYWHERE`] the same rights in all namespaces: a `ClusterRole` with the same
+/// rules.
 pub(crate) fn everywhere() -> Vec<Grant> {
     let mut grants = Vec::new();
     for (mut role, mut binding) in roles() {
@@ -78,8 +81,8 @@ impl Grant {
     }
 }
 
-/// The Roles that are bound to the gateway's account, each with its binding. That of the drivers comes last: where it is known,
-/// the others are.
+/// Returns the Roles that are bound to the gateway's account, each with its binding. The Role for drivers comes last:
+/// once the API server applies it, it applies the others, too.
 fn roles() -> Vec<(Value, Value)> {
     let documents = MANIFESTS.split("\n---\n").map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
     let (roles, bindings): (Vec<_>, Vec<_>) =
@@ -102,7 +105,7 @@ fn roles() -> Vec<(Value, Value)> {
     found
 }
 
-/// Rules about the namespace of drivers itself.
+/// Adapts rules about the namespace of drivers itself.
 fn rename(rules: &mut Value, namespace: &str) {
     for rule in rules.as_array_mut().into_iter().flatten() {
         for name in rule["resourceNames"].as_array_mut().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! An admission webhook that the API server asks before it creates or changes a pod in one namespace.
+//! An admission webhook that the API server calls before it creates or changes a pod in one namespace.
 
 use std::{
     net::Ipv4Addr,
@@ -31,20 +31,20 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
 
-/// How long the API server may take to hear of the configuration.
+/// How long the API server may take to apply the configuration.
 const HEARD_OF: Duration = Duration::from_secs(30);
-/// The longest that Kubernetes lets a webhook take.
+/// The longest timeout that Kubernetes allows for a webhook.
 const LONGEST: u8 = 30;
 
-/// What the webhook does with the creation of a pod. Changes of pods are allowed at once.
+/// How the webhook answers the creation of a pod. Changes of pods are allowed at once.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Conduct {
     Allow,
-    /// Allows it after so long.
+    /// Allows it after a delay.
     Delay(Duration),
-    /// Allows none until the conduct changes.
+    /// Doesn't answer until the conduct changes.
     Hang,
-    /// Allows no change of a pod until the conduct changes, and each creation at once.
+    /// Doesn't answer changes of pods until the conduct changes, and allows each creation at once.
     HangChanges,
     /// Denies it with this HTTP status.
     Deny(u16),
@@ -54,24 +54,24 @@ pub(crate) enum Conduct {
     Patch(Value),
 }
 
-/// Adds a container behind the others.
+/// Returns a patch that adds a container after the others.
 pub(crate) fn side_car(name: &str) -> Value {
     json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": name, "image": "side-car"}}])
 }
 
-/// Replaces the image of the first container.
+/// Returns a patch that replaces the image of the first container.
 pub(crate) fn image(name: &str) -> Value {
     json!([{"op": "replace", "path": "/spec/containers/0/image", "value": name}])
 }
 
-/// Adds a label.
+/// Returns a patch that adds a label.
 pub(crate) fn label(key: &str, value: &str) -> Value {
     let key = key.replace('~', "~0").replace('/', "~1");
     json!([{"op": "add", "path": format!("/metadata/labels/{key}"), "value": value}])
 }
 
-/// Its server ends when it is dropped. Its configuration stays then, so that no pod can be created in the namespace any
-/// more: see [`Webhook::remove`].
+/// The webhook. Its server ends when this is dropped. Its configuration stays, so that no pod can be created in the
+/// namespace any more: see [`Webhook::remove`].
 pub(crate) struct Webhook {
     conduct: watch::Sender<Conduct>,
     asked: Arc<AtomicUsize>,
@@ -81,10 +81,10 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Begins with [`Conduct::Allow`], and returns when the API server asks.
+    /// Starts with [`Conduct::Allow`]; returns when the API server calls the webhook.
     ///
     /// # Panics
-    /// The API server doesn't take the configuration.
+    /// The API server doesn't apply the configuration.
     pub(crate) async fn start(client: Client, namespace: &str) -> Self {
         let certificate = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(certificate.signing_key.serialize_der().into());
@@ -127,24 +127,24 @@ impl Webhook {
         let pod = serde_json::from_value(pod).unwrap();
         let deadline = Instant::now() + HEARD_OF;
         while self.asked() == 0 {
-            assert!(Instant::now() < deadline, "the API server doesn't ask the webhook");
+            assert!(Instant::now() < deadline, "the API server doesn't call the webhook");
             let _ = pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await;
             sleep(Duration::from_millis(20)).await;
         }
         self.asked.store(0, SeqCst);
     }
 
-    /// What it does from now on, and with those it hasn't answered yet if they [`Conduct::Hang`].
+    /// Sets the conduct from now on, also for requests that are unanswered because of [`Conduct::Hang`].
     pub(crate) fn set(&self, conduct: Conduct) {
         self.conduct.send_replace(conduct);
     }
 
-    /// How many creations and changes it was asked about.
+    /// Returns the number of creations and changes that it was called for.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(SeqCst)
     }
 
-    /// Takes the configuration back.
+    /// Removes the configuration.
     pub(crate) async fn remove(self) {
         self.configurations.delete(&self.name, &DeleteParams::default()).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! What the gateway's own client makes of connections to a real kube-apiserver, which offers HTTP/2.
+//! How the gateway's own client uses connections to a real kube-apiserver, which supports HTTP/2.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn many_calls_share_one_connection() {
     assert_eq!(world.proxy.connections(), 2, "watches have one of their own");
 }
 
-/// A dead connection is noticed by its silence alone, long before the watch would have ended.
+/// A dead connection is detected by its silence alone, long before the watch would have ended.
 #[tokio::test]
 async fn a_ping_without_an_answer_ends_the_connection() {
     let world = World::kube_apiserver("ping").await;
@@ -36,13 +36,13 @@ async fn a_ping_without_an_answer_ends_the_connection() {
     world.proxy.set(Fault::Silent(Way::ToClient));
     world.driver(1).await;
     let broken = |seen| matches!(seen, Seen::Broken { .. }).then_some(());
-    // Without pings the connection would be given up after a minute of silence.
-    watch.within(Duration::from_secs(45), broken).await.expect("nobody noticed");
+    // Without pings the connection would be closed after a minute of silence.
+    watch.within(Duration::from_secs(45), broken).await.expect("the silence isn't detected");
     world.proxy.set(Fault::None);
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-1");
 }
 
-/// An API server takes a hundred requests at a time on a connection, and a watch is one that doesn't end.
+/// An API server processes a hundred concurrent requests per connection, and a watch is a request that doesn't end.
 #[tokio::test]
 async fn there_may_be_more_watches_than_fit_on_a_connection() {
     let world = World::everywhere("many-watches").await;
@@ -54,7 +54,8 @@ async fn there_may_be_more_watches_than_fit_on_a_connection() {
     for watch in &mut watches {
         watch.listed().await;
     }
-    // One for calls, one for each fifty watches. Those that began at once tried more, and dropped them.
+    // One for calls, one for each fifty watches. Watches that started concurrently opened more connections, and closed
+    // them.
     let deadline = Instant::now() + Duration::from_secs(30);
     while world.proxy.live() != 4 {
         assert!(Instant::now() < deadline, "{} connections", world.proxy.live());

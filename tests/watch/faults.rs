@@ -1,4 +1,4 @@
-//! Connections that break, and servers that are away.
+//! Connections that break, and servers that are down.
 
 use crate::fault_proxy::{Fault, Way};
 use crate::watching::names;
@@ -14,7 +14,7 @@ pub(crate) async fn cut_connections_lose_nothing(world: &World) {
         world.driver(number).await;
         world.remove(&submission(number)).await;
     }
-    // In their order: a pod is shown before it is gone, and none after a later one.
+    // In order: a pod is reported before its deletion, and none after a later one.
     for number in 1..=20 {
         let id = submission(number);
         watch.driver(|seen| seen.submission.as_str() == id && !seen.gone).await;
@@ -22,7 +22,7 @@ pub(crate) async fn cut_connections_lose_nothing(world: &World) {
     }
 }
 
-/// Over HTTP/1.1 the watch's own clock notices.
+/// Over HTTP/1.1 the watch's own timeout detects it.
 pub(crate) async fn silence_is_noticed(world: &World) {
     let cluster = world.cluster_http1().await.with_pace(crate::world::brisk());
     let mut watch = world.watch_on(cluster, None);
@@ -48,7 +48,7 @@ pub(crate) async fn an_api_server_that_is_away_comes_back(world: &World) {
     world.proxy.set(Fault::None);
     watch.driver(|seen| seen.gone).await;
 
-    // Away from the start.
+    // Down from the start.
     let cluster = world.cluster().await.with_pace(crate::world::brisk());
     world.proxy.set(Fault::Refuse);
     world.proxy.cut();

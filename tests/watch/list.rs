@@ -12,9 +12,9 @@ pub(crate) async fn begins_with_all_pages(world: &World) {
     world.executor(1, "1").await;
     let paged = world.cluster().await.with_pace(WatchPace { page: 2, ..brisk() });
     let mut watch = world.watch_on(paged, None);
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-1", "driver-2", "driver-3", "driver-4", "driver-1/1"]));
-    assert_eq!(told.len(), 5, "{told:?}");
+    assert_eq!(items.len(), 5, "{items:?}");
     world.driver(5).await;
     let seen = watch.driver(|_| true).await;
     assert_eq!((seen.submission.as_str(), seen.gone), ("driver-5", false));
@@ -39,7 +39,7 @@ pub(crate) async fn tells_drivers_from_executors(world: &World) {
     assert_eq!((exit_code(&gone.container), gone.executor_id), (Some(137), 7));
 }
 
-/// Beside the watch all pods are listed from time to time; what happens meanwhile is told before the list.
+/// All pods are listed periodically besides the watch; changes that happen meanwhile are reported before the list.
 pub(crate) async fn lists_anew(world: &World) {
     world.driver(1).await;
     let often = WatchPace { relist: std::time::Duration::ZERO, ..brisk() };
@@ -49,11 +49,11 @@ pub(crate) async fn lists_anew(world: &World) {
     world.remove("driver-1").await;
     let mut shown_gone = false;
     loop {
-        let (told, listed) = watch.listed().await;
-        shown_gone |= told.iter().any(|seen| matches!(seen, Seen::Driver(driver) if driver.gone));
+        let (items, listed) = watch.listed().await;
+        shown_gone |= items.iter().any(|seen| matches!(seen, Seen::Driver(driver) if driver.gone));
         if listed.is_empty() {
             break;
         }
     }
-    assert!(shown_gone, "the list without the pod came before its end");
+    assert!(shown_gone, "the list without the pod came before its deletion");
 }

@@ -14,7 +14,7 @@ mod resume;
 mod watching;
 mod world;
 
-/// Each story becomes a test with each server.
+/// Each scenario becomes a test with each server.
 macro_rules! stories {
     ($($module:ident: $($name:ident),+;)+) => {
         mod with_sandbox {
@@ -32,6 +32,6 @@ macro_rules! stories {
 
 stories! {
     list: begins_with_all_pages, tells_drivers_from_executors, lists_anew;
-    resume: what_went_while_nobody_watched_comes_first, a_compacted_past_is_left_behind, any_version_comes_to_a_list;
+    resume: deletions_without_a_watch_are_reported_first, a_compacted_position_leads_to_a_list, any_version_leads_to_a_list;
     faults: cut_connections_lose_nothing, silence_is_noticed, an_api_server_that_is_away_comes_back;
 }

@@ -1,5 +1,5 @@
-//! What a real API server doesn't do on demand: pods that can't be read, lists that expire half-way, watches that end at
-//! once. A server that follows a script.
+//! Cases that a real API server doesn't produce on demand: pods that can't be read, lists that expire half-way, watches
+//! that end at once. The server follows a script.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use sparkgate::cluster::{Cluster, Seen};
 use crate::watching::{Watching, names};
 use crate::world::brisk;
 
-/// The replies that are left, in their order: to lists and to watches.
+/// The remaining replies, in their order: to lists and to watches.
 type Script = Arc<Mutex<(Vec<Reply>, Vec<Reply>)>>;
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ async fn answer(State(script): State<Script>, uri: Uri) -> Response {
     let reply = {
         let (lists, watches) = &mut *script.lock().unwrap();
         let replies = if query.contains("watch=true") { watches } else { lists };
-        // The last reply is given again and again.
+        // The last reply is repeated.
         if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() }
     };
     match reply {
@@ -64,7 +64,7 @@ fn driver(number: u32, version: &str) -> Value {
             "sparkgate.dev/attempt": "1"}}, "status": {"phase": "Running"}})
 }
 
-/// Its labels are fine, its status is none.
+/// Returns a pod with valid labels and an invalid status.
 fn unreadable(number: u32, version: &str) -> Value {
     let mut pod = driver(number, version);
     pod["status"] = json!("of another kind");
@@ -91,9 +91,9 @@ async fn a_pod_that_cannot_be_read_stops_neither_list_nor_watch() {
         event("ADDED", &driver(3, "13")),
     ];
     let mut watch = watch(&[list], &[Reply::Text("not JSON\n\n".to_owned()), Reply::Events(events)], None);
-    let (told, listed) = watch.listed().await;
-    assert_eq!(listed, names(["driver-1", "driver-2"]), "what can't be read exists all the same");
-    assert_eq!(told.len(), 1, "{told:?}");
+    let (items, listed) = watch.listed().await;
+    assert_eq!(listed, names(["driver-1", "driver-2"]), "an unreadable pod still exists");
+    assert_eq!(items.len(), 1, "{items:?}");
     assert_eq!(watch.version.as_deref(), Some("10"));
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-3");
     assert_eq!(watch.version.as_deref(), Some("13"));
@@ -104,41 +104,41 @@ async fn a_list_that_expires_half_way_begins_anew() {
     let first = Reply::Page { version: 10, items: vec![driver(1, "5")], next: "more" };
     let lists = [first.clone(), Reply::Status(410), first, page(10, &[driver(2, "6")])];
     let mut watch = watch(&lists, &[Reply::Events(Vec::new())], None);
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-1", "driver-2"]));
-    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{told:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{items:?}");
 }
 
 #[tokio::test]
-async fn what_went_before_the_list_is_told_up_to_the_lists_version() {
+async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
     let past = vec![
         event("DELETED", &driver(1, "8")),
         event("MODIFIED", &driver(2, "12")),
         event("DELETED", &driver(2, "13")),
     ];
     let mut watch = watch(&[page(10, &[driver(2, "6")])], &[Reply::Events(past)], Some("7"));
-    let (told, _) = watch.listed().await;
-    let gone: Vec<_> = told.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
-    assert_eq!(gone, [false, true, false], "the list follows the first event beyond it: {told:?}");
+    let (items, _) = watch.listed().await;
+    let gone: Vec<_> = items.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
+    assert_eq!(gone, [false, true, false], "the list follows the first event after its version: {items:?}");
     assert_eq!(watch.version.as_deref(), Some("12"));
     watch.driver(|seen| seen.gone).await;
 }
 
-/// A gateway before the API server gives up (504), once: what went meanwhile is not lost for that. And a watch that ends
-/// at once has told what there was.
+/// A gateway in front of the API server times out (504) once: deletions meanwhile aren't lost. A watch that ends at
+/// once has sent its changes before.
 #[tokio::test]
-async fn a_watch_is_tried_once_more_after_the_list_that_it_led_to() {
+async fn a_failed_watch_is_tried_once_more_after_the_list() {
     let lists = [page(10, &[driver(1, "5")]), page(12, &[])];
     let gone = Reply::Events(vec![event("DELETED", &driver(1, "11"))]);
     let mut watch = watch(&lists, &[Reply::Status(504), gone, Reply::Events(Vec::new())], None);
     assert_eq!(watch.listed().await.1, names(["driver-1"]));
-    let (told, listed) = watch.listed().await;
-    assert!(matches!(&told[..], [Seen::Driver(driver)] if driver.gone), "{told:?}");
+    let (items, listed) = watch.listed().await;
+    assert!(matches!(&items[..], [Seen::Driver(driver)] if driver.gone), "{items:?}");
     assert_eq!((listed, watch.version.as_deref()), (names([]), Some("12")));
 }
 
 #[tokio::test]
-async fn an_expired_watch_leads_to_a_list_and_other_errors_to_another_try() {
+async fn an_expired_watch_lists_again_and_other_errors_are_retried() {
     let watches = [
         Reply::Status(503),
         Reply::Events(vec![event("ADDED", &driver(1, "11")), event("ERROR", &status(500))]),
@@ -155,8 +155,8 @@ async fn an_expired_watch_leads_to_a_list_and_other_errors_to_another_try() {
     watch.broken().await;
     assert_eq!(watch.version.as_deref(), Some("11"));
     watch.broken().await;
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2"]));
-    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{told:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{items:?}");
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-3");
 }

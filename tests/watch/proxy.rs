@@ -1,4 +1,4 @@
-//! The proxy itself does what the other tests rely on.
+//! The proxy itself behaves as the other tests expect.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::fault_proxy::{Fault, FaultProxy, Way};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server that answers each byte with that byte, and what it was asked.
+/// Starts a server that answers each byte with the same byte; returns its address and the bytes that it receives.
 async fn echo() -> (std::net::SocketAddr, tokio::sync::mpsc::UnboundedReceiver<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, received) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let tell = tell.clone();
@@ -26,7 +26,7 @@ async fn echo() -> (std::net::SocketAddr, tokio::sync::mpsc::UnboundedReceiver<u
             });
         }
     });
-    (address, told)
+    (address, received)
 }
 
 async fn ask(stream: &mut TcpStream, byte: u8) -> std::io::Result<u8> {
@@ -35,7 +35,7 @@ async fn ask(stream: &mut TcpStream, byte: u8) -> std::io::Result<u8> {
 }
 
 #[tokio::test]
-async fn passes_cuts_and_refuses() {
+async fn the_proxy_passes_cuts_and_refuses() {
     let (server, _told) = echo().await;
     let proxy = FaultProxy::start(server).await;
     let mut one = TcpStream::connect(proxy.address()).await.unwrap();
@@ -45,7 +45,7 @@ async fn passes_cuts_and_refuses() {
     assert_eq!((proxy.connections(), proxy.live()), (1, 1));
 
     proxy.set(Fault::Refuse);
-    assert_eq!(ask(&mut one, 3).await.unwrap(), 3, "a live one stays");
+    assert_eq!(ask(&mut one, 3).await.unwrap(), 3, "an open connection stays");
     proxy.cut();
     assert_eq!(ask(&mut one, 4).await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
     let mut refused = TcpStream::connect(proxy.address()).await.unwrap();
@@ -58,19 +58,19 @@ async fn passes_cuts_and_refuses() {
 
 #[tokio::test]
 async fn silence_lasts_for_the_connection_that_lost_bytes() {
-    let (server, mut told) = echo().await;
+    let (server, mut received) = echo().await;
     let proxy = FaultProxy::start(server).await;
     let mut one = TcpStream::connect(proxy.address()).await.unwrap();
     assert_eq!(ask(&mut one, 1).await.unwrap(), 1);
     proxy.set(Fault::Silent(Way::ToClient));
     one.write_u8(2).await.unwrap();
-    assert_eq!((told.recv().await, told.recv().await), (Some(1), Some(2)), "the server is asked");
+    assert_eq!((received.recv().await, received.recv().await), (Some(1), Some(2)), "the server received both");
     let swallowed = async {
         while proxy.swallowed() == 0 {
             tokio::task::yield_now().await;
         }
     };
-    timeout(PATIENCE, swallowed).await.expect("the answer is not swallowed");
+    timeout(PATIENCE, swallowed).await.expect("the answer is not dropped");
     proxy.set(Fault::None);
     let mut other = TcpStream::connect(proxy.address()).await.unwrap();
     assert_eq!(ask(&mut other, 4).await.unwrap(), 4);
@@ -83,7 +83,7 @@ async fn silence_lasts_for_the_connection_that_lost_bytes() {
 
 #[tokio::test]
 async fn a_lost_reply_is_one_to_a_request_that_was_delivered() {
-    let (server, mut told) = echo().await;
+    let (server, mut received) = echo().await;
     let proxy = FaultProxy::seeded(server, 7).await;
     proxy.lose_replies(0.5);
     let (mut answered, mut lost) = (0, 0);
@@ -93,7 +93,7 @@ async fn a_lost_reply_is_one_to_a_request_that_was_delivered() {
             Ok(_) => answered += 1,
             Err(_) => lost += 1,
         }
-        assert_eq!(told.recv().await, Some(byte));
+        assert_eq!(received.recv().await, Some(byte));
     }
     assert_eq!(proxy.replies_lost(), lost);
     assert!(answered > 0 && lost > 0, "{answered} answered, {lost} lost");

@@ -1,11 +1,11 @@
-//! Going on from a resource version that was kept.
+//! Resuming from a stored resource version.
 
 use sparkgate::cluster::Seen;
 
 use crate::watching::{exit_code, names};
 use crate::world::World;
 
-/// A driver that runs, and the version of a watch that has seen it and was ended then.
+/// Creates running drivers and a watch that sees them and ends; returns the watch's version.
 async fn look_away(world: &World) -> String {
     world.driver(1).await;
     world.driver(2).await;
@@ -14,49 +14,49 @@ async fn look_away(world: &World) -> String {
     watch.version.unwrap()
 }
 
-pub(crate) async fn what_went_while_nobody_watched_comes_first(world: &World) {
+pub(crate) async fn deletions_without_a_watch_are_reported_first(world: &World) {
     let version = look_away(world).await;
     world.end("driver-1", 3).await;
     world.remove("driver-1").await;
 
     let mut watch = world.watch(Some(&version)).await;
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2"]));
-    let ends: Vec<_> = told
+    let ends: Vec<_> = items
         .iter()
         .filter_map(|seen| match seen {
             Seen::Driver(driver) if driver.gone => Some((driver.submission.as_str(), exit_code(&driver.container))),
             _ => None,
         })
         .collect();
-    assert_eq!(ends, [("driver-1", Some(3))], "{told:?}");
+    assert_eq!(ends, [("driver-1", Some(3))], "{items:?}");
 
-    // And from there once more: nothing is told twice, and the watch goes on.
+    // The watch resumes from there once more: nothing is reported twice, and new changes arrive.
     let version = watch.version.unwrap();
     let mut watch = world.watch(Some(&version)).await;
-    let (told, _) = watch.listed().await;
-    assert!(matches!(&told[..], [Seen::Driver(driver)] if driver.submission.as_str() == "driver-2"), "{told:?}");
+    let (items, _) = watch.listed().await;
+    assert!(matches!(&items[..], [Seen::Driver(driver)] if driver.submission.as_str() == "driver-2"), "{items:?}");
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }
 
-pub(crate) async fn a_compacted_past_is_left_behind(world: &World) {
+pub(crate) async fn a_compacted_position_leads_to_a_list(world: &World) {
     let version = look_away(world).await;
     world.remove("driver-1").await;
-    // A compaction reaches back to before the change that follows it.
+    // A compaction covers the changes before the one that follows here.
     world.driver(3).await;
     world.compact().await;
 
     let mut watch = world.watch(Some(&version)).await;
-    let (told, listed) = watch.listed().await;
+    let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2", "driver-3"]));
-    assert!(!told.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "that is no outage: {told:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "not an outage: {items:?}");
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }
 
-/// Nonsense, too old, of the future: the watch isn't deaf afterwards either.
-pub(crate) async fn any_version_comes_to_a_list(world: &World) {
+/// Invalid, too old, or in the future: the watch receives changes afterwards, too.
+pub(crate) async fn any_version_leads_to_a_list(world: &World) {
     world.driver(1).await;
     let versions = ["", "nonsense", "1", "-1", "0", "18446744073709551615", "99999999999999999999999999"];
     for (code, version) in (1..).zip(versions) {

@@ -1,4 +1,4 @@
-//! A watch, and what a test waits for in it.
+//! A watch, and functions that wait for its items.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use sparkgate::cluster::{Seen, Shown};
 use sparkgate::submission::{Container, ExecutorObservation, Observation};
 use tokio::time::{Instant, timeout_at};
 
-/// How long a test waits for anything.
+/// The timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub(crate) struct Watching {
     stream: BoxStream<'static, Shown>,
-    /// From where one may go on after all that was shown.
+    /// The version from which a watch may resume after all items so far.
     pub(crate) version: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl Watching {
         Self { stream: stream.boxed(), version: None }
     }
 
-    /// The first thing that `wanted` answers to.
+    /// Waits for the first item for which `wanted` returns a value.
     #[track_caller]
     pub(crate) fn until<T>(&mut self, wanted: impl FnMut(Seen) -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
@@ -64,7 +64,7 @@ impl Watching {
         .await
     }
 
-    /// What is shown until the next full list, and the list.
+    /// Returns the items until the next full list, and the list.
     pub(crate) async fn listed(&mut self) -> (Vec<Seen>, Names) {
         let mut before = Vec::new();
         let names = self.until(|seen| match seen {

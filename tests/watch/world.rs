@@ -1,4 +1,4 @@
-//! One API server behind the proxy, a namespace in it, and short words for what happens to pods there.
+//! One API server behind the proxy, a namespace in it, and functions that change pods there.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::kube_apiserver::{GATEWAY, GATEWAY_EVERYWHERE, KubeApiserver};
 use crate::watching::Watching;
 
 pub(crate) struct World {
-    /// The administrator's, beside the proxy.
+    /// The administrator's client, which doesn't use the proxy.
     client: Client,
     pub(crate) namespace: String,
     pub(crate) proxy: FaultProxy,
@@ -51,7 +51,7 @@ impl World {
         Self::real(name, GATEWAY).await
     }
 
-    /// The same for an account with rights in all namespaces.
+    /// The same, with an account that has rights in all namespaces.
     pub(crate) async fn everywhere(name: &str) -> Self {
         KubeApiserver::start().await.gateway_everywhere().await;
         Self::real(name, GATEWAY_EVERYWHERE).await
@@ -74,7 +74,7 @@ impl World {
         Self { client, namespace, proxy, server, kubeconfig: file }
     }
 
-    /// The cluster as the gateway connects to it, through the proxy.
+    /// Returns the cluster as the gateway connects to it, through the proxy.
     pub(crate) async fn cluster(&self) -> Cluster {
         self.cluster_of(std::slice::from_ref(&self.namespace)).await
     }
@@ -88,12 +88,12 @@ impl World {
         Cluster::connect(&settings).await.unwrap()
     }
 
-    /// The same over HTTP/1.1.
+    /// Returns the same over HTTP/1.1.
     pub(crate) async fn cluster_http1(&self) -> Cluster {
         Cluster::new(client(&self.kubeconfig).await, std::slice::from_ref(&self.namespace))
     }
 
-    /// A watch at the pace of tests.
+    /// Starts a watch with the short intervals of the tests.
     pub(crate) async fn watch(&self, resume: Option<&str>) -> Watching {
         self.watch_on(self.cluster().await.with_pace(brisk()), resume)
     }
@@ -117,18 +117,18 @@ impl World {
         made.metadata.uid.unwrap()
     }
 
-    /// A driver pod `driver-{number}`; answers its uid.
+    /// Creates a driver pod `driver-{number}`; returns its uid.
     pub(crate) async fn driver(&self, number: u32) -> String {
         let labels = json!({"spark-role": "driver", "sparkgate.dev/submission-id": submission(number),
             "sparkgate.dev/attempt": "1"});
         self.create(&submission(number), labels).await
     }
 
-    /// An executor pod `exec-{number}-{id}`.
+    /// Creates an executor pod `exec-{number}-{id}`.
     pub(crate) async fn executor(&self, number: u32, id: &str) {
         let labels = json!({"spark-role": "executor", "spark-exec-id": id, "sparkgate.dev/attempt": "1",
             "sparkgate.dev/submission-id": submission(number)});
-        // What is owned by nothing that is there is collected.
+        // An object whose owner doesn't exist is garbage-collected.
         let driver = match self.pods().get_opt(&submission(number)).await.unwrap() {
             Some(driver) => driver.metadata.uid.unwrap(),
             None => self.create(&format!("unlabelled-{number}-{}", id.to_lowercase()), json!({})).await,
@@ -137,7 +137,7 @@ impl World {
         self.create_owned(&format!("exec-{number}-{}", id.to_lowercase()), labels, owner).await;
     }
 
-    /// Says as a kubelet that the container has ended.
+    /// Reports as a kubelet that the container has ended.
     pub(crate) async fn end(&self, pod: &str, code: i32) {
         let phase = if code == 0 { "Succeeded" } else { "Failed" };
         let status = json!({"status": {"phase": phase, "containerStatuses": [{"name": "spark", "image": "spark",
@@ -145,12 +145,12 @@ impl World {
         self.pods().patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
-    /// Takes the pod away at once.
+    /// Deletes the pod at once.
     pub(crate) async fn remove(&self, pod: &str) {
         self.pods().delete(pod, &DeleteParams::default().grace_period(0)).await.unwrap();
     }
 
-    /// Lets the server forget what happened until now.
+    /// Compacts the server's history up to now.
     pub(crate) async fn compact(&self) {
         match &self.server {
             Server::Sandbox(server) => server.compact(),
@@ -169,7 +169,7 @@ pub(crate) fn submission(number: u32) -> String {
     format!("driver-{number}")
 }
 
-/// Short times, so that nothing has to be waited for long.
+/// Returns short intervals, so that the tests needn't wait long.
 pub(crate) fn brisk() -> WatchPace {
     WatchPace {
         renewal: 2,

@@ -1,4 +1,4 @@
-//! Durable creates a second, beside what Postgres alone does with the same rows on as many connections.
+//! Durable creates per second, compared with Postgres alone writing the same rows on as many connections.
 
 mod postgres;
 
@@ -19,13 +19,13 @@ use crate::{
 };
 
 const CLIENTS: [usize; 4] = [1, 16, 64, 256];
-/// The gateway's default: 16, of which this many are for requests.
+/// The number of connections for requests, out of the gateway's default of 16.
 pub(super) const CONNECTIONS: usize = 7;
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Postgres alone and the gateway take turns, so many for each number of clients: how long the disk takes for a commit changes
-/// from one second to the next.
+/// The number of turns for each number of clients. Postgres alone and the gateway alternate, because the disk's commit
+/// latency changes from one second to the next.
 const TURNS: usize = 5;
-/// What the gateway does after its last reply ends before Postgres is alone.
+/// The pause before Postgres' turn, in which the gateway finishes what it does after its last reply.
 const QUIET: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for (clients, of) in CLIENTS.into_iter().zip(&figures.of) {
         let clients = in_words(clients);
         report.add(format!("{clients}: accepted"), "/s", &of.calls.rate);
-        report.judge(format!("{clients}: of Postgres' own rate"), "", &of.share, Bar::AtLeast(0.5));
+        report.judge(format!("{clients}: share of Postgres' own rate"), "", &of.share, Bar::AtLeast(0.5));
         report.add(format!("{clients}: p50"), "ms", &of.calls.p50);
         report.add(format!("{clients}: p99"), "ms", &of.calls.p99);
         report.add(format!("{clients}: CPU of the gateway"), "ms/submission", &of.calls.cpu);
@@ -89,7 +89,7 @@ async fn once(bench: &Bench, figures: &mut Figures) -> anyhow::Result<()> {
     database.drop_it().await
 }
 
-/// So many clients, each posting one after the other.
+/// Runs `count` clients, each posting one request after the other.
 async fn load(gateway: &Gateway, count: usize, time: Duration) -> anyhow::Result<Seen> {
     clients(gateway, count, time, async |connection, n| {
         connection.post("/v1/submissions/create", request(n, "default")).await
@@ -97,7 +97,8 @@ async fn load(gateway: &Gateway, count: usize, time: Duration) -> anyhow::Result
     .await
 }
 
-/// A cluster that doesn't answer: what is accepted waits for it, and nothing but accepting is measured.
+/// Returns a kubeconfig of a cluster that doesn't answer: accepted submissions stay queued, so only accepting is
+/// measured.
 pub(super) fn nowhere(directory: &TempDir) -> anyhow::Result<PathBuf> {
     kubeconfig::write(directory.path(), "https://127.0.0.1:1", None, "none")
 }

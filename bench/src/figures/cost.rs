@@ -1,5 +1,5 @@
-//! What one submission costs the gateway from its POST until its pod is let go, with TLS to the API server and without; and
-//! what it costs through spark-submit.
+//! What one submission costs the gateway from its POST until its pod's finalizer is removed, with TLS to the API server
+//! and without it, and what it costs through spark-submit.
 
 mod life;
 mod plain;
@@ -19,8 +19,8 @@ use crate::{
 
 const JOBS: usize = 500;
 const WARM_UP: usize = 50;
-/// The bar is a millisecond where spark-submit takes 3.4 s of CPU time. A machine whose processors are slow, or shared with
-/// others, counts more of it for both.
+/// The bar is one millisecond where spark-submit takes 3.4 s of CPU time. On slow or shared processors both need more
+/// CPU time.
 const TIMES_LESS: f64 = 3400.0;
 
 #[derive(Default)]
@@ -56,18 +56,18 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     }
     let unit = "ms CPU/submission";
     report.add("accept and launch", unit, &with_tls.accept_and_launch);
-    report.add("running, end, let go", unit, &with_tls.rest);
-    report.add("all of it", unit, &with_tls.all);
+    report.add("running, end, finalizer removed", unit, &with_tls.rest);
+    report.add("total", unit, &with_tls.all);
     report.add("without TLS: accept and launch", unit, &plain.accept_and_launch);
-    report.add("without TLS: running, end, let go", unit, &plain.rest);
-    report.add("without TLS: all of it", unit, &plain.all);
-    report.add("memory at most", "MB", &with_tls.memory);
+    report.add("without TLS: running, end, finalizer removed", unit, &plain.rest);
+    report.add("without TLS: total", unit, &plain.all);
+    report.add("peak memory", "MB", &with_tls.memory);
     report.add("spark-submit: until it exits", "s", &wall);
     report.add("spark-submit: CPU", "s", &cpu);
-    report.add("spark-submit: memory at most", "MB", &memory);
+    report.add("spark-submit: peak memory", "MB", &memory);
     let ratio = |ours: &Samples| -> Samples { [cpu.median() * 1e3 / ours.median()].into_iter().collect() };
-    report.add("spark-submit's CPU to ours, accept and launch", "×", &ratio(&with_tls.accept_and_launch));
-    let whole = "spark-submit's CPU to ours, all of it without TLS";
+    report.add("ratio of spark-submit's CPU to ours, accept and launch", "×", &ratio(&with_tls.accept_and_launch));
+    let whole = "ratio of spark-submit's CPU to ours, total without TLS";
     report.judge(whole, "×", &ratio(&plain.all), Bar::AtLeast(TIMES_LESS));
     for (whose, writes) in [("Sparkgate", ours), ("spark-submit", theirs)] {
         for (what, each) in writes.each_job() {

@@ -1,5 +1,5 @@
-//! What stays the same as things grow, and what doesn't: the cost of a submission beside more and more that have ended, and
-//! the time until a gateway is ready beside more and more pods.
+//! How costs grow: the cost of a submission as more and more ended ones are stored, and the time until a gateway is
+//! ready as there are more and more pods.
 
 mod cluster;
 mod history;
@@ -10,18 +10,18 @@ use crate::{
     servers::{Database, rows},
 };
 
-/// Submissions that have ended: the same database grows.
+/// Numbers of ended submissions. The same database grows from one to the next.
 const HISTORY: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// Driver pods that run.
+/// Numbers of running driver pods.
 const PODS: [usize; 2] = [10_000, 100_000];
-/// Over how many days the history is spread.
+/// The days over which the history is spread.
 const DAYS: u32 = 7;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let database = Database::migrated(bench).await?;
 
     let mut report = Report::new(Name::Growth, bench);
-    // Below them is room for those whose pods run.
+    // Lower numbers are for the submissions whose pods run.
     let first = PODS[1] + 1;
     let mut there = 0;
     for size in HISTORY.map(|size| bench.size(size)) {
@@ -40,7 +40,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     report.publish(bench)
 }
 
-/// With commas, as people write it.
+/// Returns the number with thousands separators.
 fn count(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
@@ -48,6 +48,6 @@ fn count(number: usize) -> String {
 }
 
 #[test]
-fn thousands_are_told_apart() {
+fn numbers_have_thousands_separators() {
     assert_eq!([1_000_000, 12_345, 100].map(count), ["1,000,000", "12,345", "100"]);
 }

@@ -1,5 +1,5 @@
-//! From a change of a pod until HTTP shows it, on a real kube-apiserver and a real Postgres. Pods change at a fixed rate,
-//! whatever becomes of the changes before: half of them begin to run, half of them end.
+//! The time from a change of a pod until HTTP shows it, on a real kube-apiserver and a real Postgres. Pods change at a
+//! fixed rate that doesn't depend on earlier changes: half of the changes start a driver, half end one.
 
 mod changes;
 mod drivers;
@@ -20,10 +20,10 @@ use crate::{
 };
 
 const LIVE: [usize; 2] = [500, 10_000];
-/// Changes a second, and how many are measured.
+/// Changes per second; [`CHANGES`] of them are measured.
 const RATE: u32 = 100;
 const CHANGES: usize = 1000;
-/// After its start a gateway has other things to do.
+/// The pause after the gateway's start, which has other work at first.
 const QUIET: Duration = Duration::from_secs(5);
 const BAR: f64 = 100.0;
 
@@ -33,7 +33,7 @@ struct Figures {
     told_since_sent: [Samples; 2],
     read: [Samples; 2],
     api_server: [Samples; 2],
-    /// Of the gateway, and of kube-apiserver with etcd.
+    /// CPU time of the gateway, and of kube-apiserver with etcd.
     cpu: [Samples; 2],
 }
 
@@ -62,11 +62,11 @@ async fn once(
 ) -> anyhow::Result<()> {
     let count = bench.size(CHANGES);
     let warm_up = count / 10;
-    // Half of the changes end a driver: so it is that many in the middle.
+    // Half of the changes end a driver, so the number of live drivers is this many in the middle of the run.
     drivers.top_up(live + (warm_up + count) / 4, warm_up + count).await?;
     let directory = tempfile::tempdir()?;
     let url = drivers.database.url();
-    // There is no kubelet that could be asked for logs.
+    // There is no kubelet that could serve logs.
     let options = ["--kept-log", "off"];
     let gateway = Gateway::start(bench, directory.path(), url, &kubernetes.gateway_kubeconfig(), &options).await?;
     gateway.until_ready().await?;
@@ -107,7 +107,7 @@ impl Figures {
                 None => report.add(format!("{at}: {what}, p99"), "ms", p99),
             }
         };
-        add("told by the event stream", &self.told, Some(Bar::AtMost(BAR)));
+        add("seen on the event stream", &self.told, Some(Bar::AtMost(BAR)));
         add("the same since the change was sent", &self.told_since_sent, None);
         add("shown by a GET every 5 ms", &self.read, Some(Bar::AtMost(BAR)));
         add("the API server's own answer", &self.api_server, None);

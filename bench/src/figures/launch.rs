@@ -1,5 +1,5 @@
-//! Whole submissions a second, from the first POST until all objects of the last one are there, beside a client that does
-//! nothing but create the same objects.
+//! Whole submissions per second, from the first POST until all objects of the last one exist, compared with a client
+//! that only creates the same objects.
 
 mod audit;
 mod bare;
@@ -27,16 +27,17 @@ use crate::{
     servers::{Database, Kubernetes},
 };
 
-/// Jobs that are handed in at once, and how often: what the machine gives goes up and down within seconds, and the garbage
-/// collector of the API server comes when it likes.
+/// Numbers of jobs submitted together, and how often. Repeated because the machine's speed varies within seconds and
+/// the API server's garbage collector runs at any time.
 const SIZES: [(usize, usize); 2] = [(1000, 5), (6000, 2)];
 /// As in the benchmark of the Kubeflow Spark operator.
 pub(super) const NAMESPACES: [&str; 3] = ["team-a", "team-b", "team-c"];
-/// Jobs that are on their way at once, on either side.
+/// Jobs in flight on either side.
 const AT_ONCE: usize = 96;
-/// How often it is looked whether all are there.
+/// The interval at which the database is checked for remaining work.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a client tries again that is asked to: while a hypervisor keeps the processors, no connection to Postgres comes free.
+/// How often a client retries a request that was answered with 503. While a hypervisor withholds the processors, no
+/// database connection becomes free.
 const PATIENCE: usize = 100;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -60,18 +61,18 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         let of = |what: &str| format!("{jobs} jobs: {what}");
         report.add(of("a bare client"), "submissions/s", &bare.rate);
         report.add(of("Sparkgate"), "submissions/s", &ours.rate);
-        let what = of("of the bare client's rate, in the time that each was given");
+        let what = of("share of the bare client's rate, without CPU steal");
         report.judge(what, "", &share, Bar::AtLeast(0.9));
-        report.add(of("the same by the clock"), "", &by_the_clock);
-        report.add(of("the same without the time that Postgres took of it"), "", &elsewhere);
-        report.add(of("all accepted within"), "s", &accepted_in);
+        report.add(of("the same by wall-clock time"), "", &by_the_clock);
+        report.add(of("the same without Postgres' CPU time"), "", &elsewhere);
+        report.add(of("time until all are accepted"), "s", &accepted_in);
         for (whose, figures) in [("under the bare client", &bare), ("under Sparkgate", &ours)] {
-            report.add(of(&format!("kept by the hypervisor, {whose}")), "%", &figures.stolen);
+            report.add(of(&format!("CPU steal, {whose}")), "%", &figures.stolen);
             for (part, cpu) in figures.cpu() {
                 report.add(of(&format!("CPU of {part}, {whose}")), "ms/submission", cpu);
             }
         }
-        report.add(of("memory of Sparkgate at most"), "MB", &memory);
+        report.add(of("peak memory of Sparkgate"), "MB", &memory);
     }
     for (what, each) in writes.each_job() {
         report.add(format!("API writes: {what}"), "/job", &[each].into_iter().collect());
@@ -79,7 +80,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     report.publish(bench)
 }
 
-/// A cluster with the namespaces.
+/// Starts a cluster with the namespaces.
 pub(super) async fn prepared(bench: &Bench) -> anyhow::Result<Kubernetes> {
     let kubernetes = Kubernetes::start(bench).await?;
     let client = kubernetes.client().await?;
@@ -90,7 +91,7 @@ pub(super) async fn prepared(bench: &Bench) -> anyhow::Result<Kubernetes> {
     Ok(kubernetes)
 }
 
-/// Posts jobs as fast as they are taken.
+/// Posts jobs as fast as they are accepted.
 pub(super) async fn submit(gateway: &Gateway, jobs: usize) -> anyhow::Result<()> {
     let next = AtomicUsize::new(0);
     let client = async || -> anyhow::Result<()> {
@@ -115,10 +116,10 @@ pub(super) async fn submit(gateway: &Gateway, jobs: usize) -> anyhow::Result<()>
     try_join_all((0..AT_ONCE).map(|_| client())).await.map(drop)
 }
 
-/// Waits until nothing is left to create; then all of it is there, or was refused.
+/// Waits until nothing is left to create. By then all objects exist or were refused.
 pub(super) async fn until_created(database: &Database) -> anyhow::Result<()> {
     let mut connection = database.connect().await?;
-    // Not by reading the table again and again.
+    // Avoids a table scan on each poll.
     sqlx::query("SET enable_seqscan = off").execute(&mut connection).await?;
     let left = "SELECT EXISTS (SELECT FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING'))";
     while sqlx::query_scalar::<_, bool>(left).fetch_one(&mut connection).await? {

@@ -1,5 +1,5 @@
-//! The resident memory of the gateway: idle, and beside as many running drivers as the largest installations have. The pods
-//! come from an API server that is played in this process; the database is a real one.
+//! The resident memory of the gateway: idle, and with as many running drivers as the largest installations have. The
+//! API server is played by this process; the database is a real one.
 
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use crate::{
 };
 
 const DRIVERS: [usize; 3] = [1_000, 10_000, 100_000];
-/// After that the first list is long forgotten: connections were used, buffers were given back or weren't.
+/// The pause before a measurement. By then connections have been used, and the buffers of the first list have been
+/// freed if they are freed at all.
 const QUIET: Duration = Duration::from_secs(5);
-/// Lists after the first one: what isn't given back adds up in them.
+/// The number of lists after the first one. Memory that isn't freed adds up over them.
 const RELISTS: usize = 5;
 const IDLE_BAR: f64 = 40.0;
 const BAR: f64 = 150.0;
@@ -43,9 +44,9 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for (drivers, of) in DRIVERS.into_iter().zip(&beside) {
         let live = format!("{} live drivers", bench.size(drivers));
         report.judge(format!("{live}: while it watches them"), "MB", &of.steady, Bar::AtMost(BAR));
-        report.add(format!("{live}: the most until then"), "MB", &of.peak);
+        report.add(format!("{live}: peak until then"), "MB", &of.peak);
         report.judge(format!("{live}: after {RELISTS} more lists of them"), "MB", &of.listed_anew, Bar::AtMost(BAR));
-        report.add(format!("{live}: the most until then"), "MB", &of.peak_anew);
+        report.add(format!("{live}: peak until then"), "MB", &of.peak_anew);
     }
     report.publish(bench)
 }

@@ -1,4 +1,5 @@
-//! What the submissions of one namespace take while another one misbehaves, beside what they take in quiet, in the same run.
+//! The latency of one namespace's submissions while another namespace misbehaves, compared with the quiet phase of the
+//! same run.
 
 mod others;
 mod trouble;
@@ -23,9 +24,9 @@ use crate::{
 
 const BAD: &str = "team-a";
 const GOOD: &str = "team-b";
-/// How long each trouble lasts, in seconds.
+/// How long each fault lasts, in seconds.
 const TIME: usize = 60;
-/// The p99 of the others, as a multiple of the quiet one.
+/// The highest allowed p99 of the well-behaved namespace, as a multiple of its p99 in the quiet phase.
 const BAR: f64 = 2.0;
 
 #[derive(Default)]
@@ -49,7 +50,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         gateway.until_ready().await?;
         let time = Duration::from_secs(bench.size(TIME) as u64);
         let mut others = Others::new(gateway.address, GOOD);
-        // What is done for the first time takes longer.
+        // Warm-up: the first requests take longer.
         others.go_on(time / 4).await?;
         let before = others.go_on(time).await?;
         quiet.take(&before, None);
@@ -62,12 +63,12 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         database.drop_it().await?;
     }
     for (what, p99) in Took::NAMES.into_iter().zip(&quiet.p99) {
-        report.add(format!("in quiet: {what}, p99"), "ms", p99);
+        report.add(format!("quiet phase: {what}, p99"), "ms", p99);
     }
     for (trouble, figures) in &troubled {
         for ((what, p99), ratio) in Took::NAMES.into_iter().zip(&figures.p99).zip(&figures.ratio) {
             report.add(format!("{trouble}: {what}, p99"), "ms", p99);
-            report.judge(format!("{trouble}: {what}, of the quiet one"), "", ratio, Bar::AtMost(BAR));
+            report.judge(format!("{trouble}: {what}, relative to the quiet phase"), "", ratio, Bar::AtMost(BAR));
         }
     }
     webhook.remove().await;

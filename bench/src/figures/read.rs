@@ -1,5 +1,5 @@
-//! Status and list replies a second, of a gateway that has some history, beside what Postgres alone answers to the same
-//! statements on as many connections as the gateway has for requests.
+//! Status and list replies per second of a gateway with some history, compared with what Postgres alone answers to the
+//! same statements on as many connections as the gateway has for requests.
 
 mod postgres;
 
@@ -19,13 +19,13 @@ use crate::{
 };
 
 const CLIENTS: [usize; 2] = [1, 16];
-/// Of which some run.
+/// Rows in the table. Some of these submissions run.
 const ROWS: usize = 10_000;
 const RUNNING: usize = 100;
-/// What a list shows at once.
+/// The page size of a list.
 const PAGE: u32 = 50;
 
-/// What is asked for.
+/// A kind of request.
 #[derive(Debug, Clone, Copy)]
 enum Question {
     Status,
@@ -47,7 +47,7 @@ impl Question {
     }
 
     fn path(self, n: usize, rows: usize) -> String {
-        // Neighbours are on the same page of the table.
+        // Spreads the ids: consecutive rows are on the same page of the table.
         let id = rows::id(1 + n * 7919 % rows);
         match self {
             Self::Status => format!("/v1/submissions/status/{id}"),

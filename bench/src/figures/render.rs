@@ -1,5 +1,5 @@
-//! From the text of a request to the text of its driver's objects as it is kept, on one thread: all of accepting but the
-//! database. Beside it the JSON alone: reading the same request and writing the same objects.
+//! From the text of a request to the stored text of its driver's objects, on one thread: all of accepting but the
+//! database. The baseline is JSON alone: reading the same request and writing the same objects.
 
 use std::{hint::black_box, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     samples::Samples,
 };
 
-/// Calls between two looks at the clock.
+/// Calls between two readings of the clock.
 const BATCH: usize = 50;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -45,7 +45,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     report.publish(bench)
 }
 
-/// Drivers a second, the same of JSON alone, and how many objects a driver has.
+/// Returns drivers per second, the same for JSON alone, and the number of a driver's objects.
 fn once(settings: &SparkSettings, time: Duration) -> anyhow::Result<(f64, f64, f64)> {
     let body = request(1, "default");
     let list = render(&body, settings)?;

@@ -1,9 +1,9 @@
-//! The submission that is measured: as large as a real one.
+//! The submission that is measured, of a realistic size.
 
 use hyper::body::Bytes;
 use serde_json::json;
 
-/// Spark's `CreateSubmissionRequest` for job number `n`, in `namespace`: some 2 KB.
+/// Returns Spark's `CreateSubmissionRequest` for job number `n` in `namespace`: some 2 KB.
 pub(crate) fn request(n: usize, namespace: &str) -> Bytes {
     let request = json!({
         "action": "CreateSubmissionRequest",

@@ -1,8 +1,8 @@
-//! The Spark that drivers are rendered for where the harness renders them itself.
+//! The Spark settings for drivers that the harness renders itself.
 
 use sparkgate::{service::SparkSettings, spark::SparkVersion};
 
-/// The gateway's defaults.
+/// Returns the gateway's default settings.
 pub(super) fn settings() -> SparkSettings {
     SparkSettings {
         version: SparkVersion::V4_3,

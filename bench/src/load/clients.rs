@@ -1,4 +1,4 @@
-//! Clients that call one after the other, each on a connection of its own.
+//! Clients that send one request after the other, each on a connection of its own.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use super::http::{Answer, Connection};
 use crate::{gateway::Gateway, samples::Samples};
 
-/// What clients saw, and what it cost.
+/// The measurements of the clients, and the CPU time that the gateway used.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// What each call took.
+    /// The latency of each call.
     pub(crate) milliseconds: Samples,
     /// From the first call to the end of the last.
     took: Duration,
@@ -24,17 +24,17 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Calls a second.
+    /// Returns calls per second.
     pub(crate) fn rate(&self) -> f64 {
         self.milliseconds.len() as f64 / self.took.as_secs_f64()
     }
 
-    /// Milliseconds of the gateway's CPU time for each call.
+    /// Returns milliseconds of the gateway's CPU time per call.
     pub(crate) fn cpu_of_each(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e3 / self.milliseconds.len() as f64
     }
 
-    /// What the same clients saw later.
+    /// Adds later measurements of the same clients.
     pub(crate) fn add(&mut self, later: Self) {
         self.milliseconds.extend(later.milliseconds.values().iter().copied());
         self.took += later.took;
@@ -42,7 +42,7 @@ impl Seen {
     }
 }
 
-/// The same of several runs.
+/// The measurements of several runs.
 #[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) rate: Samples,
@@ -61,12 +61,12 @@ impl Calls {
     }
 }
 
-/// `1 client`, `16 clients`.
+/// Returns `1 client`, `16 clients`, and so on.
 pub(crate) fn in_words(clients: usize) -> String {
     if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }
 }
 
-/// So many clients, for so long. `call` is told how many calls there were before. Each has to be answered with 200.
+/// Runs `count` clients for `time`. `call` gets the number of calls before it. Every reply has to be a 200.
 pub(crate) async fn clients(
     gateway: &Gateway,
     count: usize,

@@ -1,4 +1,4 @@
-//! One follower of `GET /v1/events`, as a dashboard is.
+//! One follower of `GET /v1/events`, such as a dashboard.
 
 use std::net::SocketAddr;
 
@@ -12,13 +12,13 @@ use super::http::Connection;
 
 pub(crate) struct Events {
     body: Incoming,
-    /// What came after the last whole line.
+    /// The incomplete last line.
     rest: Vec<u8>,
-    /// The stream lasts as long as its connection.
+    /// Keeps the stream's connection open.
     _connection: Connection,
 }
 
-/// A change, and when it was heard of.
+/// A state change, and when it arrived.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) submission: String,
@@ -34,14 +34,14 @@ struct Event {
 }
 
 impl Events {
-    /// From now on.
+    /// Follows the stream from now on.
     pub(crate) async fn follow(address: SocketAddr) -> anyhow::Result<Self> {
         let mut connection = Connection::open(address).await?;
         let body = connection.stream("/v1/events").await?;
         Ok(Self { body, rest: Vec::new(), _connection: connection })
     }
 
-    /// What comes next: some changes, or none.
+    /// Returns the next changes of the stream; may be empty.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Vec<Told>> {
         let frame = self.body.frame().await.context("the event stream ended")??;
         let at = Instant::now();

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection to the gateway that is kept, as a dashboard's or a scheduler's is.
+//! One HTTP/1.1 keep-alive connection to the gateway, like a dashboard's or a scheduler's.
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self) -> anyhow::Result<T> {
         serde_json::from_slice(&self.body)
             .with_context(|| format!("reading an answer: {}", String::from_utf8_lossy(&self.body)))
@@ -47,7 +47,7 @@ impl Connection {
         self.send("POST", path, body).await
     }
 
-    /// A stream of server-sent events.
+    /// Opens a stream of server-sent events.
     pub(crate) async fn stream(&mut self, path: &str) -> anyhow::Result<Incoming> {
         let request = Request::builder().uri(path).header("host", "sparkgate").header("accept", "text/event-stream");
         self.sender.ready().await?;

@@ -1,5 +1,5 @@
-//! A bare client of the Kubernetes API: one HTTP/2 connection, bodies that are JSON already, answers that are read no
-//! further than needed. What it reaches is what an API server and a client can do on this machine.
+//! A bare client of the Kubernetes API: one HTTP/2 connection, bodies that are already JSON, and answers of which it
+//! reads only what is needed. Its rate is the most that an API server and a client can do on this machine.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-/// Flow control as the gateway has it: it should never wait.
+/// Flow-control windows as in the gateway, so that the client never has to wait for a window update.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
 
@@ -32,12 +32,12 @@ const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
 pub(crate) struct Client {
     http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     base: String,
-    /// The header that says who we are.
+    /// The `Authorization` header.
     authorization: String,
 }
 
 impl Client {
-    /// A client with a connection of its own.
+    /// Creates a client with a connection of its own.
     pub(crate) async fn new(kubeconfig: &Path, token: &str) -> anyhow::Result<Self> {
         let file = Kubeconfig::read_from(kubeconfig).context("reading a kubeconfig")?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
@@ -61,12 +61,12 @@ impl Client {
         self.send(Method::POST, path, "application/json", body.into()).await
     }
 
-    /// A JSON merge patch.
+    /// Sends a JSON merge patch.
     pub(crate) async fn merge(&self, path: &str, body: impl Into<Bytes>) -> anyhow::Result<Bytes> {
         self.send(Method::PATCH, path, "application/merge-patch+json", body.into()).await
     }
 
-    /// Sends on what somebody else asks, as ourselves.
+    /// Forwards another client's request with our own credentials.
     pub(crate) async fn forward(&self, parts: Parts, body: Bytes) -> anyhow::Result<Response<Incoming>> {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut request = Request::builder().method(parts.method).uri(format!("{}{path}", self.base));

@@ -1,4 +1,4 @@
-//! How a program is told where an API server is.
+//! The kubeconfig that gives a program the address of an API server.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 /// The name of the file in its directory.
 pub(crate) const FILE: &str = "kubeconfig";
 
-/// Writes one, as JSON, which every client reads; answers its path. What isn't behind TLS has no authority.
+/// Writes a kubeconfig as JSON, which every client reads; returns its path. A server without TLS has no `authority`.
 pub(crate) fn write(directory: &Path, server: &str, authority: Option<&Path>, token: &str) -> anyhow::Result<PathBuf> {
     let file = directory.join(FILE);
     let mut cluster = json!({"server": server});

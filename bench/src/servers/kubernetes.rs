@@ -1,5 +1,5 @@
-//! etcd, which waits for the disk, and a kube-apiserver, with nothing in them but the rights of the gateway's account: those of
-//! the deployment, in all namespaces. They end when this is dropped.
+//! etcd with fsync on, and a kube-apiserver that has nothing but the rights of the gateway's account: those of the
+//! deployment, in all namespaces. Both end when this is dropped.
 
 use std::{
     path::PathBuf,
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{kubeconfig, rights};
 use crate::{bench::Bench, gateway::free_port, load::kubernetes::Client, process::Process};
 
-/// Which requests the audit log keeps: all writes, without their objects.
+/// The audit policy: logs all writes, without their objects.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n\
     rules: [{level: Metadata, verbs: [create, update, patch, delete]}, {level: None}]\n";
 /// The directory of the gateway's kubeconfig.
@@ -23,7 +23,7 @@ const READY: Duration = Duration::from_secs(120);
 
 pub(crate) struct Kubernetes {
     url: String,
-    /// Of the administrator, and of the gateway.
+    /// The tokens of the administrator and of the gateway.
     tokens: [String; 2],
     /// Closing its standard input ends the servers, which are its children.
     script: Child,
@@ -32,7 +32,8 @@ pub(crate) struct Kubernetes {
 
 impl Kubernetes {
     pub(crate) async fn start(bench: &Bench) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("sparkgate-bench-").tempdir().context("making a directory")?;
+        let directory =
+            tempfile::Builder::new().prefix("sparkgate-bench-").tempdir().context("creating a directory")?;
         let [port, etcd, peer] = [free_port()?, free_port()?, free_port()?];
         let tokens = [(); 2].map(|()| uuid::Uuid::new_v4().to_string());
         let write = |name: &str, text: &str| {
@@ -45,7 +46,7 @@ impl Kubernetes {
         let url = format!("https://127.0.0.1:{port}");
         kubeconfig::write(directory.path(), &url, Some(&authority), &tokens[0])?;
         let of_gateway = directory.path().join(GATEWAY);
-        std::fs::create_dir(&of_gateway).context("making a directory")?;
+        std::fs::create_dir(&of_gateway).context("creating a directory")?;
         kubeconfig::write(&of_gateway, &url, Some(&authority), &tokens[1])?;
         let script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/support/kube-servers"))
             .arg(bench.kube_assets.canonicalize().context("looking for etcd and kube-apiserver")?)
@@ -76,7 +77,7 @@ impl Kubernetes {
         bail!("kube-apiserver isn't ready after {READY:?}: {}", log.lines().last().unwrap_or_default())
     }
 
-    /// Gives the gateway its rights, and waits until the API server knows of them.
+    /// Grants the gateway its rights, and waits until the API server applies them.
     async fn grant(&self) -> anyhow::Result<()> {
         let client = self.client().await?;
         for grant in rights::everywhere() {
@@ -92,17 +93,17 @@ impl Kubernetes {
         Ok(())
     }
 
-    /// A client with all rights and connections of its own.
+    /// Returns a client with all rights and connections of its own.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         Client::new(&self.kubeconfig(), &self.tokens[0]).await
     }
 
-    /// A client of the gateway's account: the API server lets it wait as it does the gateway.
+    /// Returns a client of the gateway's account, which the API server throttles as it does the gateway.
     pub(crate) async fn gateway_client(&self) -> anyhow::Result<Client> {
         Client::new(&self.gateway_kubeconfig(), &self.tokens[1]).await
     }
 
-    /// Its address.
+    /// Returns the server's address.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -119,7 +120,7 @@ impl Kubernetes {
         self.file("audit.log")
     }
 
-    /// The CPU time of etcd and kube-apiserver so far.
+    /// Returns the CPU time of etcd and kube-apiserver so far.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         let pid = self.script.id();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;

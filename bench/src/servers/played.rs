@@ -1,5 +1,5 @@
-//! A Kubernetes API server that is played: it has as many running driver pods as it is told, answers lists and watches of
-//! them as kube-apiserver does, and keeps nothing. So the gateway can be measured beside more pods than this machine holds.
+//! A played Kubernetes API server: it has any number of running driver pods, answers lists and watches of them as
+//! kube-apiserver does, and stores nothing. It allows measurements with more pods than this machine can hold.
 
 mod answer;
 mod pods;
@@ -20,10 +20,11 @@ use tokio::{
 use self::{answer::answer, pods::Pods};
 use super::{Database, kubeconfig};
 
-/// How long it may take until all pods are listed and taken in.
+/// The longest time until all pods are listed and processed.
 const RELIST: Duration = Duration::from_secs(120);
 
-/// It ends when this is dropped. Its pods are those of [`super::rows::live`] from number 1 on, under their own uids.
+/// The server. It ends when this is dropped. Its pods are those of [`super::rows::live`] from number 1 on, under their
+/// own uids.
 pub(crate) struct Played {
     directory: TempDir,
     state: Arc<State>,
@@ -32,13 +33,13 @@ pub(crate) struct Played {
 
 struct State {
     pods: Pods,
-    /// The version of the newest list; watches of an older one end.
+    /// The version of the newest list. Watches of an older version end.
     version: watch::Sender<u64>,
 }
 
 impl Played {
     pub(crate) async fn start(pods: usize) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir().context("making a directory")?;
+        let directory = tempfile::tempdir().context("creating a directory")?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listening")?;
         let server = format!("http://{}", listener.local_addr()?);
         kubeconfig::write(directory.path(), &server, None, "none")?;
@@ -51,8 +52,8 @@ impl Played {
         self.directory.path().join(kubeconfig::FILE)
     }
 
-    /// Ends the watch: what it knew is forgotten (410), so that only a list leads on. Answers how long it took until that
-    /// was taken in, and kept how far it led.
+    /// Ends the watch with 410, so that the gateway has to list again. Returns how long it took until the list was
+    /// processed and the new position was stored.
     pub(crate) async fn relist(&self, database: &Database) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         self.state.version.send_modify(|version| *version += 1000);

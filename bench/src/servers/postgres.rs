@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptio
 
 use crate::{bench::Bench, process::Process};
 
-/// A database of its own; [`Database::drop_it`] ends it.
+/// A database. [`Database::drop_it`] drops it.
 pub(crate) struct Database {
     server: PgConnectOptions,
     name: String,
@@ -16,19 +16,19 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// One with the gateway's tables and nothing in them.
+    /// Creates a database with the gateway's tables and no rows.
     pub(crate) async fn migrated(bench: &Bench) -> anyhow::Result<Self> {
         let database = Self::create(bench).await?;
         database.store().await?.close().await;
         Ok(database)
     }
 
-    /// The gateway's store on it; the tables are made if there are none.
+    /// Returns the gateway's store on this database; creates missing tables.
     pub(crate) async fn store(&self) -> anyhow::Result<Store> {
         Ok(Store::connect(&DatabaseSettings { url: self.url.clone(), max_connections: 3 }).await?)
     }
 
-    /// An empty one.
+    /// Creates an empty database.
     pub(crate) async fn create(bench: &Bench) -> anyhow::Result<Self> {
         let server = PgConnectOptions::from_str(&bench.database_url).context("reading DATABASE_URL")?;
         let name = format!("bench_{}", uuid::Uuid::new_v4().simple());
@@ -43,12 +43,13 @@ impl Database {
         &self.url
     }
 
-    /// A connection of our own.
+    /// Opens a connection of our own.
     pub(crate) async fn connect(&self) -> anyhow::Result<PgConnection> {
         self.server.clone().database(&self.name).connect().await.context("connecting to a database")
     }
 
-    /// The CPU time of its connections so far, but for the one that asks. What they do in the background isn't in it.
+    /// Returns the CPU time of the database's connections so far, except the asking one. Background work isn't
+    /// included.
     pub(crate) async fn cpu(&self) -> anyhow::Result<Duration> {
         let question = "SELECT pid FROM pg_stat_activity
             WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
@@ -56,7 +57,7 @@ impl Database {
         pids.into_iter().map(|pid| Process(pid.unsigned_abs()).cpu()).sum()
     }
 
-    /// Nobody may be connected that matters.
+    /// Drops the database. Open connections are ended, so none may still be in use.
     pub(crate) async fn drop_it(self) -> anyhow::Result<()> {
         self.on_server(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await
     }

@@ -1,4 +1,4 @@
-//! Submissions as rows that nobody had to submit: live ones beside their pods, and ended ones as history.
+//! Submissions inserted as rows: live ones with their pods, and ended ones as history.
 
 use anyhow::Context;
 use sqlx::{AssertSqlSafe, PgConnection, types::Json};
@@ -9,27 +9,27 @@ use crate::figures::request::request;
 /// How many rows one statement writes.
 const BATCH: usize = 10_000;
 
-/// The id of the submission of that number.
+/// Returns the id of submission `number`.
 pub(crate) fn id(number: usize) -> String {
     format!("driver-20261121000000-{number:04}")
 }
 
-/// The name of its application.
+/// Returns the name of its application.
 pub(crate) fn name(number: usize) -> String {
     format!("nightly-orders-{number}")
 }
 
-/// The name of its driver pod.
+/// Returns the name of its driver pod.
 pub(crate) fn pod(number: usize) -> String {
     format!("nightly-orders-{number}-{number:016x}-driver")
 }
 
-/// The uid of its driver pod, where nobody gave it another.
+/// Returns the uid of its driver pod, unless another one was given.
 pub(crate) fn uid(number: usize) -> String {
     format!("5b0c9a3e-0000-4000-8000-{number:012}")
 }
 
-/// Adds submissions in the namespace `default`, `PENDING` or `RUNNING`: those numbered from `first` on, whose driver pods
+/// Adds submissions in the namespace `default`, `PENDING` or `RUNNING`, numbered from `first` on. Their driver pods
 /// have these uids.
 pub(crate) async fn live(database: &Database, state: &str, first: usize, uids: &[String]) -> anyhow::Result<()> {
     let states: &[&str] = if state == "RUNNING" {
@@ -44,7 +44,7 @@ pub(crate) async fn live(database: &Database, state: &str, first: usize, uids: &
     settle(&mut connection).await
 }
 
-/// Adds submissions that have `FINISHED` in the last `days` days and whose pods are gone: those numbered from `first` on.
+/// Adds submissions that have `FINISHED` in the last `days` days and whose pods are gone, numbered from `first` on.
 pub(crate) async fn history(database: &Database, first: usize, count: usize, days: u32) -> anyhow::Result<()> {
     let states = ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"];
     let at = format!("now() - interval '{days} days' * (1 - (number - {first})::float8 / {count})");
@@ -57,9 +57,8 @@ pub(crate) async fn history(database: &Database, first: usize, count: usize, day
     settle(&mut connection).await
 }
 
-/// One submission for each uid, with an event for each state it was in, and without its objects: nothing that is measured
-/// with such rows reads them. `at` is when it was accepted, by its
-/// `number`.
+/// Writes one submission for each uid, with an event for each of its states, and without its objects: no measurement
+/// with such rows reads them. `at` is the SQL expression of the time of acceptance, by `number`.
 async fn write(
     connection: &mut PgConnection,
     states: &[&str],
@@ -110,7 +109,8 @@ async fn write(
     Ok(())
 }
 
-/// The next submission has the next number, and Postgres knows how large the tables are, as it does after a while.
+/// Sets the sequence so that the next submission gets the next number, and lets Postgres know the tables' sizes, as
+/// autovacuum does after a while.
 async fn settle(connection: &mut PgConnection) -> anyhow::Result<()> {
     let number = "SELECT setval('submission_number', (SELECT max(number) FROM submissions))";
     sqlx::query(number).execute(&mut *connection).await?;

@@ -1,4 +1,4 @@
-//! An API server that is played: it creates what it is asked to, shows no pods, and keeps nothing.
+//! A fake API server: it confirms every create, lists no pods, and stores nothing.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::AbortHandle};
 
-/// It ends when this is dropped.
+/// The server. It ends when this is dropped.
 pub(crate) struct Apiserver {
     pub(crate) address: SocketAddr,
     task: AbortHandle,
@@ -50,7 +50,7 @@ async fn answer(request: Request) -> Response {
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     match head.method {
         Method::GET if query.contains("watch=true") || query.contains("watch=1") => {
-            // Nothing happens in this cluster.
+            // No events happen in this cluster.
             json_stream(Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>()))
         }
         Method::GET if path == "/version" => whole(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"})),

@@ -1,4 +1,4 @@
-//! Clients of both faces, who write down each request with its reply.
+//! Clients of both APIs, which record each request with its reply.
 
 use std::{
     net::SocketAddr,
@@ -18,11 +18,11 @@ use super::{
     table::{Asked, Says, read},
 };
 
-/// One request and what came of it.
+/// One request and its reply.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) asked: Asked,
-    /// Told by the first argument of the application: of this request alone.
+    /// The first argument of the application, which identifies this request.
     pub(crate) marker: String,
     pub(crate) key: Option<String>,
     /// The submission that the request names.
@@ -37,10 +37,10 @@ pub(crate) struct Clients {
     pub(crate) seed: u64,
     pub(crate) gateways: Vec<SocketAddr>,
     pub(crate) entries: Arc<Mutex<Vec<Entry>>>,
-    /// Ids that a client was told.
+    /// Ids that clients received.
     ids: Arc<Mutex<Vec<String>>>,
     next: Arc<AtomicUsize>,
-    /// Replies of success so far.
+    /// Successful replies so far.
     pub(crate) successes: Arc<AtomicUsize>,
 }
 
@@ -56,7 +56,7 @@ impl Clients {
         }
     }
 
-    /// So many requests, some at a time.
+    /// Sends `requests` requests, `at_once` of them concurrently.
     pub(crate) async fn send_all(&self, requests: usize, at_once: usize, talkative: bool) {
         let mut clients = JoinSet::new();
         for _ in 0..at_once {
@@ -102,7 +102,7 @@ impl Clients {
         };
         let unknown = dice.one_in(30);
         let id = known.filter(|_| !unknown).unwrap_or_else(|| format!("driver-20000101000000-{number}"));
-        // The same key is used by requests that come about the same time; one in seven asks for something else with it.
+        // Requests that are sent at about the same time use the same key; one in seven of them has another body.
         let key = format!("k{}", (number / 40) * 4 + usize::try_from(dice.below(4)).unwrap());
         let what = if dice.one_in(7) { "other" } else { "same" };
         let (asked, key, id, request) = match kind {
@@ -150,7 +150,7 @@ impl Clients {
             self.successes.fetch_add(1, SeqCst);
         }
         if matches!(got, Got::NotSent) && matches!(hang_up, HangUp::Never) {
-            // It is just being started again.
+            // The gateway is just restarting.
             tokio::time::sleep(dice.millis(20, 150)).await;
         }
         let entry = Entry { asked, marker, key, id, begun, ended: Utc::now(), got };
@@ -158,7 +158,7 @@ impl Clients {
     }
 }
 
-/// The id that a reply names.
+/// Returns the id that a reply names.
 pub(crate) fn told(body: &Value) -> Option<&str> {
     body["submissionId"].as_str().or_else(|| body["id"].as_str())
 }

@@ -1,4 +1,4 @@
-//! The hand that does harm: one fault after the other, until the clients are through.
+//! Injects one fault after the other, until the clients are done.
 
 use std::{
     collections::BTreeMap,
@@ -60,7 +60,7 @@ const HARMS: &[(u64, Harm)] = &[
     (1, Harm::PostgresKilled),
 ];
 
-/// What the triggers do is a row of `harm`.
+/// The table `harm` controls the triggers.
 const TRIGGERS: &str = "
     CREATE TABLE harm (kind text NOT NULL);
     CREATE FUNCTION harm() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -85,11 +85,12 @@ pub(crate) async fn prepare(pool: &PgPool) {
     sqlx::raw_sql(TRIGGERS).execute(pool).await.unwrap();
 }
 
-/// Replies of success between two faults, unless they are waited for too long: where all is refused nothing can be untrue.
+/// Successful replies between two faults, unless they take too long: where everything is refused, no reply can be
+/// wrong.
 const BETWEEN: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// Does harm for ever; to be dropped. `count` has what was done.
+/// Injects faults until it is dropped. `count` has the number of each.
 pub(crate) async fn harm(world: &mut World, seed: u64, successes: &AtomicUsize, count: &mut BTreeMap<Harm, usize>) {
     let mut dice = Dice::new(seed, "faults");
     loop {
@@ -106,7 +107,7 @@ pub(crate) async fn harm(world: &mut World, seed: u64, successes: &AtomicUsize, 
     }
 }
 
-/// Takes all of it back.
+/// Ends all faults.
 pub(crate) async fn heal(world: &mut World) {
     world.postgres.ready().await;
     for statement in
@@ -146,7 +147,7 @@ async fn one(world: &mut World, harm: Harm, dice: &mut Dice) {
         Harm::Silence => {
             let way = *dice.pick(&[Way::ToServer, Way::ToClient, Way::Both]).unwrap();
             gateway.database.set(Fault::Silent(way));
-            // Now and then for longer than a statement may take.
+            // Occasionally longer than the timeout of a statement.
             sleep(if dice.one_in(12) { Duration::from_secs(11) } else { short }).await;
             gateway.database.set(Fault::None);
             gateway.database.cut();
@@ -209,7 +210,7 @@ async fn one(world: &mut World, harm: Harm, dice: &mut Dice) {
             world.postgres.ready().await;
         }
     }
-    // One that ended by itself is started again, as a Deployment would.
+    // A gateway that ended by itself is started again, as by a Deployment.
     for gateway in &world.gateways {
         gateway.start();
     }
@@ -229,8 +230,8 @@ async fn trigger(pool: &PgPool, kind: &str, time: Duration) {
     run(pool, "DELETE FROM harm").await;
 }
 
-/// Runs statements on a connection of their own: one that fails may leave a transaction behind. What fails is another
-/// fault's doing, and is tried again, because it may take a fault back.
+/// Runs statements on a connection of their own, because a failed statement may leave a transaction open. A failure is
+/// caused by another fault, and is retried, because the statements may end a fault.
 async fn run(pool: &PgPool, statements: &str) {
     for _ in 0..5 {
         if let Ok(mut connection) = PgConnection::connect_with(&pool.connect_options()).await {

@@ -1,4 +1,4 @@
-//! A client that may hang up at any point, and knows whether its request can have arrived as a whole.
+//! A client that may hang up at any point, and knows whether its request can have arrived completely.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,21 +17,21 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// Where a client hangs up.
+/// The point at which a client hangs up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum HangUp {
     Never,
-    /// After so many hundredths of the request.
+    /// After so many per cent of the request.
     Within(u64),
-    /// So long after all of it was sent.
+    /// This long after the whole request was sent.
     After(Duration),
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Got {
-    /// It can't have arrived as a whole.
+    /// The request can't have arrived completely.
     NotSent,
-    /// It was sent, and there is no reply.
+    /// The request was sent, and there is no reply.
     Nothing,
     Reply(Reply),
 }
@@ -76,7 +76,7 @@ pub(crate) async fn send(address: SocketAddr, request: &Request, hang_up: HangUp
     }
 }
 
-/// `None` for a reply that broke off.
+/// Parses a reply; `None` if it is incomplete.
 fn parse(text: &str) -> Option<Reply> {
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What was said, compared with what the database has.
+//! Compares the replies with the rows in the database.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use super::{
     table::{Asked, Says, read},
 };
 
-/// How often each reply came: by what was asked, the reply, and what was found.
+/// How often each reply occurred: by request, reply, and state found in the database.
 pub(crate) type Counts = BTreeMap<(&'static str, &'static str, &'static str), usize>;
 
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -71,7 +71,7 @@ pub(crate) async fn judge(pool: &PgPool, entries: &[Entry]) -> (Counts, Vec<Stri
     let markers: BTreeSet<&str> = entries.iter().map(|entry| entry.marker.as_str()).collect();
     for row in &rows {
         if !row.marker.as_deref().is_some_and(|marker| markers.contains(marker)) {
-            judge.violations.push(format!("{}: a row that no client asked for", row.id));
+            judge.violations.push(format!("{}: a row that no client requested", row.id));
         }
     }
     (counts, judge.violations, rows.len())
@@ -82,7 +82,7 @@ impl Judge<'_> {
         self.violations.push(format!("{what}: {entry:?}"));
     }
 
-    /// What was found of the submission that one request is about.
+    /// Returns the state found of the submission that one request is about.
     fn entry(&mut self, entry: &Entry, says: Says) -> &'static str {
         if matches!(entry.asked, Asked::SparkCreate | Asked::Post) {
             return self.create(entry, says);
@@ -108,7 +108,7 @@ impl Judge<'_> {
                 if let Some(state) = reply.and_then(|reply| reply.body["state"].as_str())
                     && !row.states.iter().any(|had| had == state)
                 {
-                    self.complain(entry, &format!("it never was {state}: {:?}", row.states));
+                    self.complain(entry, &format!("it was never {state}: {:?}", row.states));
                 }
             }
             _ => {}
@@ -132,13 +132,13 @@ impl Judge<'_> {
         };
         let id = reply.and_then(|reply| told(&reply.body));
         match (says, row) {
-            (Says::Kept, None) => self.complain(entry, "kept, but there is no row"),
+            (Says::Kept, None) => self.complain(entry, "stored, but there is no row"),
             (Says::Kept, Some(row)) if id != Some(&row.id) || entry.key != row.idempotency_key => {
-                self.complain(entry, &format!("kept, but under {} and {:?}", row.id, row.idempotency_key));
+                self.complain(entry, &format!("stored, but under {} and {:?}", row.id, row.idempotency_key));
             }
-            (Says::NotKept, Some(_)) if entry.key.is_none() => self.complain(entry, "not kept, but there is a row"),
+            (Says::NotKept, Some(_)) if entry.key.is_none() => self.complain(entry, "not stored, but there is a row"),
             (Says::InDoubt, Some(row)) if entry.key.is_none() && id.is_some_and(|id| id != row.id) => {
-                self.complain(entry, &format!("if kept, then under another id than {}", row.id));
+                self.complain(entry, &format!("if stored, then under an id other than {}", row.id));
             }
             _ => {}
         }
@@ -146,12 +146,12 @@ impl Judge<'_> {
         if row.is_some() { "a row" } else { "no row" }
     }
 
-    /// The earlier submission that stands in the way.
+    /// Checks the earlier submission that caused a conflict.
     fn named(&mut self, entry: &Entry, reply: Option<&Reply>, id: Option<&str>) {
         let Some(Reply { status: status @ (409 | 422), .. }) = reply else { return };
         let Some(id) = id else { return };
         match (status, self.by_id.get(id)) {
-            (_, None) => self.complain(entry, "the earlier submission isn't there"),
+            (_, None) => self.complain(entry, "the earlier submission doesn't exist"),
             (409, Some(other)) => {
                 if !other.name.starts_with("unique-") || other.finished_at.is_some_and(|at| at < entry.begun) {
                     self.complain(entry, &format!("it doesn't have the name, or had ended: {other:?}"));
@@ -165,7 +165,8 @@ impl Judge<'_> {
         }
     }
 
-    /// A key has one row, and one of those that may have made it says so; one 201 at the most.
+    /// Checks that each key has one row, that the row belongs to one of the requests that may have created it, and that
+    /// at most one of them got a 201.
     fn keys(&mut self, entries: &[Entry]) {
         let mut said = BTreeMap::<&str, (bool, usize)>::new();
         for entry in entries.iter().filter(|entry| entry.key.is_some()) {
@@ -181,8 +182,9 @@ impl Judge<'_> {
         self.violations.extend(by_key.iter().filter(|(_, rows)| **rows > 1).map(|(key, _)| format!("{key}: two rows")));
         for (marker, (may, created)) in said {
             if self.by_marker.contains_key(marker) && !may {
-                self.violations
-                    .push(format!("{marker}: a row, though each of its requests says that nothing was kept"));
+                self.violations.push(format!(
+                    "{marker}: a row, although the replies to all its requests say that nothing was stored"
+                ));
             }
             if created > 1 {
                 self.violations.push(format!("{marker}: {created} times 201"));
@@ -190,7 +192,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What was kept before a killall was asked for ends, and what a client knew to have ended before a clear is hidden.
+    /// Checks that submissions stored before a killall have ended, and that submissions that a client knew to have
+    /// ended before a clear are hidden.
     fn all_at_once(&mut self, entries: &[Entry]) {
         let last = |asked: Asked| {
             let done = |entry: &&Entry| {

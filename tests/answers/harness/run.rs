@@ -1,4 +1,4 @@
-//! A run from its beginning to its report.
+//! A run from its start to its report.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Instant};
 
@@ -15,7 +15,7 @@ pub(crate) struct Run {
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
     pub(crate) requests: usize,
-    /// At once.
+    /// The number of concurrent requests.
     pub(crate) clients: usize,
     pub(crate) talkative: bool,
 }

@@ -1,8 +1,8 @@
-//! What each reply means: the table of `docs/reliability.md`.
+//! The meaning of each reply: the table of `docs/reliability.md`.
 
 use super::http::{Got, Reply};
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Asked {
     SparkCreate,
@@ -20,20 +20,20 @@ pub(crate) enum Asked {
 pub(crate) enum Says {
     Kept,
     NotKept,
-    /// It may be kept, or done.
+    /// It may be stored, or done.
     InDoubt,
     /// It has ended, or will be ended.
     WillEnd,
-    /// It has ended already, or there is none of that id.
+    /// It has already ended, or no submission has that id.
     NothingToEnd,
     NoSuch,
     Done,
-    /// How it is.
+    /// Its current state.
     State,
     Nothing,
 }
 
-/// A row of the table, as the page has it.
+/// A row of the table, in the form that the page has it.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) asked: &'static str,
@@ -50,7 +50,7 @@ macro_rules! rows {
     };
 }
 
-/// The first row that fits is the one.
+/// The table. The first row that fits applies.
 pub(crate) const TABLE: &[Row] = rows! {
     SparkCreate "`POST …/create`" {
         "200 `success: true`" => Kept "committed under `submissionId`" if |reply| reply.status == 200 && success(reply);
@@ -108,11 +108,11 @@ pub(crate) const TABLE: &[Row] = rows! {
     }
 };
 
-/// What is behind the name of a row without a reply.
+/// The name of a row for requests without a reply.
 pub(crate) const NO_REPLY: &str = "no reply";
 pub(crate) const NOT_SENT: &str = "not sent as a whole";
 
-/// The row of a reply and what it says; `None` if the table has no such reply.
+/// Returns the row of a reply and its meaning; `None` if the table has no such reply.
 pub(crate) fn read(asked: Asked, got: &Got) -> Option<(&'static str, &'static str, Says)> {
     let name = TABLE.iter().find(|row| row.of == asked).map(|row| row.asked)?;
     match got {

@@ -1,4 +1,4 @@
-//! Postgres, two gateways behind proxies of their own, and a way to the database that no fault meets.
+//! Postgres, two gateways with their own proxies, and a connection to the database that no fault affects.
 
 use std::{net::SocketAddr, path::PathBuf, process::Command, str::FromStr, sync::Mutex, time::Duration};
 
@@ -35,13 +35,13 @@ pub(crate) struct World {
 const DATABASE: &str = "answers";
 
 impl World {
-    /// All of it, up.
+    /// Starts everything.
     pub(crate) async fn new(program: PathBuf, seed: u64) -> Self {
         let mut postgres = Postgres::new();
         postgres.ready().await;
         drop(postgres.create_database(DATABASE).await);
         let options = PgConnectOptions::from_str(&postgres.url(DATABASE, postgres.port).unwrap()).unwrap();
-        // What the run itself writes waits for no standby, and is written in any case.
+        // The harness's own writes wait for no standby, and succeed in read-only mode.
         let settings =
             [("synchronous_commit", "off"), ("default_transaction_read_only", "off"), ("statement_timeout", "0")];
         let pool = PgPoolOptions::new().max_connections(6).acquire_timeout(Duration::from_secs(20));
@@ -69,7 +69,7 @@ impl World {
         let world = Self { gateways, postgres, pool, _apiserver: apiserver };
         for gateway in &world.gateways {
             gateway.start();
-            // One after the other: the first one migrates.
+            // One after the other, because the first one migrates.
             world.migrated().await;
         }
         world
@@ -83,7 +83,7 @@ impl World {
         .await;
     }
 
-    /// Ends the gateways, and waits until the database has ended what they had begun.
+    /// Ends the gateways, and waits until the database has ended their statements.
     pub(crate) async fn end(&mut self) {
         for gateway in &self.gateways {
             gateway.kill();
@@ -111,7 +111,7 @@ impl Gateway {
         *process = Some(Process::spawn(&mut command, &self.log));
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(crate) fn kill(&self) {
         *self.process.lock().unwrap() = None;
     }

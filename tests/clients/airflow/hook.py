@@ -1,4 +1,4 @@
-"""Submits with Airflow's SparkSubmitHook and ends the driver with it, as Airflow does with a task that is cleared."""
+"""Submits with Airflow's SparkSubmitHook and kills the driver with it, as Airflow does when a task is cleared."""
 
 import sys
 

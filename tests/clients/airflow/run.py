@@ -10,7 +10,7 @@ from airflow.sdk.bases.sensor import BaseSensorOperator
 def run(path: str) -> dict:
     dag = runpy.run_path(path)["dag"]
     for task in dag.tasks:
-        # As fast as a test wants it; the pages say what is good for a cluster.
+        # A short interval for the test; the documentation recommends one for a cluster.
         if isinstance(task, BaseSensorOperator):
             task.poke_interval = 1
     dag_run = dag.test()

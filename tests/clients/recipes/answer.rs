@@ -1,8 +1,8 @@
-//! Whether an answer has the shape that a page prints.
+//! Compares a reply with the one that a page prints.
 
 use serde_json::Value;
 
-/// Why it hasn't.
+/// Returns the difference, if there is one.
 pub(super) fn compare(printed: &str, said: &str) -> Result<(), String> {
     let (printed_head, printed_body) = apart(printed);
     let (head, body) = apart(said);
@@ -30,7 +30,7 @@ pub(super) fn compare(printed: &str, said: &str) -> Result<(), String> {
     }
 }
 
-/// The head of an answer that curl was told to show, and its body.
+/// Splits the output of curl into the head of the reply, if curl printed it, and its body.
 fn apart(text: &str) -> (&str, &str) {
     if !text.starts_with("HTTP/") {
         return ("", text);
@@ -42,18 +42,19 @@ fn json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }
 
-/// A problem, or an error of Spark's protocol.
+/// Returns whether it is a problem, or an error of Spark's protocol.
 fn is_error(answer: &Value) -> bool {
     answer["action"] == "ErrorResponse" || (answer["code"].is_string() && answer["requestId"].is_string())
 }
 
-/// All that is printed is there, and of the same kind. Of a list the first item counts.
+/// Checks that all printed fields are there, with the same type. Of a list only the first item counts.
 fn shape(place: &str, printed: &Value, said: &Value) -> Result<(), String> {
     match (printed, said) {
         (Value::Object(printed), Value::Object(said)) => printed.iter().try_for_each(|(key, value)| {
             let place = format!("{place}/{key}");
             let there = said.get(key).ok_or_else(|| format!("{place} is missing"))?;
-            // An end, a problem and a class are what the page is about; a state on the way may be over already.
+            // A final state, a problem or a class is what the page demonstrates; a state in between may have passed
+            // already.
             let is_word = ["code", "class", "kind", "action", "success", "status"].contains(&key.as_str());
             let is_end = key == "state" && ["FINISHED", "KILLED"].iter().any(|state| value == state);
             if (is_word || is_end) && value != there {
@@ -71,7 +72,7 @@ fn shape(place: &str, printed: &Value, said: &Value) -> Result<(), String> {
     }
 }
 
-/// The words of the first line that is printed; numbers, names and times are others each time.
+/// Compares the words of the first printed line; numbers, names and times differ each time.
 fn words(printed: &str, said: &str) -> Result<(), String> {
     let first = printed.lines().next().unwrap_or_default();
     let words = first.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic));

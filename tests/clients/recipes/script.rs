@@ -1,4 +1,4 @@
-//! The commands of a page, and the answers that it prints.
+//! The commands of a page, and the replies that it prints.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use crate::markdown;
 #[derive(Debug, Default)]
 pub(super) struct Recipe {
     pub(super) command: String,
-    /// What the page prints below it; may be nothing.
+    /// The text that the page prints below the command; may be empty.
     pub(super) answer: String,
 }
 
-/// The commands of the `console` blocks that are for a gateway that runs: those of curl and of our own client.
+/// Returns the commands of the `console` blocks that need a running gateway: those of curl and of our own client.
 pub(super) fn recipes(page: &str) -> Vec<Recipe> {
     let mut all: Vec<Recipe> = Vec::new();
     for block in markdown::blocks(page, "console") {
@@ -33,7 +33,7 @@ pub(super) fn recipes(page: &str) -> Vec<Recipe> {
     all
 }
 
-/// Whether the shell wouldn't wait for another line.
+/// Returns whether the shell wouldn't wait for another line.
 fn is_complete(command: &str) -> bool {
     let checked = Command::new("bash").args(["-n", "-c", command]).output().unwrap();
     !command.ends_with('\\') && checked.status.success()
@@ -43,13 +43,13 @@ fn is_for_a_gateway(command: &str) -> bool {
     ["curl ", "sparkgate ", "export ", "id=$(sparkgate "].iter().any(|start| command.starts_with(start))
 }
 
-/// The ids of submissions in a text, in their order.
+/// Returns the ids of submissions in a text, in their order.
 pub(super) fn ids(text: &str) -> Vec<String> {
     let mut ids = Vec::new();
     for part in text.split("driver-").skip(1) {
         let id: String = part.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
         let id = format!("driver-{}", id.trim_end_matches('-'));
-        // A time and a number, as in no name of a pod.
+        // A timestamp and a number, unlike the name of a pod.
         if id.len() == "driver-20260102030405-0000".len() && !ids.contains(&id) {
             ids.push(id);
         }

@@ -1,4 +1,4 @@
-//! Nobody looks: all replicas are killed while drivers run, and start again when those are over.
+//! All replicas are killed while drivers run, and start again when the drivers have ended.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -12,11 +12,11 @@ use super::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absence {
-    /// Our finalizer keeps every pod until its outcome is recorded, whatever etcd forgets.
+    /// Our finalizer keeps every pod until its outcome is recorded, even if etcd is compacted.
     WithFinalizer,
-    /// Without it the watch goes on where it was.
+    /// Without the finalizer the watch resumes where it stopped.
     Resumed,
-    /// Without it, and with what happened meanwhile forgotten.
+    /// Without the finalizer, and with etcd's history compacted meanwhile.
     Forgotten,
 }
 

@@ -1,5 +1,5 @@
-//! The others in the namespace, who may do everything to our pods: they prune labels and annotations, take finalizers off, delete
-//! and replace drivers, and make pods that look like ours. What they do is noted before they do it.
+//! Other users of the namespace, who may do anything to our pods: they remove labels, annotations and finalizers,
+//! delete and replace drivers, and create pods that resemble ours. Each action is recorded before it is done.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use super::{
     world::World,
 };
 
-/// The annotation of pods that the program didn't make. The program doesn't know it.
+/// The annotation of pods that the program didn't create. The program ignores it.
 pub(crate) const FORGED: &str = "crash.example.org/forged";
 const FINALIZER: &str = "sparkgate.dev/outcome";
 const SUBMISSION: &str = "sparkgate.dev/submission-id";
@@ -37,27 +37,28 @@ pub(crate) fn is_forged(metadata: &ObjectMeta) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
-    /// One of our labels is taken off.
+    /// Removes one of our labels.
     Prune,
-    /// All of them are, and `spark-role` with them.
+    /// Removes all our labels, and `spark-role`.
     PruneAll,
-    /// One of our labels gets another value, such as another submission's.
+    /// Sets one of our labels to another value, such as another submission's.
     Overwrite,
-    /// All annotations are taken off.
+    /// Removes all annotations.
     Annotations,
-    /// Our finalizer is taken off.
+    /// Removes our finalizer.
     Finalizer,
     Delete,
     ForceDelete,
-    /// The finalizer is taken off and the pod is deleted by force.
+    /// Removes the finalizer and deletes the pod by force.
     Tear,
-    /// The same, and a copy of the pod takes its name and reports an end.
+    /// The same, and creates a copy of the pod under its name, which reports an end.
     Replace,
-    /// A pod is made under the name of the driver of a queued submission.
+    /// Creates a pod under the name of a queued submission's driver.
     Usurp,
-    /// A pod with the labels of a live or queued submission, which reports an end.
+    /// Creates a pod with the labels of a live or queued submission, which reports an end.
     ForgeDriver,
-    /// Two executors of a live submission, owned by nothing and by another pod, which report an end.
+    /// Creates two executors of a live submission, one without an owner and one owned by another pod, which report an
+    /// end.
     ForgeExecutors,
 }
 
@@ -76,14 +77,14 @@ const ACTS: [(u64, Act); 12] = [
     (10, Act::ForgeExecutors),
 ];
 
-/// What the adversary did that concerns no pod of the program.
+/// The adversary's actions that concern no pod of the program.
 #[derive(Debug, Default)]
 pub(crate) struct Deeds {
-    /// The pods that it made, by uid.
+    /// The uids of the pods that it created.
     pub(crate) forged: BTreeSet<String>,
-    /// Submissions for whose driver's name it made a pod.
+    /// Submissions for whose driver's name it created a pod.
     pub(crate) usurped: BTreeSet<String>,
-    /// How often it did what.
+    /// How often it did each action.
     pub(crate) counts: BTreeMap<String, usize>,
 }
 
@@ -115,7 +116,7 @@ impl Adversary {
         Self { pods, pool: world.pool.clone(), truth: world.truth.clone(), deeds: world.deeds.clone() }
     }
 
-    /// Does one thing to one submission's pods, if there are any just now. Nothing is repeated: servers may be away.
+    /// Does one action to the pods of one submission, if it has any. No action is retried: servers may be down.
     pub(crate) async fn act(&self, dice: &mut Dice) {
         let act = dice.weighed(&ACTS);
         let Ok(targets) = sqlx::query_as::<_, Target>(TARGETS).fetch_all(&self.pool).await else { return };
@@ -219,7 +220,7 @@ impl Adversary {
     async fn delete(&self, target: &Target, act: &'static str, grace: u32) {
         self.note(target, act, |pod| {
             pod.by_others = true;
-            // A pod that nothing holds is gone at once, and its container with it.
+            // A pod without finalizer disappears at once, together with its container.
             if pod.unheld && grace == 0 {
                 pod.ended.get_or_insert_with(Instant::now);
             }
@@ -230,7 +231,7 @@ impl Adversary {
         let _ = timeout(LIMIT, self.pods.delete(name, &how)).await;
     }
 
-    /// Puts a copy, with all labels and annotations, in the pod's place.
+    /// Replaces the pod by a copy with all labels and annotations.
     async fn replace(&self, target: &Target, dice: &mut Dice) {
         let Some(name) = &target.pod else { return };
         let Ok(Ok(original)) = timeout(LIMIT, self.pods.get(name)).await else { return };
@@ -248,11 +249,11 @@ impl Adversary {
         }
     }
 
-    /// Takes the name of a driver that there is not yet.
+    /// Takes the name of a driver that doesn't exist yet.
     async fn usurp(&self, target: &Target, dice: &mut Dice) {
         let Some(name) = &target.pod else { return };
         let labels = if dice.one_in(2) { driver_labels(target) } else { json!({}) };
-        // Noted first: the program may see the pod before this process hears of it.
+        // Recorded first: the program may see the pod before this process gets the reply.
         self.deeds().usurped.insert(target.id.clone());
         if self.create(name, labels, None).await.is_some() {
             self.report(name, dice).await;
@@ -273,7 +274,7 @@ impl Adversary {
         self.make(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": plain_spec()})).await
     }
 
-    /// Answers the uid, if the API server made it.
+    /// Creates a pod; returns its uid, if the API server created it.
     async fn make(&self, pod: Value) -> Option<String> {
         let pod = serde_json::from_value(pod).unwrap();
         let made = timeout(LIMIT, self.pods.create(&PostParams::default(), &pod)).await.ok()?.ok()?;

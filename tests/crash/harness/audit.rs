@@ -1,4 +1,4 @@
-//! What the API server's own log says of driver pods.
+//! The creates of driver pods in the API server's audit log.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::adversary::FORGED;
 
-/// A driver pod that the API server made for the program.
+/// A driver pod that the API server created for the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Made {
     pub(crate) submission: String,
@@ -40,15 +40,15 @@ struct Status {
     code: Option<u16>,
 }
 
-/// The driver pods that were made in the namespace. One is missing if the API server was killed between making it and
-/// saying so.
+/// Returns the driver pods that were created in the namespace. One is missing if the API server was killed between
+/// creating and logging it.
 pub(crate) fn made(log: &Path, namespace: &str) -> BTreeSet<Made> {
     let lines = BufReader::new(File::open(log).unwrap()).split(b'\n');
     let of_namespace = format!("\"namespace\":\"{namespace}\"");
     let mut made = BTreeSet::new();
     for line in lines.map(Result::unwrap) {
         let text = String::from_utf8_lossy(&line);
-        // A line that was cut off by a kill is no event.
+        // A line that was cut off by a kill is no JSON.
         let Ok(event) = serde_json::from_str::<Event>(&text) else { continue };
         if !text.contains(&of_namespace) {
             continue;

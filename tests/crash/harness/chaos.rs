@@ -1,4 +1,5 @@
-//! The hand that kills replicas, servers and connections, and the others on the same servers, at times that the seed decides.
+//! Kills replicas, servers and connections, and lets the other users of the servers act, at times that the seed
+//! determines.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::fault_proxy::{Fault, Way};
 
-/// How much of each.
+/// The number of faults of each kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Blows {
     /// SIGKILLs of a replica, one every 0.2 to 1.5 s.
@@ -28,13 +29,14 @@ pub(crate) struct Blows {
     pub(crate) compactions: usize,
     /// Connections cut, refused or half-open for a while.
     pub(crate) network: usize,
-    /// One replica cut off from the API server or from Postgres alone, for longer than a lease: wholly, or in one direction.
+    /// One replica isolated from the API server or from Postgres alone, for longer than a lease, in both directions or
+    /// in one.
     pub(crate) isolations: usize,
-    /// The gateway's rights taken away for a while.
+    /// The gateway's rights removed for a while.
     pub(crate) denials: usize,
-    /// What others do to pods: see [`Adversary`].
+    /// Actions of others on pods: see [`Adversary`].
     pub(crate) acts: usize,
-    /// Rows and tables locked by others, transactions left open, backends ended.
+    /// Rows and tables locked by others, transactions left open, backends terminated.
     pub(crate) locks: usize,
     /// The probability that a request is carried out and its reply lost.
     pub(crate) lost_replies: f64,
@@ -44,13 +46,13 @@ impl Blows {
     /// The mean pause between two kills.
     const PACE: Duration = Duration::from_millis(850);
 
-    /// About how long they take.
+    /// Returns the approximate duration of the storm.
     pub(crate) fn time(&self) -> Duration {
         Self::PACE * u32::try_from(self.kills).unwrap()
     }
 }
 
-/// Deals out all of it; returns when it is over.
+/// Injects all faults; returns when the last one is over.
 pub(crate) async fn storm(world: &mut World, blows: &Blows) {
     let seed = world.seed;
     let replicas = &world.replicas;
@@ -89,7 +91,7 @@ async fn kill_replicas(replicas: &[Arc<Replica>], mut dice: Dice, kills: usize) 
     }
 }
 
-/// Waits for the moment of the nth of so many blows.
+/// Waits until it is time for fault number `nth` of `count`.
 async fn moment(dice: &mut Dice, began: Instant, blows: &Blows, nth: usize, count: usize) {
     let share = blows.time().as_millis() as u64 / (count as u64).max(1);
     let at = Duration::from_millis(share * nth as u64 + dice.below(share * 3 / 4));
@@ -138,7 +140,7 @@ async fn strike_kubernetes(kubernetes: &mut Kubernetes, mut dice: Dice, blows: &
         match blow {
             Blow::Apiserver => kubernetes.kill_apiserver(),
             Blow::Etcd => kubernetes.kill_etcd(),
-            // Where the API server isn't well yet there is nothing to forget.
+            // If the API server isn't ready yet, there is nothing to compact.
             Blow::Compaction => drop(kubernetes.compact().await),
         }
         sleep(dice.millis(0, 1000)).await;
@@ -202,7 +204,7 @@ async fn strike_network(replicas: &[Arc<Replica>], mut dice: Dice, blows: &Blows
                 proxy.set(Fault::Refuse);
                 proxy.cut();
             }
-            // Half-open for good are the connections that said something meanwhile.
+            // A connection stays half-open for good if it carried bytes meanwhile.
             2 => proxy.set(Fault::Silent(Way::Both)),
             _ => proxy.set(Fault::Silent(Way::ToClient)),
         }

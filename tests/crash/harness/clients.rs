@@ -1,4 +1,4 @@
-//! The clients: they submit, they kill, and they keep a book of what they were told.
+//! The clients: they submit and kill jobs, and record the replies.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,21 +23,21 @@ use super::{
 };
 
 const LIMIT: Duration = Duration::from_secs(5);
-/// A client that was sent away tries for so long.
+/// How long a client retries.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What the clients know.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    /// Submissions whose id a client was told, and the jobs that they are.
+    /// Submissions whose id a client received, and their job numbers.
     pub(crate) accepted: BTreeMap<String, u32>,
     /// Jobs whose request may have been carried out without a reply. They are not repeated.
     pub(crate) in_doubt: BTreeSet<u32>,
-    /// How many of those a gateway itself said to be in doubt.
+    /// How many of those a gateway itself reported as in doubt.
     pub(crate) said_in_doubt: usize,
-    /// Submissions that somebody asked to kill, whether the request arrived or not.
+    /// Submissions that a client asked to kill, whether the request arrived or not.
     pub(crate) kills: BTreeSet<String>,
-    /// How often a request was put off with 503, or nobody listened.
+    /// How often a request was answered with 503, or no process listened.
     pub(crate) put_off: usize,
     /// Replies that no client should get.
     pub(crate) odd: Vec<String>,
@@ -62,7 +62,7 @@ impl Clients {
         self.book.lock().unwrap()
     }
 
-    /// Submits jobs, evenly over `time`, until so many are accepted, and kills those that are to be killed.
+    /// Submits jobs, evenly over `time`, until `count` are accepted, and kills those that are planned to be killed.
     pub(crate) async fn submit_all(&self, count: u32, time: Duration) {
         let began = Instant::now();
         let mut under_way = JoinSet::new();
@@ -85,7 +85,7 @@ impl Clients {
         }
     }
 
-    /// Submits a job. One whose request is in doubt is never repeated: another one takes its place.
+    /// Submits a job. A job whose request is in doubt is never repeated: another one replaces it.
     pub(crate) async fn submit(&self) -> (String, Job) {
         loop {
             let number = self.next.fetch_add(1, SeqCst);
@@ -112,7 +112,7 @@ impl Clients {
         id
     }
 
-    /// Asks for the end of a submission until somebody answers.
+    /// Requests a kill of the submission until a gateway answers.
     pub(crate) async fn kill(&self, id: &str, number: u32) {
         self.book().kills.insert(id.to_owned());
         match self.ask(number, &format!("kill/{id}"), "", true).await {
@@ -121,8 +121,8 @@ impl Clients {
         }
     }
 
-    /// Posts to one gateway or the other until there is a reply other than "try again". `None`: it is in doubt; what
-    /// may be `repeated` never is.
+    /// Posts to any of the gateways until there is a reply other than "try again". Returns `None` if the result is in
+    /// doubt, which is never the case for a request that may be `repeated`.
     async fn ask(&self, number: u32, path: &str, body: &str, repeated: bool) -> Option<Reply> {
         let mut dice = Dice::new(self.seed ^ u64::from(number), path);
         let deadline = Instant::now() + PATIENCE;
@@ -140,7 +140,7 @@ impl Clients {
             }
             self.book().put_off += 1;
         }
-        self.book().odd.push(format!("{path} of job {number}: nobody took it within {PATIENCE:?}"));
+        self.book().odd.push(format!("{path} of job {number}: no gateway accepted it within {PATIENCE:?}"));
         None
     }
 }

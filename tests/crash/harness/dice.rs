@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats. All that a run decides comes from here.
+//! Seeded random numbers. All decisions of a run come from here.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// The dice of one purpose: what one part of a run throws doesn't change what another does.
+    /// Creates the generator for one purpose: the draws of one part of a run don't affect another part.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
         let mut dice = Self(seed);
         for byte in purpose.bytes() {
@@ -32,18 +32,18 @@ impl Dice {
         self.below(n) == 0
     }
 
-    /// Between two numbers of milliseconds.
+    /// Returns a duration between two numbers of milliseconds.
     pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to - from + 1))
     }
 
-    /// One of them; `None` if there are none.
+    /// Returns one of them; `None` if there are none.
     pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         let at = usize::try_from(self.below(all.len() as u64)).unwrap();
         all.get(at)
     }
 
-    /// One of them, as often as its weight says.
+    /// Returns one of them, with probabilities in proportion to the weights.
     pub(crate) fn weighed<T: Copy>(&mut self, all: &[(u64, T)]) -> T {
         let mut at = self.below(all.iter().map(|(weight, _)| weight).sum());
         for (weight, one) in all {

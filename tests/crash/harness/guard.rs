@@ -1,4 +1,4 @@
-//! Sees to it that no process and no file outlives this one, even when it is killed.
+//! Ensures that no process and no file outlives this process, even if it is killed.
 
 use std::{
     io::Write,
@@ -7,16 +7,16 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
-/// A `guard` script beside this process, and the directory that everything of this process is in.
+/// A `guard` script with the files of this process in its directory.
 pub(crate) struct Guard {
     directory: PathBuf,
-    /// Its standard input is closed by the end of this process.
+    /// The end of this process closes its standard input.
     script: Mutex<Child>,
 }
 
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-/// The one guard of this process.
+/// Returns the one guard of this process.
 pub(crate) fn guard() -> &'static Guard {
     GUARD.get_or_init(Guard::start)
 }
@@ -48,7 +48,7 @@ impl Guard {
         self.tell(&format!("-{pid}"));
     }
 
-    /// Leaves the directory behind, with its logs.
+    /// Keeps the directory with its logs.
     pub(crate) fn keep(&self) {
         self.tell("keep");
     }

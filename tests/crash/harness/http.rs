@@ -1,4 +1,4 @@
-//! A client of HTTP that knows what it doesn't know: whether a request without a reply was carried out.
+//! An HTTP client that reports whether a request without a reply may have been carried out.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -15,12 +15,12 @@ pub(crate) struct Reply {
     pub(crate) body: serde_json::Value,
 }
 
-/// There is no reply.
+/// The reason that there is no reply.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// Nobody listened: nothing was done.
+    /// No process listened, so nothing was done.
     NotSent,
-    /// It was sent, and perhaps carried out.
+    /// The request was sent, and may have been carried out.
     InDoubt,
 }
 
@@ -46,7 +46,7 @@ async fn exchange(mut stream: TcpStream, path: &str, body: &str) -> std::io::Res
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// `None` for a reply that broke off.
+/// Parses a reply; `None` if it is incomplete.
 fn parse(text: &str) -> Option<Reply> {
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;

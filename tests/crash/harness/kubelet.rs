@@ -1,4 +1,4 @@
-//! The scheduler and the kubelet of the cluster: it watches all pods, whatever their labels have become, and lives each driver's
+//! The scheduler and the kubelet of the cluster: they watch all pods, whatever labels these have, and run each driver's
 //! life as planned. Forged pods have no life: their status is forged, too.
 
 mod api;
@@ -25,7 +25,7 @@ use self::{
 };
 use super::{adversary::is_forged, plan::Job, truth::Truth};
 
-/// The container of a driver, whatever webhooks put beside it.
+/// The driver's container, whatever other containers webhooks add.
 const DRIVER: &str = "spark-kubernetes-driver";
 
 pub(crate) struct Kubelet {
@@ -38,7 +38,7 @@ pub(crate) struct Kubelet {
 }
 
 impl Kubelet {
-    /// Plays on for ever; outages of the API server are waited out.
+    /// Runs forever; waits while the API server is down.
     pub(crate) async fn play(self) {
         let api = PodsApi::new(self.client.clone(), &self.namespace);
         let mut seen: HashMap<String, watch::Sender<Sight>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! The others in the database: they lock rows and tables, keep transactions open and end backends.
+//! Other users of the database: they lock rows and tables, leave transactions open and terminate backends.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ const LIMIT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy)]
 enum Hold {
-    /// Some live rows, for seconds.
+    /// Locks some live rows, for seconds.
     Rows,
-    /// The whole table, for a moment.
+    /// Locks the whole table, for a moment.
     Table,
-    /// A transaction that has written and does nothing more.
+    /// Leaves a transaction open that has written.
     Transaction,
-    /// All backends of the program are ended.
+    /// Terminates all backends of the program.
     Backends,
 }
 
-/// Does one of these things, and undoes it. A server that is away has no locks.
+/// Holds one of these locks for a while. A server that is down has no locks.
 pub(crate) async fn hold(pool: &PgPool, dice: &mut Dice) {
     let hold = dice.weighed(&[(4, Hold::Rows), (2, Hold::Table), (2, Hold::Transaction), (2, Hold::Backends)]);
     let (statement, time) = match hold {
@@ -41,7 +41,7 @@ pub(crate) async fn hold(pool: &PgPool, dice: &mut Dice) {
             Duration::ZERO,
         ),
     };
-    // A connection of its own: what is held ends with it, however this task ends.
+    // A connection of its own: the locks end with it, however this task ends.
     let Ok(Ok(mut connection)) = timeout(LIMIT, connect(pool)).await else { return };
     if matches!(timeout(LIMIT, connection.execute(statement)).await, Ok(Ok(_))) {
         sleep(time).await;

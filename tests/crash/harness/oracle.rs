@@ -1,4 +1,4 @@
-//! The judgement: what the program recorded, against what was accepted, what the API server made and what was played.
+//! Compares what the program recorded with what was accepted, what the API server created and what was simulated.
 
 mod leftovers;
 mod outcome;
@@ -28,12 +28,12 @@ pub(crate) struct Row {
     pub(crate) pod_uid: Option<String>,
 }
 
-/// What to expect where an outcome can't be known any more.
+/// The expected result if an outcome can't be known any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unseen {
     /// Every outcome can be known.
     Never,
-    /// A pod that was deleted meanwhile is lost: without the finalizer, and past etcd's memory.
+    /// A pod that was deleted meanwhile is LOST: without the finalizer, and with etcd's history compacted.
     Deleted,
 }
 
@@ -42,20 +42,20 @@ pub(crate) struct Verdict {
     pub(crate) violations: Vec<String>,
     pub(crate) rows: usize,
     pub(crate) states: BTreeMap<String, usize>,
-    /// Pods that were made, and those of them without a 201 in the log.
+    /// Pods that were created, and those of them without a 201 in the audit log.
     pub(crate) creates: usize,
     pub(crate) unlogged_creates: usize,
-    /// Second pods of an attempt. None of them started, or there would be a violation.
+    /// Second pods of an attempt. None of them started; otherwise there is a violation.
     pub(crate) extra_creates: usize,
     pub(crate) starts: usize,
     pub(crate) wrong_outcomes: usize,
     /// Accepted submissions without a row.
     pub(crate) lost: usize,
-    /// Rows whose clients never got their id.
+    /// Rows whose clients never received the id.
     pub(crate) unacknowledged: usize,
 }
 
-/// Judges a run that has come to rest.
+/// Judges a run that has settled.
 pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     let mut verdict = Verdict { violations: leftovers(world).await, ..Verdict::default() };
     let rows = sqlx::query_as("SELECT id, state, exit_code, reason, attempt, pod_uid FROM submissions");
@@ -64,7 +64,7 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     let recorded = recorded(world, &rows).await;
     let mut truth = world.truth.all().clone();
     let made = audit::made(&world.servers.both().kubernetes.audit_log(), &world.namespace);
-    // Its labels may have been another's when the kubelet saw it first.
+    // Its labels may have been another submission's when the kubelet first saw it.
     for Made { submission, attempt, uid } in &made {
         if let Some(pod) = truth.get_mut(uid) {
             (pod.submission, pod.attempt) = (submission.clone(), *attempt);
@@ -94,7 +94,7 @@ pub(crate) async fn judge(world: &mut World, unseen: Unseen) -> Verdict {
     verdict
 }
 
-/// What a client was told exists, and nothing exists that no client asked for.
+/// Checks that every submission that a client was promised exists, and that no other exists.
 fn accepted(world: &World, rows: &BTreeMap<String, Row>, truth: &BTreeMap<String, PodTruth>, verdict: &mut Verdict) {
     let book = world.clients.book();
     for (id, job) in &book.accepted {
@@ -115,7 +115,7 @@ fn accepted(world: &World, rows: &BTreeMap<String, Row>, truth: &BTreeMap<String
             (None, None) => false,
         };
         if !asked_for || !rows.contains_key(&pod.submission) {
-            verdict.violations.push(format!("pod {} stands for nothing that was asked for: {pod:?}", pod.name));
+            verdict.violations.push(format!("pod {} belongs to no accepted submission: {pod:?}", pod.name));
         }
     }
 }
@@ -130,7 +130,7 @@ async fn recorded(world: &World, rows: &BTreeMap<String, Row>) -> Recorded {
     past.into_iter().map(|(id, attempt, uid)| ((id, attempt), uid)).chain(now).collect()
 }
 
-/// No attempt runs beside the one before it.
+/// Checks that no attempt runs at the same time as the one before it.
 fn beside(truth: &BTreeMap<String, PodTruth>, verdict: &mut Verdict) {
     let mut drivers: BTreeMap<&str, Vec<&PodTruth>> = BTreeMap::new();
     for pod in truth.values().filter(|pod| pod.began.is_some()) {
@@ -147,7 +147,7 @@ fn beside(truth: &BTreeMap<String, PodTruth>, verdict: &mut Verdict) {
     }
 }
 
-/// Pods that others made are nothing to the program.
+/// Checks that the program recorded none of the pods that others created.
 async fn forged(world: &World, recorded: &Recorded, verdict: &mut Verdict) {
     let forged = world.deeds.lock().unwrap().forged.clone();
     for ((submission, attempt), uid) in recorded.iter().filter(|(_, uid)| forged.contains(*uid)) {
@@ -160,7 +160,7 @@ async fn forged(world: &World, recorded: &Recorded, verdict: &mut Verdict) {
     }
 }
 
-/// One pod for each attempt, and one start.
+/// Checks that there is one pod for each attempt, and one start.
 fn created(all_recorded: &Recorded, truth: &BTreeMap<String, PodTruth>, made: &BTreeSet<Made>, verdict: &mut Verdict) {
     let logged: BTreeSet<&String> = made.iter().map(|made| &made.uid).collect();
     let mut attempts: BTreeMap<(&str, i32), BTreeSet<&str>> = BTreeMap::new();
@@ -182,12 +182,12 @@ fn created(all_recorded: &Recorded, truth: &BTreeMap<String, PodTruth>, made: &B
             let why = format!("{submission}: attempt {attempt} ran {} times: {started:?}", started.len());
             verdict.violations.push(why);
         } else if started.first().is_some_and(|uid| Some(*uid) != recorded) {
-            verdict.violations.push(format!("{submission}: ran as {started:?}, recorded is {recorded:?}"));
+            verdict.violations.push(format!("{submission}: ran as {started:?}, recorded as {recorded:?}"));
         }
         for (uid, pod) in pods.iter().filter(|(uid, pod)| Some(*uid) != recorded && !pod.gone) {
             let ended = pod.played.is_some_and(|played| played != Played::NeverStarted);
             if !ended {
-                verdict.violations.push(format!("{submission}: pod {uid} is left alive and not the recorded one"));
+                verdict.violations.push(format!("{submission}: pod {uid} is left alive and isn't the recorded one"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One of the servers is away for a while, and clients go on.
+//! One of the servers is down for a while, and clients continue.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -22,7 +22,7 @@ pub(crate) enum Server {
 #[derive(Debug)]
 pub(crate) struct Outage {
     pub(crate) verdict: Verdict,
-    /// The longest that a client waited for a reply meanwhile.
+    /// The longest time that a client waited for a reply during the outage.
     pub(crate) longest_reply: Duration,
     /// From the server's return until every submission was launched.
     pub(crate) drained_after: Duration,
@@ -39,7 +39,7 @@ impl fmt::Display for Outage {
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Jobs are submitted evenly over the time that the server is away.
+/// Runs an outage. Jobs are submitted evenly over its duration.
 pub(crate) async fn play(program: PathBuf, seed: u64, server: Server, away: Duration, jobs: u32) -> Outage {
     let mut world = World::new(program, seed, 2, &[]).await;
     let clients = world.clients.clone();
@@ -73,7 +73,8 @@ pub(crate) async fn play(program: PathBuf, seed: u64, server: Server, away: Dura
     Outage { verdict, longest_reply, drained_after }
 }
 
-/// The API server ends with so many submissions queued, and starts again, in rounds: for a moment it knows no rights.
+/// Kills the API server with `queued` submissions in the queue and restarts it, several times: for a moment it knows no
+/// rights.
 pub(crate) async fn restarts(program: PathBuf, seed: u64, rounds: usize, queued: u32) -> Verdict {
     let mut world = World::new(program, seed, 2, &[]).await;
     for _ in 0..rounds {
@@ -86,24 +87,24 @@ pub(crate) async fn restarts(program: PathBuf, seed: u64, rounds: usize, queued:
     judge(&mut world, Unseen::Never).await
 }
 
-/// Nobody is put off while the API server is away.
+/// Checks that no create was refused while the API server was down.
 fn put_off(book: &Book) -> Option<String> {
     let (put_off, in_doubt) = (book.put_off, book.in_doubt.len());
     let any = put_off + in_doubt > 0;
     any.then(|| format!("creates without the API server: {put_off} were put off, {in_doubt} are in doubt"))
 }
 
-/// How long a question after an unknown submission takes to be answered, at the most.
+/// Measures the longest time until a request for an unknown submission is answered.
 async fn longest(clients: &Clients, end: Instant, longest: &mut Duration) {
     while Instant::now() < end {
         let asked = Instant::now();
-        let _ = post(clients.gateways[0], "/v1/submissions/kill/nobody", "", Duration::from_secs(10)).await;
+        let _ = post(clients.gateways[0], "/v1/submissions/kill/unknown", "", Duration::from_secs(10)).await;
         *longest = asked.elapsed().max(*longest);
         sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// Meanwhile every create is put off with 503, `Retry-After` and a reason.
+/// Checks that every create is answered with 503, `Retry-After` and a reason.
 async fn refusals(clients: &Clients, end: Instant, longest: &mut Duration, complaints: &mut Vec<String>) {
     let body = json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appArgs": [],
         "appResource": "local:///opt/app.jar", "mainClass": "Main", "environmentVariables": {},

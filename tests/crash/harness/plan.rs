@@ -1,24 +1,24 @@
-//! What happens to each job: decided by the seed and the job's number, and carried to the kubelet in its arguments.
+//! The plan of each job: determined by the seed and the job's number, and passed to the kubelet in the job's arguments.
 
 use std::time::Duration;
 
 use super::dice::Dice;
 
-/// How a driver ends that is left alone.
+/// How a driver ends if nothing else intervenes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Exit(i32),
     /// Exit code 137 with the reason `OOMKilled`.
     OutOfMemory,
-    /// Phase `Failed` with the reason `Evicted`, and no word about the container.
+    /// Phase `Failed` with the reason `Evicted`, and no status of the container.
     Evicted,
-    /// It exits by itself, and somebody deletes the pod a while later.
+    /// It exits by itself, and another client deletes the pod a while later.
     ExitThenDeleted(i32),
-    /// Somebody deletes the pod; the container ends on SIGTERM.
+    /// Another client deletes the pod; the container ends on SIGTERM.
     DeletedByOthers,
-    /// Somebody deletes the pod by force; nobody reports on the container.
+    /// Another client deletes the pod by force; the end of the container isn't reported.
     ForceDeleted,
-    /// The scheduler marks the pod as a target and deletes it; the container ends on SIGTERM.
+    /// The scheduler marks the pod as a preemption target and deletes it; the container ends on SIGTERM.
     Preempted,
     /// The pod garbage collector marks the pod as failed and then deletes it by force.
     NodeVanished,
@@ -27,13 +27,13 @@ pub(crate) enum Ending {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) number: u32,
-    /// Between the pod's being scheduled and the start of its container.
+    /// The time between the scheduling of the pod and the start of its container.
     pub(crate) pulls: Duration,
     pub(crate) runs: Duration,
     pub(crate) ending: Ending,
-    /// A client asks for its end this long after it was accepted.
+    /// A client requests a kill this long after the submission was accepted.
     pub(crate) kill_after: Option<Duration>,
-    /// Attempts that may follow one that the infrastructure ended.
+    /// Further attempts allowed after an infrastructure failure.
     pub(crate) retries: u32,
 }
 
@@ -52,14 +52,14 @@ impl Job {
             (4, Ending::Preempted),
             (7, Ending::NodeVanished),
         ]);
-        // Some end before anybody could have seen them run.
+        // Some end before they could be seen running.
         let runs = if dice.one_in(5) { Duration::ZERO } else { dice.millis(10, 3000) };
         let kill_after = dice.one_in(6).then(|| dice.millis(0, 2500));
         let (pulls, retries) = (dice.millis(0, 300), u32::from(dice.one_in(3)));
         Self { number, pulls, runs, ending, kill_after, retries }
     }
 
-    /// The argument by which the kubelet knows it again.
+    /// Returns the argument by which the kubelet identifies the job.
     pub(crate) fn argument(number: u32) -> String {
         format!("job-{number}")
     }

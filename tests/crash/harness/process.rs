@@ -15,7 +15,7 @@ use super::guard::guard;
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Starts the command; what it says is added to `log`.
+    /// Starts the command; appends its output to `log`.
     pub(crate) fn spawn(command: &mut Command, log: &Path) -> Self {
         let log: File = OpenOptions::new().create(true).append(true).open(log).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -25,16 +25,16 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // One that has ended already needs none.
+        // A process that has already ended needs no signal.
         let _ = kill_process(self.pid(), signal);
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().unwrap()
     }
 
-    /// SIGKILL to it and to the processes that it started, and waits for its end.
+    /// Sends SIGKILL to it and to the processes that it started, and waits for its end.
     pub(crate) fn kill(&mut self) {
         let children = children_of(self.0.id());
         self.signal(Signal::KILL);
@@ -56,14 +56,14 @@ impl Drop for Process {
     }
 }
 
-/// Linux tells; elsewhere orphans end by themselves a moment later.
+/// Returns the child processes. Only Linux lists them; on other systems orphans end by themselves a moment later.
 fn children_of(pid: u32) -> Vec<Pid> {
     let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
-/// A port that nobody listens on, below those that the kernel hands out for outgoing connections: a server that is
-/// killed must get it back.
+/// Returns a port that no process listens on, below the range of ephemeral ports: a server that is killed must get it
+/// back.
 pub(crate) fn free_port() -> u16 {
     loop {
         let port = 12_000 + u16::from_le_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().unwrap()) % 20_000;
@@ -73,7 +73,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// Asks again and again until it is so, and panics after `limit`.
+/// Polls until the condition holds, and panics after `limit`.
 pub(crate) async fn until(what: &str, limit: Duration, mut so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + limit;
     while !so().await {

@@ -1,4 +1,4 @@
-//! One `sparkgate serve` behind two fault proxies, started again whenever it ends, as a Deployment would.
+//! One `sparkgate serve` behind two fault proxies. It is started again whenever it ends, as by a Deployment.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -21,9 +21,9 @@ use crate::fault_proxy::{Fault, FaultProxy};
 
 pub(crate) struct Replica {
     pub(crate) address: SocketAddr,
-    /// Between it and Postgres.
+    /// Between the replica and Postgres.
     pub(crate) database: FaultProxy,
-    /// Between it and the API server.
+    /// Between the replica and the API server.
     pub(crate) cluster: FaultProxy,
     program: PathBuf,
     arguments: Vec<String>,
@@ -35,11 +35,11 @@ pub(crate) struct Replica {
 #[derive(Default)]
 struct State {
     process: Option<Process>,
-    /// It is to be started again when it ends.
+    /// Whether to start it again when it ends.
     wanted: bool,
     paused: bool,
     starts: usize,
-    /// Ends that nobody here caused, by exit code.
+    /// The exit codes of ends that no fault caused.
     own_ends: Vec<Option<i32>>,
 }
 
@@ -68,7 +68,7 @@ impl Replica {
         Self { address, database, cluster, program, arguments, database_url, log, state: Mutex::default() }
     }
 
-    /// Wants it up, and starts it.
+    /// Marks it as wanted, and starts it.
     pub(crate) fn start(&self) {
         let mut state = self.state.lock().unwrap();
         state.wanted = true;
@@ -80,26 +80,26 @@ impl Replica {
         }
     }
 
-    /// SIGKILL. Answers whether there was something to kill. It is started again, if it is wanted.
+    /// Sends SIGKILL; returns whether it was running. It is started again if it is wanted.
     pub(crate) fn kill(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         state.paused = false;
         state.process.take().is_some()
     }
 
-    /// SIGKILL, and stays down.
+    /// Sends SIGKILL, and doesn't start it again.
     pub(crate) fn down(&self) {
         self.state.lock().unwrap().wanted = false;
         self.kill();
     }
 
-    /// Whether it can be killed or paused: it runs, and isn't paused.
+    /// Returns whether it can be killed or paused: it runs, and isn't paused.
     pub(crate) fn is_up(&self) -> bool {
         let state = self.state.lock().unwrap();
         state.process.is_some() && !state.paused
     }
 
-    /// SIGSTOP, for so long.
+    /// Stops it with SIGSTOP for `time`.
     pub(crate) async fn pause(&self, time: Duration) {
         self.signal(Signal::STOP, true);
         sleep(time).await;
@@ -114,7 +114,7 @@ impl Replica {
         }
     }
 
-    /// Ends all faults of its connections, and the connections that had any.
+    /// Ends all faults of its connections, and closes the connections that had any.
     pub(crate) fn calm(&self) {
         for proxy in [&self.database, &self.cluster] {
             proxy.lose_replies(0.0);
@@ -123,7 +123,7 @@ impl Replica {
         }
     }
 
-    /// Starts it again for ever, some time after each end.
+    /// Starts it again after each end, with a delay. Runs forever.
     pub(crate) async fn keep_up(&self, mut dice: Dice) {
         let mut down_since = None;
         let mut pause = Duration::ZERO;
@@ -142,7 +142,7 @@ impl Replica {
         }
     }
 
-    /// Whether it should run and doesn't.
+    /// Returns whether it should run and doesn't.
     fn is_down(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         if let Some(status) = state.process.as_mut().and_then(Process::ended) {
@@ -156,7 +156,7 @@ impl Replica {
         self.state.lock().unwrap().starts
     }
 
-    /// How often it ended by itself, with what codes.
+    /// Returns the exit codes of the times that it ended by itself.
     pub(crate) fn own_ends(&self) -> Vec<Option<i32>> {
         self.state.lock().unwrap().own_ends.clone()
     }

@@ -1,4 +1,4 @@
-//! What a run was and what came of it, as a table.
+//! The parameters and results of a run, as a table.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use super::{chaos::Blows, oracle::Verdict, takeover::Takeovers};
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
-    /// What others did to pods, and how often.
+    /// The actions of others on pods, with their counts.
     pub(crate) acts: BTreeMap<String, usize>,
     pub(crate) jobs: u32,
     pub(crate) accepted: usize,
@@ -34,11 +34,11 @@ impl fmt::Display for Report {
         line("seed", self.seed.to_string())?;
         line("jobs accepted in the storm", self.jobs.to_string())?;
         line("accepted in all", self.accepted.to_string())?;
-        let doubt = format!("{} ({} were kept)", self.in_doubt, verdict.unacknowledged);
+        let doubt = format!("{} ({} were stored)", self.in_doubt, verdict.unacknowledged);
         line("in doubt for their clients", doubt)?;
-        line("  of those by the gateway's own word", self.said_in_doubt.to_string())?;
-        line("put off (503, or nobody listened)", self.put_off.to_string())?;
-        line("kills asked for by clients", self.kills_asked.to_string())?;
+        line("  of those reported by the gateway", self.said_in_doubt.to_string())?;
+        line("refused (503, or no process listened)", self.put_off.to_string())?;
+        line("kills requested by clients", self.kills_asked.to_string())?;
         line("replicas", self.replicas.to_string())?;
         line("replicas killed (SIGKILL)", format!("{}, {} starts in all", blows.kills, self.starts))?;
         line("replicas stopped for 4 to 8 s", blows.pauses.to_string())?;
@@ -47,13 +47,14 @@ impl fmt::Display for Report {
         line("etcd compacted", blows.compactions.to_string())?;
         line("connections cut, refused, half-open", blows.network.to_string())?;
         line("one replica cut off for 4 to 9 s", blows.isolations.to_string())?;
-        line("rights taken away for a while", blows.denials.to_string())?;
+        line("rights removed for a while", blows.denials.to_string())?;
         line("locks, open transactions, ended backends", blows.locks.to_string())?;
         let acts: Vec<_> = self.acts.iter().map(|(act, count)| format!("{count} {act}")).collect();
-        line("what others did to pods", acts.join(", "))?;
-        line("requests done with their reply lost", self.replies_lost.to_string())?;
+        line("actions of others on pods", acts.join(", "))?;
+        line("requests carried out, reply lost", self.replies_lost.to_string())?;
         line("outcomes", states.join(", "))?;
-        line("driver pods made", format!("{} ({} not in the audit log)", verdict.creates, verdict.unlogged_creates))?;
+        let created = format!("{} ({} not in the audit log)", verdict.creates, verdict.unlogged_creates);
+        line("driver pods created", created)?;
         line("drivers started", verdict.starts.to_string())?;
         line("second pods (never started, reaped)", verdict.extra_creates.to_string())?;
         line("accepted and lost", verdict.lost.to_string())?;

@@ -1,4 +1,4 @@
-//! One run from its seed to its report.
+//! One run, from its seed to its report.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -19,15 +19,15 @@ pub(crate) struct Run {
     /// The `sparkgate` to run.
     pub(crate) program: PathBuf,
     pub(crate) seed: u64,
-    /// So many are accepted.
+    /// The number of jobs to be accepted.
     pub(crate) jobs: u32,
     pub(crate) replicas: usize,
     pub(crate) blows: Blows,
     /// How often to measure a takeover afterwards.
     pub(crate) takeovers: usize,
-    /// How long everything may take to come to an end after the storm.
+    /// The time within which everything has to settle after the storm.
     pub(crate) patience: Duration,
-    /// Say now and then how far it is.
+    /// Print the progress from time to time.
     pub(crate) talkative: bool,
 }
 
@@ -88,7 +88,7 @@ impl Run {
     }
 }
 
-/// The violations in words, if there are any. The logs stay.
+/// Returns the violations as a message, if there are any, and keeps the logs.
 pub(crate) fn complaint(what: &str, violations: &[String]) -> Option<String> {
     const MOST: usize = 40;
     if violations.is_empty() {

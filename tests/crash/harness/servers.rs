@@ -1,4 +1,4 @@
-//! The servers that a run kills and starts again: one set for each process, for one run at a time.
+//! The servers that a run kills and restarts: one set per process, used by one run at a time.
 
 mod kubernetes;
 mod postgres;
@@ -17,7 +17,7 @@ pub(crate) struct Servers {
 
 static SERVERS: LazyLock<Mutex<Option<Servers>>> = LazyLock::new(Mutex::default);
 
-/// The servers, for whoever asks alone until it lets go of them; all of them are up.
+/// Exclusive access to the servers until it is dropped. All of them are running.
 pub(crate) struct Borrowed(MutexGuard<'static, Option<Servers>>);
 
 pub(crate) async fn borrow() -> Borrowed {

@@ -1,4 +1,4 @@
-//! How long the others take to finish what a killed replica had in hand.
+//! Measures how long the other replicas take to finish the work of a killed one.
 
 use std::{fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::world::World;
 
-/// Jobs that are under way when their replica is killed.
+/// Jobs in progress when their replica is killed.
 const BURST: usize = 20;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ pub(crate) struct Takeovers {
     ended: Vec<Duration>,
 }
 
-/// Submits a burst to one replica and kills it in the middle, so often.
+/// Submits a burst to one replica and kills it in the middle, `times` times.
 pub(crate) async fn measure(world: &World, times: usize) -> Takeovers {
     let mut takeovers = Takeovers::default();
     for nth in 0..times {

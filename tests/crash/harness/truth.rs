@@ -1,4 +1,4 @@
-//! What really happened to each pod: written down by the kubelet that played it, before it told anybody.
+//! What really happened to each pod. The kubelet records it here before it reports it.
 
 use std::{
     collections::BTreeMap,
@@ -8,13 +8,13 @@ use std::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Played {
-    /// Its container ended by itself with this code.
+    /// Its container ended by itself with this exit code.
     Exited(i32),
     OutOfMemory,
     Evicted,
-    /// Its container ended on SIGTERM, because somebody had deleted the pod.
+    /// Its container ended on SIGTERM, because the pod had been deleted.
     Terminated,
-    /// The same, and the scheduler had said that it would.
+    /// The same, and the scheduler had announced it.
     Preempted,
     /// The pod was deleted by force.
     ForceDeleted,
@@ -32,19 +32,19 @@ pub(crate) struct PodTruth {
     /// Its container was started.
     pub(crate) started: bool,
     pub(crate) played: Option<Played>,
-    /// The API server knows all of it.
+    /// The API server has the complete status.
     pub(crate) told: bool,
-    /// It was somebody else who deleted it, not Sparkgate.
+    /// The pod was deleted by another client, not by Sparkgate.
     pub(crate) by_others: bool,
-    /// The API server took the grace period away, and the container ended all the same.
+    /// The API server shortened the grace period to zero, and the container ended nevertheless.
     pub(crate) forced: bool,
-    /// The pod isn't there any more.
+    /// The pod doesn't exist any more.
     pub(crate) gone: bool,
-    /// Our finalizer was taken off: the end may have passed unseen.
+    /// Our finalizer was removed: the end may have passed unseen.
     pub(crate) unheld: bool,
-    /// What others did to the pod.
+    /// The actions of others on the pod.
     pub(crate) acts: Vec<&'static str>,
-    /// When its container started, and when it ended or was torn away.
+    /// When its container started, and when it ended or was removed by force.
     pub(crate) began: Option<Instant>,
     pub(crate) ended: Option<Instant>,
 }
@@ -58,12 +58,12 @@ impl Truth {
         self.0.lock().unwrap()
     }
 
-    /// Changes what is known of one pod.
+    /// Changes the record of one pod.
     pub(crate) fn note(&self, uid: &str, change: impl FnOnce(&mut PodTruth)) {
         change(self.all().entry(uid.to_owned()).or_default());
     }
 
-    /// How many pods are as asked for.
+    /// Returns the number of pods that satisfy the condition.
     pub(crate) fn count(&self, which: impl Fn(&PodTruth) -> bool) -> usize {
         self.all().values().filter(|pod| which(pod)).count()
     }

@@ -1,4 +1,4 @@
-//! A namespace, a database and some replicas: what one run happens in.
+//! The environment of a run: a namespace, a database and some replicas.
 
 use std::{
     path::PathBuf,
@@ -31,9 +31,9 @@ pub(crate) struct World {
     pub(crate) replicas: Vec<Arc<Replica>>,
     pub(crate) clients: Clients,
     pub(crate) truth: Arc<Truth>,
-    /// What others did in the namespace.
+    /// The actions of others in the namespace.
     pub(crate) deeds: Arc<Mutex<Deeds>>,
-    /// Direct ways to both servers, for the oracle.
+    /// Direct connections to both servers, for the oracle.
     pub(crate) pool: PgPool,
     pub(crate) client: Client,
     /// While true, no driver ends by itself.
@@ -43,7 +43,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts everything; the replicas are ready. `options` go to each `sparkgate serve`.
+    /// Starts everything; returns when the replicas are ready. `options` go to each `sparkgate serve`.
     pub(crate) async fn new(program: PathBuf, seed: u64, replicas: usize, options: &[&str]) -> Self {
         let mut servers = borrow().await;
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
@@ -91,14 +91,14 @@ impl World {
         world
     }
 
-    /// Waits until every replica takes requests.
+    /// Waits until every replica accepts requests.
     pub(crate) async fn all_up(&self) {
         for replica in &self.replicas {
             until("a replica is ready", Duration::from_secs(90), async || ready(replica).await).await;
         }
     }
 
-    /// Ends all faults, and starts what isn't up.
+    /// Ends all faults, and starts what isn't running.
     pub(crate) async fn calm(&mut self) {
         let servers = self.servers.both();
         servers.postgres.ready().await;
@@ -111,12 +111,12 @@ impl World {
         self.all_up().await;
     }
 
-    /// Waits until all submissions have ended. Those that don't are for the oracle.
+    /// Waits until all submissions have ended. The oracle reports those that haven't.
     pub(crate) async fn settle(&self, limit: Duration) {
         self.none_is_in("'QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING'", limit).await;
     }
 
-    /// Waits until nothing is left for launchers to do.
+    /// Waits until the launchers have nothing left to do.
     pub(crate) async fn drain(&self, limit: Duration) {
         self.none_is_in("'QUEUED', 'LAUNCHING', 'KILLING'", limit).await;
     }
@@ -134,13 +134,13 @@ impl World {
     }
 }
 
-/// Ends the pauses before another attempt, which are longer than a run.
+/// Ends the pauses before retries, which are longer than a run.
 async fn hurry(pool: PgPool) {
     let due = "UPDATE submissions SET not_before = NULL
                WHERE state = 'QUEUED' AND attempt > 1 AND failed_tries = 0 AND not_before > now()";
     loop {
         sleep(Duration::from_millis(500)).await;
-        // The servers may be away.
+        // The servers may be down.
         let _ = sqlx::query(due).execute(&pool).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The same over HTTP.
+//! Logs over HTTP.
 
 use axum::body::Body;
 use http::{Request, Response};
@@ -35,7 +35,7 @@ async fn problem(site: &Site, path: &str) -> (u16, String, String) {
 }
 
 #[sqlx::test]
-async fn a_log_is_a_text_and_says_where_it_comes_from(pool: PgPool) {
+async fn a_log_is_plain_text_with_its_source_in_a_header(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("seq 1000000 1099999; printf '\\xff\\0'").await;
     site.until(&id, DriverState::Finished).await;
@@ -53,7 +53,7 @@ async fn a_log_is_a_text_and_says_where_it_comes_from(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn what_is_not_there_has_a_code(pool: PgPool) {
+async fn a_missing_log_has_a_problem_code(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.world.submit(&[]).await;
     for (path, status, code, detail) in [
@@ -73,7 +73,7 @@ async fn what_is_not_there_has_a_code(pool: PgPool) {
 }
 
 #[sqlx::test]
-async fn who_hangs_up_is_not_followed_for(pool: PgPool) {
+async fn a_client_that_hangs_up_ends_its_log_stream(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("echo one; exec sleep 300").await;
     site.until(&id, DriverState::Running).await;

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{fault_proxy::FaultProxy, world::World};
 
-/// A Spark whose drivers are their last argument, a shell command.
+/// A Spark that runs the last argument of its driver as a shell command.
 const SUBMIT: &str = "#!/bin/bash\neval \"${@: -1}\"\n";
 
 pub(crate) struct Site {
@@ -62,7 +62,7 @@ impl Site {
         &self.world.gateway
     }
 
-    /// A driver that runs a shell command. `$GO` names a file that isn't there.
+    /// Launches a driver that runs a shell command. `$GO` names a file that doesn't exist yet.
     pub(crate) async fn launch(&self, command: &str) -> SubmissionId {
         let mut request = self.world.request(&[]);
         request.app_args = vec![command.replace("$GO", self.dir.path().join("go").to_str().unwrap())];
@@ -71,7 +71,7 @@ impl Site {
         id
     }
 
-    /// Waits of drivers for `$GO` are over.
+    /// Creates the file `$GO`, for which drivers wait.
     pub(crate) fn go(&self) {
         std::fs::write(self.dir.path().join("go"), "").unwrap();
     }
@@ -80,7 +80,7 @@ impl Site {
         self.world.until(id, state).await;
     }
 
-    /// Deletes the driver's pod; its log goes with it.
+    /// Deletes the driver's pod, and with it the pod's log.
     pub(crate) async fn delete_pod(&self) {
         let name = self.world.driver().await.metadata.name.unwrap();
         self.world.pods().delete(&name, &DeleteParams::default()).await.unwrap();
@@ -118,11 +118,11 @@ pub(crate) async fn text(stream: LogStream) -> String {
     String::from_utf8(all.concat()).unwrap()
 }
 
-/// Reads on until this was told.
-pub(crate) async fn read_until(stream: &mut LogStream, told: &str) -> String {
+/// Reads until the stream has sent this text.
+pub(crate) async fn read_until(stream: &mut LogStream, expected: &str) -> String {
     let mut all = Vec::new();
     let reading = async {
-        while !all.windows(told.len()).any(|part| part == told.as_bytes()) {
+        while !all.windows(expected.len()).any(|part| part == expected.as_bytes()) {
             all.extend_from_slice(&stream.bytes.next().await.unwrap().unwrap());
         }
     };

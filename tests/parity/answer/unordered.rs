@@ -1,10 +1,11 @@
-//! What Spark takes from a hash map, or shuffles, put into an order that can be compared.
+//! Sorts what Spark takes from a hash map, or shuffles, so that it can be compared.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// `spark.kubernetes.driverEnv.*` lies between two variables of Spark's own; `secretKeyRef.*` follows in one run.
+/// Sorts variables: `spark.kubernetes.driverEnv.*` is between two variables of Spark's own; `secretKeyRef.*` follows as
+/// one block.
 pub(super) fn variables(container: &mut Value) {
     let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) else { return };
     let first = variables.iter().position(|variable| variable["name"] == "SPARK_APPLICATION_ID");
@@ -21,7 +22,7 @@ pub(super) fn variables(container: &mut Value) {
     }
 }
 
-/// Spark shuffles local directories, and mounts its volumes in that order.
+/// Sorts local directories: Spark shuffles them, and mounts its volumes in that order.
 pub(super) fn local_dirs(container: &mut Value) {
     let mut directories = Vec::new();
     for variable in container.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -43,7 +44,7 @@ pub(super) fn local_dirs(container: &mut Value) {
     }
 }
 
-/// Spark lists the Hadoop configuration directory in the order of its file system.
+/// Sorts Hadoop's configuration files: Spark lists their directory in the order of its file system.
 pub(super) fn hadoop_files(object: &mut Value) {
     for volume in object.pointer_mut("/spec/volumes").and_then(Value::as_array_mut).into_iter().flatten() {
         let own = volume["name"] == "hadoop-properties";
@@ -53,8 +54,8 @@ pub(super) fn hadoop_files(object: &mut Value) {
     }
 }
 
-/// Several volumes and secrets that come from keys have no order that means something, and the number in the name of a
-/// claim follows it. Here they are sorted by name, and a claim is called after its volume.
+/// Sorts volumes and secrets by name, and names each claim after its volume. If several come from keys, their order has
+/// no meaning, and the number in the name of a claim depends on it.
 pub(super) fn volumes(objects: &mut [Value]) {
     let mut claims = BTreeMap::new();
     for pod in objects.iter_mut().filter(|object| object["kind"] == "Pod") {

@@ -1,4 +1,4 @@
-//! Keys that are a prefix and a name: volumes, labels, secrets, resources; and keys that name a file.
+//! Keys that consist of a prefix and a name: volumes, labels, secrets, resources; and keys that name a file.
 
 use super::Random;
 use crate::case::Submitter;

@@ -105,7 +105,7 @@ pub(super) const KEYS: Pool = &[
     ("spark.unknown.key", &["anything", ""]),
 ];
 
-/// One of these goes into some cases; most are refused, some only by the driver later.
+/// One of these is added to some cases; most are refused, some only later by the driver.
 pub(super) const INVALID: &[(&str, &str)] = &[
     ("spark.blockManager.port", "none"),
     ("spark.driver.bindAddress", "0.0.0.0"),

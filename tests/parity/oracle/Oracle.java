@@ -32,11 +32,11 @@ import java.util.concurrent.TimeoutException;
 import org.apache.spark.deploy.SparkSubmit;
 
 /**
- * The real spark-submit, kept warm: one JSON request a line on standard input, one JSON answer a line on standard output.
+ * The real spark-submit in a warm JVM: reads one JSON request per line, and writes one JSON answer per line.
  *
  * A submission runs in this JVM through the same two steps as bin/spark-submit: the launcher's command builder, then
- * {@code SparkSubmit.doSubmit}. Its Kubernetes API is the server below, which takes everything and writes down what came.
- * What a submission leaves behind (files, variables, system properties, Hadoop's login) is put back before the next one.
+ * {@code SparkSubmit.doSubmit}. Its Kubernetes API is the server below, which accepts every request and records it.
+ * The changes of a submission (files, variables, system properties, Hadoop's login) are undone before the next one.
  * It must be started in an empty directory of its own, which serves as the submitter's.
  */
 public final class Oracle {
@@ -62,7 +62,7 @@ public final class Oracle {
             try {
                 answer = worker.submit(() -> answer(request)).get(DEADLINE_SECONDS, TimeUnit.SECONDS);
             } catch (TimeoutException hangs) {
-                // Its thread can't be stopped: whoever asked starts a new JVM.
+                // Its thread can't be stopped: the caller starts a new JVM.
                 answers.println(JSON.createObjectNode().put("timeout", DEADLINE_SECONDS));
                 break;
             }
@@ -82,7 +82,7 @@ public final class Oracle {
         }
     }
 
-    /** One run of spark-submit; {@code calls} are what the API server got, {@code error} is why it ended early. */
+    /** One run of spark-submit; {@code calls} are the requests to the API server, {@code error} is the reason for an early end. */
     private static JsonNode submit(JsonNode request) throws Exception {
         Properties properties = (Properties) System.getProperties().clone();
         Map<String, String> environment = new TreeMap<>(System.getenv());
@@ -118,8 +118,8 @@ public final class Oracle {
     }
 
     /**
-     * What bin/spark-class does first: the launcher reads the arguments too, refuses some by itself, and hands the others to
-     * SparkSubmit in words of its own.
+     * Does what bin/spark-class does first: the launcher reads the arguments too, refuses some by itself, and passes the
+     * others to SparkSubmit in its own form.
      */
     @SuppressWarnings("unchecked")
     private static List<String> launched(List<String> args) throws Throwable {
@@ -136,7 +136,7 @@ public final class Oracle {
         }
     }
 
-    /** Hadoop keeps the first configuration and login that it sees; a new process would start without. */
+    /** Resets the first configuration and login, which Hadoop caches; a new process would start without them. */
     private static void forgetHadoop() throws Exception {
         org.apache.hadoop.security.UserGroupInformation.reset();
         org.apache.hadoop.fs.FileSystem.closeAll();
@@ -151,7 +151,7 @@ public final class Oracle {
         }
     }
 
-    /** The map behind {@code System.getenv()}: a JVM can't change its own environment otherwise. */
+    /** Returns the map behind {@code System.getenv()}: a JVM can't change its own environment in another way. */
     @SuppressWarnings("unchecked")
     private static Map<String, String> variables() {
         try {
@@ -163,7 +163,7 @@ public final class Oracle {
         }
     }
 
-    /** Files by path; `base64:` begins the text of one that isn't UTF-8. */
+    /** Writes files by path; a text that begins with `base64:` represents bytes that are not UTF-8. */
     private static void write(JsonNode files) throws IOException {
         Files.createDirectories(HERE.resolve("conf"));
         Files.createDirectories(HERE.resolve("hadoop"));

@@ -12,7 +12,7 @@ import org.apache.spark.deploy.k8s.KubernetesConf;
 import org.apache.spark.internal.config.ConfigEntry;
 import scala.Option;
 
-/** Single rules of Spark and Java, asked one by one: what becomes of a text. */
+/** Applies single rules of Spark and Java to texts. */
 final class Vectors {
     private Vectors() {}
 
@@ -29,7 +29,7 @@ final class Vectors {
         return answers;
     }
 
-    /** The answer for one text, or null where the rule refuses it. */
+    /** Returns the result for one text, or null if the rule refuses it. */
     private static String rule(String op, String input) throws Exception {
         try {
             switch (op) {
@@ -55,21 +55,21 @@ final class Vectors {
         }
     }
 
-    /** A value as its entry reads and checks it. */
+    /** Returns a value as its entry reads and checks it. */
     private static String read(String key, String input) throws Exception {
         load();
         Object value = ConfigEntry.findEntry(key).valueConverter().apply(input);
         return String.valueOf(value instanceof Option ? ((Option<?>) value).get() : value);
     }
 
-    /** Entries are registered by the objects that hold them. */
+    /** Loads the objects that register the entries. */
     private static void load() throws Exception {
         for (String config : new String[] {"org.apache.spark.deploy.k8s.Config$", "org.apache.spark.internal.config.package$"}) {
             Class.forName(config);
         }
     }
 
-    /** The line that {@code Properties.store} writes: the one after the date. */
+    /** Returns the line that {@code Properties.store} writes after the date. */
     private static String stored(String key, String value) throws Exception {
         Properties properties = new Properties();
         properties.setProperty(key, value);

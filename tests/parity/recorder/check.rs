@@ -1,4 +1,4 @@
-//! `--check-oracle`: the warm spark-submit beside `bin/spark-submit` as a process of its own.
+//! `--check-oracle`: compares the spark-submit in the warm JVM with `bin/spark-submit` as a process of its own.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -12,7 +12,7 @@ use crate::{
     compare::{Report, differences},
 };
 
-/// Runs `count` of the cases both ways, spread over all of them.
+/// Runs `count` of the cases both ways, evenly spread over all cases.
 pub(crate) fn check(versions: &[String], cases: &[&Case], count: usize) -> Result<()> {
     let mut report = Report::default();
     for version in versions {
@@ -23,7 +23,7 @@ pub(crate) fn check(versions: &[String], cases: &[&Case], count: usize) -> Resul
             let warm = spark.answer(case)?;
             let (process, output) = run(&mut spark, case)?;
             let found = match (&warm, process) {
-                // As a process it tells its refusal on standard error, among other things.
+                // The process prints its refusal on standard error, together with other text.
                 (Answer::Refused(sentence), Answer::Refused(_)) if output.contains(sentence.as_str()) => Vec::new(),
                 (_, process) => differences(&warm, &process),
             };

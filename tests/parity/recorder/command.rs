@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, MASTER, SPARK_SUBMIT};
 
-/// Given to every run, since the recorder has no pod to wait for.
+/// Added to every run, because the recorder has no pod to wait for.
 pub(crate) const NO_WAIT: &str = "spark.kubernetes.submission.waitAppCompletion";
 /// An empty zip archive.
 const EMPTY_JAR: &str = "base64:UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==";
 
-/// What one run is given. Equal inputs give equal answers.
+/// The input of one run. Equal inputs give equal answers.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Command {
     pub(crate) args: Vec<String>,
@@ -60,7 +60,7 @@ impl Command {
         Self { files: files(case, &args), args, env, hadoop: case.submitter.hadoop_conf.is_some() }
     }
 
-    /// The oracle's question, for an API server at `address`.
+    /// Returns the request to the oracle, for an API server at `address`.
     pub(crate) fn question(&self, address: &str, here: &str) -> Value {
         let replace = |text: &String| text.replace(MASTER, address);
         let mut env = self.env.clone();
@@ -86,7 +86,8 @@ fn files(case: &Case, args: &[String]) -> BTreeMap<String, String> {
     files
 }
 
-/// spark-submit resolves packages, though the driver does it again. They lie in the submitter's local Maven repository.
+/// Returns the files of packages in the submitter's local Maven repository: spark-submit resolves packages, although
+/// the driver does it again.
 fn packages(args: &[String]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for (at, arg) in args.iter().enumerate() {

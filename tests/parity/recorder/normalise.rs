@@ -1,4 +1,5 @@
-//! From what spark-submit did to an [`Answer`]: random names, times and places become the ones that Sparkgate is given.
+//! Converts the actions of spark-submit to an [`Answer`]: random names, times and places are replaced by the ones that
+//! Sparkgate is given.
 
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ pub(crate) fn answer(case: &Case, raw: &Raw) -> Answer {
     Answer::objects(objects, case)
 }
 
-/// Exceptions of others whose messages are no sentences about the request.
+/// Exceptions from outside Spark, whose messages aren't about the request.
 const NOT_SPARKS: [&str; 8] = [
     "io.fabric8.kubernetes.client.KubernetesClientException",
     "java.io.FileNotFoundException",
@@ -51,7 +52,7 @@ const NOT_SPARKS: [&str; 8] = [
     "org.apache.spark.SparkUserAppException",
 ];
 
-/// The message of an exception without what decorates it.
+/// Returns the message of an exception without its decoration.
 fn sentence(error: &Value, here: &str) -> String {
     let class = error["class"].as_str().unwrap_or_default();
     let message = error["message"].as_str().unwrap_or_default();
@@ -70,7 +71,7 @@ fn sentence(error: &Value, here: &str) -> String {
     text.split(" SQLSTATE: ").next().unwrap_or(text).to_owned()
 }
 
-/// An object as it was sent, with its namespace and without what the API server or the order of calls adds.
+/// Returns an object as it was sent, with its namespace and without what the API server or the order of calls adds.
 fn object(call: &Value, before_pod: bool) -> Value {
     let mut object = call["body"].clone();
     let path = call["path"].as_str().unwrap_or_default();
@@ -86,7 +87,7 @@ fn object(call: &Value, before_pod: bool) -> Value {
         if metadata.get("uid").is_some_and(|uid| uid == "uid-1") {
             metadata.remove("uid");
         }
-        assert!(owned != before_pod, "{path}: only what comes after the pod belongs to it");
+        assert!(owned != before_pod, "{path}: only objects after the pod are owned by it");
     }
     object
 }
@@ -116,7 +117,7 @@ impl Names {
             let directory = &text[at..at + "/var/data/spark-".len() + 36];
             fixed.push((directory.to_owned(), format!("/var/data/spark-{}", ENTROPY.local_dir)));
         }
-        // Wherever it shows first: a pod without its basic step has no label.
+        // At its first occurrence: a pod without its basic step has no label.
         let is_id = |rest: &&str| rest.len() >= 32 && rest.bytes().take(32).all(|byte| byte.is_ascii_hexdigit());
         if let Some(rest) = text.split("spark-").skip(1).find(is_id) {
             fixed.push((format!("spark-{}", &rest[..32]), format!("spark-{}", ENTROPY.app_id.simple())));
@@ -129,7 +130,7 @@ impl Names {
                 Some("ConfigMap") if let Some(own) = of("spark-drv-", "-conf-map") => {
                     fixed.push((own.to_owned(), id(ENTROPY.config_map)));
                 }
-                // An application that is called `spark` has such a name of its own right.
+                // An application called `spark` has such a name for another reason.
                 Some("Service")
                     if let Some(own) = of("spark-", "-driver-svc")
                         && own.len() == 16
@@ -160,7 +161,7 @@ impl Names {
         let prefix = id(ENTROPY.resource_prefix);
         for own in &self.prefix_ids {
             text = text.replace(&format!("-{own}"), &format!("-{prefix}"));
-            // Where the id begins a name, Spark makes its first character a letter.
+            // If the id begins a name, Spark replaces its first character by a letter.
             text = text.replace(own.as_str(), &format!("x{}", &prefix[1..]));
         }
         text
@@ -179,7 +180,7 @@ fn rename(value: &mut Value, to: &impl Fn(&str) -> String) {
     }
 }
 
-/// The lines that the run itself brought with it are taken out again.
+/// Removes the lines that the run itself added.
 fn properties(text: &str, case: &Case) -> String {
     let own = &case.request.spark_properties;
     let mut lines = Vec::new();

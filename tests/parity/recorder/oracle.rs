@@ -1,4 +1,4 @@
-//! The JVM that holds one release's spark-submit.
+//! The JVM that runs one release's spark-submit.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::command;
 
-/// What spark-submit's own launcher opens, as far as this needs it.
+/// The packages that spark-submit's own launcher opens, as far as they are needed here.
 const OPENS: [&str; 9] = [
     "java.base/java.io",
     "java.base/java.lang",
@@ -28,13 +28,13 @@ const OPENS: [&str; 9] = [
     "java.security.jgss/sun.security.krb5",
 ];
 
-/// An answer of the oracle, and what of its surroundings may show in it.
+/// An answer of the oracle, and the parts of its environment that may occur in it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Raw {
     pub(crate) answer: Value,
     pub(crate) address: String,
     pub(crate) here: String,
-    /// When the JVM drew its names, in milliseconds since the epoch.
+    /// The time at which the JVM generated its names, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
 }
 
@@ -61,7 +61,7 @@ impl Oracle {
         Ok(Self { jvm: Jvm::start(&home, version)?, home, version: version.to_owned() })
     }
 
-    /// Runs spark-submit once. A run that hangs costs its JVM, and is answered by an error.
+    /// Runs spark-submit once. If the run hangs, its JVM is killed and the result is an error.
     pub(crate) fn submit(&mut self, command: &command::Command) -> Result<Raw> {
         let question = command.question(&self.jvm.address, &self.here());
         let answer = self.ask(&question)?;
@@ -74,13 +74,14 @@ impl Oracle {
     }
 
     pub(crate) fn ask(&mut self, question: &Value) -> Result<Value> {
-        writeln!(self.jvm.questions, "{question}").context("the oracle is gone: see its standard error")?;
+        writeln!(self.jvm.questions, "{question}").context("the oracle has ended: see its standard error")?;
         let mut line = String::new();
         self.jvm.answers.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the oracle of Spark {} died of {question}", self.version))
+        serde_json::from_str(&line)
+            .with_context(|| format!("the oracle of Spark {} failed on {question}", self.version))
     }
 
-    /// The submitter's directory.
+    /// Returns the submitter's directory.
     pub(crate) fn here(&self) -> String {
         self.jvm.directory.path().to_string_lossy().into_owned()
     }
@@ -101,7 +102,7 @@ impl Jvm {
         let log = fs::File::create(target.join(format!("spark-{version}.log")))?;
         let mut process = Command::new("java")
             .args(OPENS.map(|package| format!("--add-opens={package}=ALL-UNNAMED")))
-            // Quick to warm up; and an exchange without Nagle's delay takes 40 ms less.
+            // Reduces the warm-up; and without Nagle's delay each exchange is 40 ms faster.
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Dsun.net.httpserver.nodelay=true"])
             .arg(format!("-Duser.home={}/home", here.display()))
             .arg("-cp")
@@ -132,7 +133,7 @@ impl Drop for Jvm {
     }
 }
 
-/// The submitter's variables, apart from those of a case.
+/// Returns the submitter's variables, except those of a case.
 pub(crate) fn environment(home: &Path, here: &Path) -> Vec<(&'static str, String)> {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     vec![
@@ -162,7 +163,7 @@ fn compile(jars: &Path, classes: &Path) -> Result<()> {
     fs::create_dir_all(classes)?;
     let compiler =
         Command::new("javac").arg("-nowarn").arg("-cp").arg(jars).arg("-d").arg(classes).args(sources).status();
-    let status = compiler.context("javac can't be started: the recorder needs a whole JDK 17")?;
+    let status = compiler.context("javac can't be started: the recorder needs a full JDK 17")?;
     ensure!(status.success(), "javac failed");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A case that differs, made smaller while it still differs.
+//! Reduces a case that differs, as long as it still differs.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
     ours,
 };
 
-/// The smallest case found, written as one for `tests/parity/cases`, and where it differs.
+/// Returns the smallest case found, in the format of `tests/parity/cases`, and its differences.
 pub(crate) fn shrink(spark: &mut Spark, case: &Case) -> Result<(String, Report)> {
     let mut smallest = case.clone();
     let mut smaller = true;
@@ -35,7 +35,7 @@ fn differs(spark: &mut Spark, case: &Case) -> Result<bool> {
     Ok(!differences(&ours::answer(case, spark.version()), &sparks).is_empty())
 }
 
-/// The case with one thing less.
+/// Returns the cases with one part removed.
 fn candidates(case: &Case) -> Vec<Case> {
     let mut all = Vec::new();
     let mut without = |change: &dyn Fn(&mut Case)| {

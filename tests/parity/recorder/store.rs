@@ -1,4 +1,4 @@
-//! Spark's unchanged answers, kept in `target/parity` so that a change of the suite needs no new runs.
+//! Spark's raw answers, stored in `target/parity` so that a change of the suite needs no new runs.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Without `reuse` it begins anew.
+    /// Opens the store; empties it unless `reuse` is set.
     pub(super) fn open(version: &str, reuse: bool) -> Result<Self> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/parity/answers-{version}.jsonl"));
         let mut known = HashMap::new();

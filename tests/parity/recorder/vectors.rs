@@ -1,4 +1,4 @@
-//! Single rules, asked with edge and random texts; and the keys that each release registers.
+//! Single rules, tested with edge cases and random texts; and the keys that each release registers.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::{
     vectors::{RULES, Vectors},
 };
 
-/// Asks all releases for their keys and rules. Where an older release answers otherwise than the newest, `rule version`
-/// has these answers.
+/// Records the keys and rules of all releases. If an older release gives other answers than the newest, these are
+/// recorded under `rule version`.
 pub(crate) fn record(versions: &[&str]) -> Result<(Value, Vectors)> {
     let mut keys: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     let mut vectors = Vectors::new();
@@ -43,7 +43,7 @@ pub(crate) fn record(versions: &[&str]) -> Result<(Value, Vectors)> {
     Ok((json!(keys), vectors))
 }
 
-/// Releases that have the same default: `[["4.1.4", "4.2.1"], "1s"]`.
+/// Groups releases with the same default: `[["4.1.4", "4.2.1"], "1s"]`.
 fn alike(defaults: BTreeMap<String, Value>) -> Vec<Value> {
     let mut groups: Vec<(Value, Vec<String>)> = Vec::new();
     for (version, default) in defaults {
@@ -65,7 +65,7 @@ fn inputs(edges: &[&str], alphabet: &[&str]) -> Vec<String> {
     inputs
 }
 
-/// Spark draws a unique id for every prefix.
+/// Removes the unique id that Spark generates for every prefix.
 fn fixed(rule: &str, answer: &str) -> String {
     match rule {
         "prefix" if answer.starts_with('x') && answer.len() == 16 || answer.len() == 16 => "{id}".to_owned(),

@@ -1,4 +1,4 @@
-//! A gateway in the states that answers come from.
+//! Gateways in the states that produce the answers.
 
 use axum::Router;
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ pub(super) struct Place {
     pub(super) pool: PgPool,
     pub(super) gateway: Gateway,
     pub(super) router: Router,
-    /// Its database is away.
+    /// Its database is unavailable.
     pub(super) cut_off: Router,
-    /// It lets nobody follow or wait.
+    /// It has no slot for another stream or wait.
     pub(super) full: Router,
 }
 
@@ -42,13 +42,13 @@ impl Place {
         }
     }
 
-    /// The id of a new submission.
+    /// Returns the id of a new submission.
     pub(super) async fn submitted(&self) -> String {
         let answer = ask(&self.router, "POST", "/v1/submissions", Some(&job(json!({})))).await;
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// The id of one that finished, whose log was kept.
+    /// Returns the id of a submission that finished and whose log was archived.
     pub(super) async fn finished(&self) -> String {
         let id = self.submitted().await;
         let log = zstd::encode_all(&b"2026-01-02T03:04:05.000000000Z done\n"[..], 0).unwrap();
@@ -65,7 +65,7 @@ impl Place {
         id
     }
 
-    /// What happens while the table lacks a column.
+    /// Runs `during` while the table lacks a column.
     pub(super) async fn broken<T>(&self, during: impl Future<Output = T>) -> T {
         let rename = async |from: &str, to: &str| {
             let rename = format!("ALTER TABLE submissions RENAME COLUMN {from} TO {to}");
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// A request of Spark's protocol.
+/// Returns a request of Spark's protocol.
 pub(super) fn spark(properties: Value) -> Value {
     json!({"action": "CreateSubmissionRequest", "clientSparkVersion": "4.3.0", "appResource": "local:///a.jar",
         "mainClass": "A", "appArgs": [], "environmentVariables": {}, "sparkProperties": properties})

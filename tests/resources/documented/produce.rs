@@ -1,4 +1,4 @@
-//! How to get each status.
+//! Produces each status.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 const CREATE: &str = "createSubmissionResource";
 const SPARKS_CREATE: &str = "createSubmission";
 
-/// Asks for the status. `None`: there is no known way.
+/// Sends a request that produces the status. `None`: there is no known one.
 pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
     let router = &place.router;
     Some(match (promise.operation, promise.status) {
@@ -78,7 +78,7 @@ fn unique(promise: &Promise<'_>) -> Value {
     }
 }
 
-/// What succeeds where nothing is wrong.
+/// Sends a request that succeeds if nothing is wrong.
 async fn good(place: &Place, router: &Router, promise: &Promise<'_>) -> Answer {
     let body = [CREATE, SPARKS_CREATE].contains(&promise.operation).then(|| body(promise));
     let path = match promise.path.contains("{id}") {
@@ -104,7 +104,7 @@ async fn unchanged(place: &Place, promise: &Promise<'_>) -> Answer {
     send(&place.router, request).await
 }
 
-/// After the deletion of a submission whose events were told, a replica that was not there when they were asks anew.
+/// Deletes a submission whose events were sent. Then asks a replica that wasn't running at that time.
 async fn expired(place: &Place) -> Answer {
     let id = place.submitted().await;
     place.submitted().await;
@@ -117,7 +117,7 @@ async fn expired(place: &Place) -> Answer {
     let reader = tokio::spawn(workers::publisher(other.gateway.clone(), stop.clone()));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     let mut answer = ask(&other.router, "GET", "/v1/events?after=0", None).await;
-    // It learns of the newest number in its own time.
+    // The replica reads the newest number after a while.
     while answer.status != 410 && tokio::time::Instant::now() < deadline {
         answer = ask(&other.router, "GET", "/v1/events?after=0&waitSeconds=1", None).await;
     }
@@ -126,7 +126,7 @@ async fn expired(place: &Place) -> Answer {
     answer
 }
 
-/// As many read logs of drivers that don't run yet as may.
+/// Fills all slots with readers of logs of drivers that don't run yet.
 async fn crowded(place: &Place, promise: &Promise<'_>) -> Answer {
     let path = format!("{}?follow=true", promise.path_of(&place.submitted().await));
     let mut open = Vec::new();

@@ -1,4 +1,4 @@
-//! A pod: what the API server keeps of it, and what its node knows.
+//! A pod: its object in the API server, and its state on the node.
 
 use sparkgate::submission::{Container, Observation, Phase, SubmissionId};
 
@@ -9,7 +9,7 @@ pub(crate) enum Whose {
     Ours {
         attempt: i32,
     },
-    /// Others made it, with the labels of an attempt and no signed identity.
+    /// A pod created by others, with the labels of an attempt and without a signed identity.
     Forged {
         attempt: i32,
     },
@@ -20,26 +20,26 @@ pub(crate) enum Whose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     Absent,
-    /// `ImagePullBackOff`, say.
+    /// For example `ImagePullBackOff`.
     Stuck,
     Running,
     Exited(i32),
 }
 
-/// What the kubelet knows; it reports it in its own time.
+/// What the kubelet knows. It reports this with a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Local {
     NotStarted,
     Running,
     Exited(i32),
-    /// The node is gone, with what it knew.
+    /// The node has failed, and its state is lost.
     Vanished,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pod {
     pub(crate) uid: u64,
-    /// The number of the submission whose driver's name it has.
+    /// The number of the attempt whose driver's name it has.
     pub(crate) name: usize,
     pub(crate) whose: Whose,
     pub(crate) finalizer: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Pod {
     pub(crate) body: Body,
     pub(crate) local: Local,
     pub(crate) created_at: Time,
-    /// It has the labels by which it is watched, and its signed identity.
+    /// It has the labels that are watched. (`signed`: it has its signed identity.)
     pub(crate) labelled: bool,
     pub(crate) signed: bool,
 }
@@ -79,13 +79,13 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// What a watch shows of it, if it shows it.
+    /// Returns the observation that a watch makes of the pod, if it has the watched labels.
     pub(crate) fn observation(&self, id: &SubmissionId, gone: bool) -> Option<Observation> {
         let (Whose::Ours { attempt } | Whose::Forged { attempt }) = self.whose else { return None };
         self.labelled.then(|| self.looked_up(id, attempt, gone))
     }
 
-    /// What it shows that is looked up as the driver of this attempt.
+    /// Returns the observation when the pod is looked up as the driver of this attempt.
     pub(crate) fn looked_up(&self, id: &SubmissionId, of: i32, gone: bool) -> Observation {
         let named = match self.whose {
             Whose::Ours { attempt } | Whose::Forged { attempt } => attempt == of,
@@ -127,7 +127,7 @@ pub(crate) fn uid_text(uid: u64) -> String {
 }
 
 /// # Panics
-/// The engine made a uid up.
+/// The engine invented a uid.
 pub(crate) fn uid_number(text: &str) -> u64 {
-    text.parse().expect("a uid that this cluster gave out")
+    text.parse().expect("a uid that this cluster allocated")
 }

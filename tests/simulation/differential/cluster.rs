@@ -1,4 +1,4 @@
-//! The model cluster and a kube-apiserver.
+//! Compares the model cluster with a kube-apiserver.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::{
 const HISTORIES: u64 = 35;
 const OPERATIONS: usize = 60;
 const NAMES: usize = 3;
-/// How long a server may take for what it does by itself.
+/// How long a server may take for its own background work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Both clusters, and what leads from one to the other.
+/// Both clusters, and the mapping between them.
 struct Both {
     rng: Rng,
     seed: u64,
@@ -29,7 +29,7 @@ struct Both {
     model: Cluster,
     real: Kubernetes,
     ids: Vec<SubmissionId>,
-    /// The model's uid of each real one.
+    /// The model's uid for each real one.
     uids: HashMap<String, u64>,
     real_uids: HashMap<u64, String>,
 }
@@ -103,7 +103,7 @@ impl Both {
         format!("a foreign pod {name}: {whose:?}")
     }
 
-    /// The next thing that can be told of a pod.
+    /// Reports the next state of a pod.
     async fn kubelet(&mut self, name: usize, pod: Pod) -> String {
         let place = self.pod_name(name);
         if !pod.bound {
@@ -127,7 +127,7 @@ impl Both {
         format!("{name} is {phase:?}, {body:?}")
     }
 
-    /// The pod's uid, or that of one which was there before.
+    /// Returns the pod's uid, or that of an earlier pod.
     fn some_uid(&mut self, pod: Pod) -> u64 {
         if self.rng.chance(200) { 1 + self.rng.below(pod.uid) } else { pod.uid }
     }
@@ -155,7 +155,7 @@ impl Both {
         format!("let go of {name}, uid {uid}")
     }
 
-    /// Others take what marks a pod.
+    /// Removes labels or the identity of a pod, as other users do.
     async fn take(&mut self, name: usize, pod: Pod) -> String {
         let place = self.pod_name(name);
         if self.rng.chance(500) {
@@ -184,7 +184,7 @@ impl Both {
         format!("restore the labels of {name}, uid {uid}")
     }
 
-    /// Objects of a pod that is there: what garbage collection takes is compared at the end.
+    /// Creates objects of an existing pod. The result of garbage collection is compared at the end.
     async fn objects(&mut self, name: usize, pod: Pod) -> String {
         let (namespace, id) = (self.real.namespace.clone(), self.ids[name].clone());
         let (place, uid) = (self.pod_name(name), self.real_uids[&pod.uid].clone());
@@ -222,7 +222,7 @@ impl Both {
         }
     }
 
-    /// What is told of a pod, in the model's words.
+    /// Translates an observation into the model's terms.
     fn known(&self, seen: &Observation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
         let body = match &seen.container {
             Container::Absent => Body::Absent,
@@ -235,7 +235,7 @@ impl Both {
         (uid, seen.phase, body, seen.reason.clone(), flags)
     }
 
-    /// Each pod, looked up by its name.
+    /// Compares each pod, looked up by its name.
     async fn compare(&self, done: &str) {
         for (name, id) in self.ids.iter().enumerate() {
             let real = &self.real.cluster;
@@ -250,7 +250,7 @@ impl Both {
         }
     }
 
-    /// The changes that a watch showed, in their order.
+    /// Compares the changes that a watch reported, in their order.
     async fn compare_changes(&self, mut watch: impl StreamExt<Item = sparkgate::cluster::Shown> + Unpin) {
         let ours = |change: &crate::cluster::Change| change.pod.observation(&self.ids[change.pod.name], change.gone);
         for (number, change) in self.model.log.iter().filter_map(ours).enumerate() {
@@ -266,7 +266,7 @@ impl Both {
         }
     }
 
-    /// What garbage collection leaves, of an object too whose owner went before.
+    /// Compares what garbage collection leaves, also of objects whose owner was deleted before they were created.
     async fn compare_garbage(&mut self) {
         for name in 0..NAMES {
             if let Some(pod) = self.model.names[name].pod.filter(|_| name > 0) {

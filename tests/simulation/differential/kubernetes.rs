@@ -1,4 +1,4 @@
-//! A namespace on a real kube-apiserver, with what its scheduler, kubelet and users do there.
+//! A namespace on a real kube-apiserver, with the actions of its scheduler, kubelet and users.
 
 use http::Request;
 use k8s_openapi::api::{
@@ -25,7 +25,7 @@ use crate::{
 };
 
 pub(super) struct Kubernetes {
-    /// The administrator's.
+    /// The administrator's client.
     client: Client,
     pub(super) namespace: String,
     pub(super) cluster: Cluster,
@@ -47,7 +47,7 @@ impl Kubernetes {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A pod as others make it, with the labels of a submission or without.
+    /// Creates a pod as other users do, with the labels of a submission or without.
     pub(super) async fn foreign(&self, name: &str, labelled_as: Option<&SubmissionId>) -> Option<String> {
         let labels = labelled_as.map_or_else(|| json!({}), labels);
         let pod = serde_json::from_value(pod(name, labels, false)).unwrap();
@@ -63,7 +63,7 @@ impl Kubernetes {
         assert!(self.client.send(request).await.unwrap().status().is_success());
     }
 
-    /// Says what the model's pod shows.
+    /// Reports the status of the model's pod.
     pub(super) async fn report(&self, name: &str, pod: &Model) {
         let phase = match pod.phase {
             Phase::Running => "Running",
@@ -85,7 +85,7 @@ impl Kubernetes {
         self.pods().patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
-    /// Takes one of our labels away, or the identity.
+    /// Removes one of our labels, or the identity.
     pub(super) async fn take(&self, name: &str, field: &str, key: &str) {
         let without = json!({"metadata": {field: {key: null}}});
         self.pods().patch(name, &PatchParams::default(), &Patch::Merge(without)).await.unwrap();
@@ -98,7 +98,7 @@ impl Kubernetes {
         self.pods().delete(name, &how).await.is_ok()
     }
 
-    /// The uid of the owner of a `ConfigMap`, if there is one of that name.
+    /// Returns the uid of the owner of a `ConfigMap`, if there is one of that name.
     pub(super) async fn owner(&self, name: &str) -> Option<Option<String>> {
         let all: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let object = all.get_opt(name).await.unwrap()?;
@@ -106,7 +106,8 @@ impl Kubernetes {
     }
 }
 
-/// Gives the gateway's account the rights on `ConfigMap`s that it has on Volcano's `PodGroup`s: they stand for them here.
+/// Gives the gateway's account the rights on `ConfigMap`s that it has on Volcano's `PodGroup`s: `ConfigMap`s replace
+/// these here.
 async fn as_podgroups(admin: &Client, gateway: &Client, namespace: &str) {
     let name = json!({"name": "podgroups"});
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch", "delete"]}]);
@@ -128,7 +129,7 @@ async fn as_podgroups(admin: &Client, gateway: &Client, namespace: &str) {
     }
 }
 
-/// A driver pod of a submission.
+/// Returns a driver pod of a submission.
 pub(super) fn driver(namespace: &str, name: &str, submission: &SubmissionId, finalizer: bool) -> Box<RawValue> {
     let mut pod = pod(name, labels(submission), finalizer);
     let identity = installation().identity(submission, 1, namespace, name);
@@ -152,7 +153,7 @@ fn pod(name: &str, labels: Value, finalizer: bool) -> Value {
         "spec": {"containers": [{"name": "spark", "image": "spark"}]}})
 }
 
-/// An object that is made before or beside a pod.
+/// Returns an object that is created before or after a pod.
 pub(super) fn config_map(name: &str, submission: &str) -> Box<RawValue> {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "labels": {labels::SUBMISSION_ID: submission}}});

@@ -1,4 +1,4 @@
-//! The model store and Postgres.
+//! Compares the model store with Postgres.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::{
 
 const HISTORIES: u64 = 40;
 const OPERATIONS: usize = 80;
-/// As long as a lease may last, and longer than a history takes.
+/// The longest duration of a lease, which is longer than a history takes.
 const LEASE: u64 = 29_000;
 /// Longer than a history.
 const LONG: u64 = 3_600_000;
 
-/// Both stores, and what leads from one to the other.
+/// Both stores, and the mapping between them.
 struct Both {
     rng: Rng,
     model: Store,
     real: store::Store,
     pool: PgPool,
     ids: Vec<SubmissionId>,
-    /// Every claim that was ever answered, with the model's word for it.
+    /// Every claim that was ever returned, with the model's counterpart.
     claims: Vec<(Claimed, store::Claimed)>,
 }
 
@@ -88,7 +88,7 @@ impl Both {
         self.rng.place(self.ids.len())
     }
 
-    /// Until the end of the history, or not at all.
+    /// Returns a duration that lasts until the end of the history, or zero.
     fn duration(&mut self) -> u64 {
         self.rng.pick(&[0, LEASE, LEASE])
     }
@@ -180,7 +180,7 @@ impl Both {
         done
     }
 
-    /// None, the last one, or one that was lost.
+    /// Returns no claim, the last one, or one that was lost.
     fn some_claim(&mut self, submission: usize) -> Option<i64> {
         let last = self.model.row(submission).map_or(0, |row| row.claim_epoch);
         self.rng.pick(&[None, Some(last), Some(last - 1)])
@@ -209,7 +209,7 @@ impl Both {
         done
     }
 
-    /// The present one, mostly.
+    /// Returns an attempt, mostly the current one.
     fn some_attempt(&mut self, submission: usize) -> i32 {
         let present = self.model.row(submission).map_or(1, |row| row.attempt);
         present + self.rng.pick(&[0, 0, 0, 0, 0, 0, 0, -1, 1])
@@ -252,7 +252,7 @@ impl Both {
         done
     }
 
-    /// The pause before a retry, or a time limit.
+    /// Lets the pause before a retry, or a time limit, pass.
     async fn limits_pass(&mut self) -> String {
         let Some(submission) = self.submission() else { return String::new() };
         if self.rng.chance(600) {
@@ -303,7 +303,7 @@ impl Both {
         assert_eq!(model, pods, "{done}: names of {number}");
     }
 
-    /// Everything that can be read.
+    /// Compares everything that can be read.
     async fn compare(&self, done: &str) {
         for (number, id) in self.ids.iter().enumerate() {
             let real = self.real.find(id).await.unwrap();
@@ -317,7 +317,7 @@ impl Both {
             assert_eq!(row.outcome, outcome, "{done}: outcome of {number}");
             let mut read = self.real.row(id).await.unwrap();
             if let Some(ended) = read.as_mut().filter(|row| row.state != State::Killing) {
-                // Only while it is being killed does it matter why.
+                // The cause matters only while the submission is being killed.
                 ended.kill = row.kill.clone().unwrap_or_default();
             }
             assert_eq!(self.model.read(number), read, "{done}: row {number}");
@@ -364,7 +364,7 @@ fn names(pod: &str) -> DriverNames {
 }
 
 fn uuid(session: Session) -> Uuid {
-    // The first would be nobody.
+    // The nil uuid is not a session.
     Uuid::from_u128(u128::from(session) + 1)
 }
 

@@ -9,9 +9,9 @@ use crate::{
 };
 
 const RENEW_EVERY: Time = 750;
-/// How much earlier than the database a replica takes its lease for run out.
+/// How much earlier than the database a replica considers its lease expired.
 const MARGIN: Time = 500;
-/// How long it waits for an answer about its lease.
+/// The timeout of requests about the lease.
 const PATIENCE: Time = 1_500;
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// The lease may have run out: everything under way is left to whoever claims it next.
+    /// Gives up all work, because the lease may have expired: the replica that claims the rows next continues it.
     pub(super) fn step_down(&mut self, at: usize) {
         self.say(|_| format!("replica {at} gives its session up"));
         self.counts.add(Count::SteppedDown);

@@ -1,4 +1,4 @@
-//! The watch: shows changes and lists, and keeps its position once they are taken in.
+//! The watch: reports changes and lists, and stores its position once they are processed.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::{
     world::World,
 };
 
-/// One thing shown. With a version: who took in this and all before may go on from there.
+/// One reported item. If it has a version, a watch may resume there after this item and all before it are processed.
 #[derive(Debug, Clone)]
 struct Item {
     id: u64,
@@ -24,21 +24,21 @@ struct Item {
 #[derive(Debug, Clone)]
 enum Shown {
     Change(Change),
-    /// A list is through: submission, attempt and uid of each pod.
+    /// The end of a list: submission, attempt and uid of each pod.
     Listed(Vec<(usize, i32, u64)>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taking {
     NotYet,
-    /// By so many tasks.
+    /// The number of tasks that process it.
     ByTasks(usize),
     Done,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
-    /// Whether the position was read.
+    /// Whether the position has been read.
     read: bool,
     connected: bool,
     items: VecDeque<Item>,
@@ -73,7 +73,7 @@ impl World {
         if !watch.connected {
             return self.connect(at);
         }
-        // Now and then a list anew, which finds what no change told.
+        // From time to time it lists again, which finds what no change reported.
         if self.rng.chance(if self.settling { 40 } else { 3 }) || self.rng.chance(self.plan.cut) {
             self.cut(at);
             return;
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// The lease is somebody else's.
+    /// Stops the watch, because another replica holds the lease.
     pub(super) fn stop_watching(&mut self, at: usize) {
         let replica = &mut self.replicas[at];
         replica.watch = None;
@@ -113,7 +113,7 @@ impl World {
         replica.tasks.retain(|task| task.item.is_none());
     }
 
-    /// The connection breaks, with everything that was shown and not taken in.
+    /// Breaks the connection. All reported but unprocessed items are lost.
     fn cut(&mut self, at: usize) {
         self.say(|_| format!("replica {at}: its watch is cut"));
         self.counts.add(Count::WatchCut);
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// Shows what happened since the position, if that is still known, and a full list: the changes before it or after it.
+    /// Reports the changes since the position, if they aren't compacted, and a full list before or after them.
     fn connect(&mut self, at: usize) {
         if self.now < self.cluster_away_until {
             return;
@@ -161,13 +161,13 @@ impl World {
         self.say(|_| format!("replica {at} lists the pods at version {version}"));
     }
 
-    /// Reads what the API server sends, as far as it got.
+    /// Reads what the API server has sent so far.
     fn read_on(&mut self, at: usize) {
         let most = 1 + self.rng.below(4) as usize;
         let twice = self.rng.chance(self.plan.repeat);
         let Some(watch) = &mut self.replicas[at].watch else { return };
         let Some(changes) = self.cluster.since(watch.cursor) else {
-            // 410: a list follows, and what was shown is taken in before it.
+            // 410: a list follows, after everything reported before it is processed.
             watch.connected = false;
             return;
         };
@@ -189,12 +189,12 @@ impl World {
         }
     }
 
-    /// Begins with something that was shown and isn't being taken in.
+    /// Starts processing an item.
     fn take_in(&mut self, at: usize) {
         let choice = self.rng.below(self.plan.at_once as u64) as usize;
         let Some(watch) = &mut self.replicas[at].watch else { return };
         let barrier = watch.items.iter().position(|item| matches!(item.shown, Shown::Listed(_)));
-        // A list is compared when all before it is taken in, and nothing after it is begun before.
+        // A list is compared only after all items before it are processed, and no item after it is started earlier.
         let window = barrier.map_or(watch.items.len(), |barrier| barrier.max(1)).min(choice + 1);
         let Some(place) = window.checked_sub(1) else { return };
         let item = &mut watch.items[place];
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Live rows whose pod wasn't in the list.
+    /// Looks up the live rows whose pod wasn't in the list.
     fn compare(&mut self, at: usize, live: Vec<(usize, sparkgate::submission::engine::Row)>) {
         let Some(item) = self.replicas[at].watch.as_mut().and_then(|watch| watch.items.front_mut()) else { return };
         let Shown::Listed(listed) = &item.shown else { return };
@@ -241,7 +241,7 @@ impl World {
         self.taken_in(at, None);
     }
 
-    /// A task is through with its part of an item.
+    /// Completes the part of one task in an item.
     pub(super) fn taken_in(&mut self, at: usize, item: Option<u64>) {
         let Some(watch) = &mut self.replicas[at].watch else { return };
         if let Some(item) = watch.items.iter_mut().find(|shown| Some(shown.id) == item) {

@@ -1,4 +1,4 @@
-//! Tasks: machines of the engine that are carried on effect by effect, several at once.
+//! Tasks: state machines of the engine, which advance effect by effect, several at once.
 
 use sparkgate::submission::{
     Observation,
@@ -16,13 +16,13 @@ use crate::{
 };
 
 const SLOTS: usize = 3;
-/// Shorter than in the gateway, all of them: histories are.
+/// All of these are shorter than in the gateway, because histories are short.
 const POLL: Time = 500;
 const RECHECK: Time = 2_000;
 const PAUSE: Time = 100;
 const PAUSE_MAX: Time = 1_000;
 
-/// What a task was begun for.
+/// The reason for which a task was started.
 #[derive(Debug, Clone)]
 pub(super) enum Cause {
     Claim { claim: i64, kill: bool, failed_tries: i32 },
@@ -52,24 +52,24 @@ pub(super) struct Task {
     id: u64,
     submission: usize,
     attempt: i32,
-    /// Whose names it works with.
+    /// The attempt whose names it uses.
     name: usize,
     cause: Cause,
-    /// The names and objects of the attempt are to be kept first.
+    /// The names and objects of the attempt have to be stored first.
     to_keep: bool,
     under: Under,
-    /// What it waits for.
+    /// The request that it waits for.
     request: Option<u64>,
-    /// How the claim is given back, until that is answered.
+    /// The request that releases the claim, until it is answered.
     giving_back: Option<Ask>,
     again_at: Time,
     begun_at: Time,
-    /// The shown thing that it takes in.
+    /// The watch's item that it processes.
     pub(super) item: Option<u64>,
 }
 
 impl World {
-    /// What is overdue is looked for by anybody: the lease only spares the database work.
+    /// Looks for overdue submissions. Every replica may do this: the lease only saves work for the database.
     pub(super) fn overdue_steps(&mut self, at: usize) {
         let (now, replica) = (self.now, &mut self.replicas[at]);
         if replica.believes_in_its_lease(now) && now >= replica.overdue_at && !replica.stopping {
@@ -102,7 +102,7 @@ impl World {
         let Claimed { submission, attempt, named, kill, pod_uid, epoch, failed_tries } = claimed;
         let wanted = self.plan.wanted[submission];
         let kills = kill.is_some();
-        // Of an attempt whose objects aren't kept yet there is nothing to delete, under names that it doesn't have.
+        // An attempt without stored objects has nothing to delete under its own names, because it has none yet.
         let (to_keep, unmade) = (named < attempt && !kills, named < attempt && kills);
         let name = name_of(submission, if unmade { named } else { attempt });
         let made = |count| if unmade { 0 } else { count };
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// Takes one look at a pod, or the lack of one, to its row.
+    /// Starts to process one observation of a pod, or its absence.
     pub(super) fn begin_follow(&mut self, at: usize, name: usize, attempt: i32, cause: Cause, item: u64) {
         self.begin(at, name, attempt, cause.clone(), Under::Follow(follow(&cause)), Some(item));
     }
@@ -147,7 +147,7 @@ impl World {
         });
     }
 
-    /// One task asks for what it needs next.
+    /// Sends the next request of one task.
     pub(super) fn work_steps(&mut self, at: usize) {
         let Some(place) = self.rng.place(self.replicas[at].tasks.len()) else { return };
         let (now, replica) = (self.now, &mut self.replicas[at]);
@@ -171,7 +171,7 @@ impl World {
             }
             (None, effect) => {
                 let effect = effect.clone();
-                // The last look before a write: what is sent now may still arrive late.
+                // The last check before a write: the request may still arrive late.
                 if effect.writes_to_the_cluster() && now >= replica.trusted_until {
                     return self.step_down(at);
                 }
@@ -200,11 +200,11 @@ impl World {
                 task.to_keep = false;
                 self.counts.add(Count::KeepAttempt);
             }
-            // Somebody else goes on.
+            // Another replica continues.
             Told::Kept(false) => drop(tasks.swap_remove(place)),
             Told::Done => {
                 tasks.swap_remove(place);
-                // A kill may have come meanwhile.
+                // A kill may have been requested meanwhile.
                 self.replicas[at].claim_at = 0;
             }
             _ if task.to_keep => task.giving_back = task.give_back(Settled::TryAgain("no answer".to_owned())),
@@ -236,7 +236,7 @@ impl World {
 }
 
 impl Task {
-    /// How its claim is given back.
+    /// Returns the request that releases the claim.
     fn give_back(&self, settled: Settled) -> Option<Ask> {
         let Cause::Claim { claim, kill, failed_tries } = self.cause else { return None };
         let submission = self.submission;

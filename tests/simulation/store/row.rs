@@ -1,10 +1,10 @@
-//! The row of a submission in the model, and how it changes.
+//! The row of a submission in the model, and its transitions.
 
 use sparkgate::submission::{KillCause, Outcome, RetryKind, State};
 
 use super::{Session, Time};
 
-/// What is asked for beside Spark's own properties: time limits, and attempts after one that failed.
+/// The options besides Spark's own properties: time limits, and retries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     pub(crate) start: Option<Time>,
@@ -13,12 +13,12 @@ pub(crate) struct Limits {
     pub(crate) application: u32,
 }
 
-/// An attempt that was followed by another.
+/// An attempt that was followed by another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Past {
     pub(crate) outcome: Outcome,
     pub(crate) pod_uid: Option<String>,
-    /// Its names were kept.
+    /// Its names were stored.
     pub(crate) named: bool,
 }
 
@@ -26,16 +26,17 @@ pub(crate) struct Past {
 pub(crate) struct Row {
     pub(crate) state: State,
     pub(crate) attempt: i32,
-    /// The attempt whose names and objects are kept: that before, until a launch has made those of this one.
+    /// The attempt whose names and objects are stored: the previous one, until a launch has stored those of the current
+    /// one.
     pub(crate) named: i32,
     pub(crate) past: Vec<Past>,
     pub(crate) limits: Limits,
-    /// How often another attempt followed, of either kind.
+    /// The number of retries of each kind.
     pub(crate) retried: [u32; 2],
     pub(crate) deadline: Option<Time>,
     pub(crate) started_at: Option<Time>,
     pub(crate) kill: Option<KillCause>,
-    /// Why it waits.
+    /// The reason of a wait.
     pub(crate) reason: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) pod_uid: Option<String>,
@@ -44,11 +45,11 @@ pub(crate) struct Row {
     pub(crate) not_before: Option<Time>,
     pub(crate) failed_tries: i32,
     pub(crate) outcome: Option<Outcome>,
-    /// Its events: the attempt, and its state.
+    /// Its events: the attempt and the state.
     pub(crate) events: Vec<(i32, State)>,
 }
 
-/// What a claim tells.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(crate) submission: usize,
@@ -64,7 +65,7 @@ impl Row {
     pub(super) fn killed(&mut self, cause: KillCause) {
         self.not_before = None;
         self.deadline = None;
-        // Launched already: whoever did it has nothing more to do.
+        // Launched already: the launcher has nothing left to do.
         if matches!(self.state, State::Pending | State::Running) {
             self.claimed_by = None;
         }
@@ -74,7 +75,7 @@ impl Row {
         self.events.push((self.attempt, self.state));
     }
 
-    /// Which budget another attempt may be taken from.
+    /// Returns the budget from which another attempt may be taken.
     pub(super) fn may_retry(&self, outcome: &Outcome) -> Option<RetryKind> {
         let kind = outcome.retry_kind().filter(|_| self.state != State::Killing)?;
         let [infrastructure, application] = self.retried;

@@ -1,4 +1,4 @@
-//! What the engine asks for, done in the models.
+//! Carries out the engine's effects in the models.
 
 use sparkgate::submission::engine::{Answer, Effect, Found};
 

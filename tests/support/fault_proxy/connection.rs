@@ -1,4 +1,4 @@
-//! One connection: both ways are carried until both have ended, or one fails.
+//! One connection: both directions are forwarded until both have ended, or one fails.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -11,16 +11,16 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Controls, Fault, Way};
 
-/// The first bytes of a reply may only acknowledge the request; it is done some time after.
+/// The first bytes of a reply may only acknowledge the request; it is carried out some time after that.
 const UNTIL_DONE: Duration = Duration::from_millis(20);
 
-/// What both ways of a connection know of each other.
+/// The state that both directions of a connection share.
 struct Turns {
     /// The next bytes of the client begin a request.
     request_next: AtomicBool,
-    /// The reply that comes next is to be lost.
+    /// The next reply will be dropped.
     lose_next: AtomicBool,
-    /// Bytes were swallowed.
+    /// Bytes were dropped.
     silent: AtomicBool,
     random: AtomicU64,
 }
@@ -64,9 +64,9 @@ async fn pump(
             turns.silent.store(true, SeqCst);
         }
         match (count, way) {
-            // The client doesn't hear of the server's end either.
+            // The client doesn't notice the server's end either.
             (0, Way::ToClient) if silent => std::future::pending().await,
-            // It has given up.
+            // The client has given up.
             (0, Way::ToServer) if turns.silent.load(SeqCst) => return Err(io::ErrorKind::ConnectionReset.into()),
             (0, _) => return to.shutdown().await,
             _ if silent => {
@@ -87,14 +87,14 @@ impl Turns {
     fn client_sends(&self, controls: &Controls) {
         if self.request_next.swap(false, SeqCst) {
             let next = self.random.fetch_add(0x9E37_79B9_7F4A_7C15, SeqCst);
-            // 53 bits are what an f64 tells apart.
+            // An f64 has 53 bits of precision.
             let fraction = (mix(next) >> 11) as f64 / (1_u64 << 53) as f64;
             self.lose_next.store(fraction < f64::from_bits(controls.loss.load(SeqCst)), SeqCst);
         }
     }
 
     /// # Errors
-    /// This reply is one to lose: it was swallowed, and the connection is to be broken.
+    /// This reply is dropped, and the connection has to be reset.
     async fn server_sends(&self, server: &mut ReadHalf<'_>, buffer: &mut [u8], controls: &Controls) -> io::Result<()> {
         if self.lose_next.load(SeqCst) {
             controls.lost.fetch_add(1, SeqCst);
@@ -107,7 +107,7 @@ impl Turns {
     }
 }
 
-/// The last step of `SplitMix64`.
+/// Returns the last step of `SplitMix64`.
 fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

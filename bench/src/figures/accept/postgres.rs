@@ -1,5 +1,5 @@
-//! What Postgres does alone: the gateway's own statement for one submission at a time, which leaves its row, its objects and
-//! its first event on the disk when it is answered.
+//! The rate of Postgres alone: the gateway's own statement for one submission at a time. When it returns, the row, its
+//! objects and its first event are on the disk.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
@@ -23,7 +23,7 @@ use crate::{
     servers::{Database, rows},
 };
 
-/// Clients of Postgres alone, each with a connection of its own. The database is nobody else's.
+/// Clients of Postgres alone, each with a connection of its own, on a database that nothing else uses.
 pub(super) struct Alone {
     connections: Vec<PgConnection>,
     like: NewSubmission,
@@ -39,7 +39,7 @@ impl Alone {
         Ok(Self { connections, like: submission()?, number: AtomicI64::new(0) })
     }
 
-    /// Rows a second, with the first `count` clients busy for so long.
+    /// Returns rows per second, with the first `count` clients busy for `time`.
     pub(super) async fn rate(&mut self, count: usize, time: Duration) -> anyhow::Result<f64> {
         let Self { connections, like, number } = self;
         let (begun, before) = (Instant::now(), number.load(Relaxed));
@@ -56,7 +56,7 @@ impl Alone {
     }
 }
 
-/// What the gateway would keep of the request that is measured.
+/// Returns what the gateway would store for the measured request.
 fn submission() -> anyhow::Result<NewSubmission> {
     let (body, settings) = (request(1, "default"), settings());
     let (request, _) = parse_partial(&body, settings.version)?;

@@ -1,4 +1,4 @@
-//! What a kubelet tells of the drivers, played.
+//! A played kubelet: it reports the states of the drivers.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ struct Status {
     phase: String,
 }
 
-/// Runs every pending pod, ends it well, and waits until nothing holds it any more.
+/// Runs every pending pod, ends it successfully, and waits until no finalizer is left.
 pub(super) async fn until_all_have_ended(client: &Client, database: &Database) -> anyhow::Result<()> {
     let pods: Vec<String> = pods(client).await?.filter(|pod| pod.status.phase == "Pending").map(path).collect();
     let started = json!({"phase": "Running", "podIP": "10.1.2.3", "containerStatuses": container(
@@ -54,7 +54,7 @@ pub(super) async fn until_all_have_ended(client: &Client, database: &Database) -
         until(database, &format!("SELECT count(*) FROM submissions WHERE state NOT IN ('{state}', 'FINISHED')"))
             .await?;
     }
-    // Letting go follows the commit of the end.
+    // The finalizer is removed after the end is committed.
     while held(client).await? {
         sleep(Duration::from_millis(50)).await;
     }

@@ -1,4 +1,4 @@
-//! A door to the API server without TLS, so that the gateway's own work can be told from its encryption.
+//! A proxy to the API server without TLS, to separate the gateway's own work from encryption.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -16,9 +16,9 @@ use tokio::{
 
 use crate::{load::kubernetes::Client, servers::kubeconfig};
 
-/// It ends when this is dropped.
+/// The proxy. It ends when this is dropped.
 pub(super) struct PlainProxy {
-    /// Of the kubeconfig that leads here.
+    /// The directory of the kubeconfig that points here.
     directory: TempDir,
     task: AbortHandle,
 }

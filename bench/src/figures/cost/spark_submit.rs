@@ -20,11 +20,11 @@ use crate::{
 pub(super) struct Once {
     pub(super) wall: Duration,
     pub(super) cpu: Duration,
-    /// MB.
+    /// Peak memory in MB.
     pub(super) memory: f64,
 }
 
-/// Runs it until it exits; it doesn't wait for the driver.
+/// Runs spark-submit until it exits. It doesn't wait for the driver.
 pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
     let home = PathBuf::from(env::var_os("SPARK_HOME").context("SPARK_HOME names no Spark: `make bench` fetches one")?);
     let master = format!("k8s://{}", kubernetes.url());
@@ -46,7 +46,7 @@ pub(super) async fn submit(kubernetes: &Kubernetes) -> anyhow::Result<Once> {
         .context("starting spark-submit")?;
     let mut memory = 0.0;
     let status = loop {
-        // Its scripts become the JVM: the process stays the same one.
+        // The scripts exec the JVM, so the process id stays the same.
         memory = Process(child.id()).peak_memory().unwrap_or_default().max(memory);
         if let Some(status) = child.try_wait()? {
             break status;

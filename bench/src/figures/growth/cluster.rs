@@ -1,4 +1,4 @@
-//! How long a gateway takes to know so many pods that run: at its start, and when it has to list them again.
+//! How long a gateway takes to list so many running pods: at its start, and when it has to list them again.
 
 use sqlx::AssertSqlSafe;
 
@@ -11,7 +11,7 @@ use crate::{
     servers::{Database, Played},
 };
 
-/// Beside a history of `ended`.
+/// Measures one run beside a history of `ended` submissions.
 pub(super) async fn measure(
     bench: &Bench,
     database: &Database,
@@ -37,13 +37,13 @@ pub(super) async fn measure(
     let beside = format!("{} pods, {} ended", count(pods), count(ended));
     report.add(format!("{beside}: from its start until the gateway has listed them"), "s", &ready);
     report.add(format!("{beside}: until then, CPU of the gateway"), "s", &cpu_of_start);
-    report.add(format!("{beside}: listed again, taken in and noted"), "s", &relist);
+    report.add(format!("{beside}: listed again and processed"), "s", &relist);
     report.add(format!("{beside}: listed again, CPU of the gateway"), "s", &cpu);
     Ok(())
 }
 
-/// As if no gateway had run before: the lease of one that was killed would have to run out, and what it had listed would be
-/// no news.
+/// Deletes the traces of earlier gateways. Otherwise the lease of a killed gateway would first have to expire, and the
+/// watch would resume where that gateway stopped.
 async fn forget(database: &Database) -> anyhow::Result<()> {
     let mut connection = database.connect().await?;
     for table in ["leases", "watch_positions"] {

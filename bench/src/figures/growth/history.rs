@@ -1,4 +1,4 @@
-//! What one submission costs beside so many that have ended, without a cluster: what is accepted waits for one.
+//! What one submission costs beside so many ended ones. There is no cluster, so accepted submissions stay queued.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ struct Figures {
     page: Samples,
 }
 
-/// Those numbered from `free` on are taken away again after each run.
+/// Measures one run. Deletes the submissions numbered from `free` on after each run.
 pub(super) async fn measure(
     bench: &Bench,
     database: &Database,
@@ -35,7 +35,7 @@ pub(super) async fn measure(
     let mut figures = Figures::default();
     let mut connection = database.connect().await?;
     for _ in 0..bench.runs {
-        // What was written to get here is not to be written while it is measured.
+        // Writes pending data now, so that it isn't written during the measurement.
         sqlx::query("CHECKPOINT").execute(&mut connection).await?;
         once(bench, database, &mut figures).await?;
         let new = sqlx::query("DELETE FROM submissions WHERE number >= $1").bind(i64::try_from(free)?);

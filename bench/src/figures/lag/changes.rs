@@ -1,4 +1,4 @@
-//! Changes at a fixed rate, and when each of them was seen.
+//! Makes changes at a fixed rate and measures when each of them is seen.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,20 +12,21 @@ use crate::{
     samples::Samples,
 };
 
-/// One change of so many is also waited for by a client that reads the submission.
+/// One change in so many is also awaited by a client that reads the submission.
 const READ: usize = 10;
 
-/// Milliseconds from the API server's answer to a change until it was seen, unless the name says otherwise.
+/// Milliseconds from the API server's answer to a change until the change was seen, unless a field's name says
+/// otherwise.
 #[derive(Default)]
 pub(super) struct Lag {
     pub(super) told: Samples,
     pub(super) told_since_sent: Samples,
     pub(super) read: Samples,
-    /// From the sending of a change to its answer.
+    /// From the request for a change to its answer.
     pub(super) api_server: Samples,
 }
 
-/// A change that was made.
+/// A change that was made, with its times.
 struct Made {
     id: String,
     state: &'static str,
@@ -35,7 +36,7 @@ struct Made {
 }
 
 impl Lag {
-    /// Makes so many changes, and then `count` that are measured.
+    /// Makes `before` changes as a warm-up, and then `count` that are measured.
     pub(super) async fn measure(
         drivers: &mut Drivers<'_>,
         address: SocketAddr,
@@ -54,7 +55,7 @@ impl Lag {
         let told = told.await??;
         let mut lag = Self::default();
         for one in made.into_iter().skip(before) {
-            let told = *told.get(&(one.id, one.state.to_owned())).context("a change was never told")?;
+            let told = *told.get(&(one.id, one.state.to_owned())).context("a change was never seen")?;
             lag.told.push(milliseconds(one.answered, told));
             lag.told_since_sent.push(milliseconds(one.sent, told));
             lag.api_server.push(milliseconds(one.sent, one.answered));
@@ -77,7 +78,7 @@ async fn make(client: Client, change: Change, reader: Option<SocketAddr>) -> any
     Ok(Made { id, state, sent, answered, read })
 }
 
-/// Nothing, if the watch told it before the answer was here.
+/// Returns the milliseconds between two moments; 0 if the watch reported the change before the answer arrived.
 fn milliseconds(from: Instant, until: Instant) -> f64 {
     until.saturating_duration_since(from).as_secs_f64() * 1e3
 }

@@ -1,4 +1,5 @@
-//! Drivers that were never submitted: their rows come from SQL, their pods from a bare client, and their kubelet is [`super::kubelet`].
+//! Drivers that were never submitted: their rows come from SQL, their pods from a bare client, and [`super::kubelet`]
+//! plays their kubelet.
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -21,7 +22,7 @@ use crate::{
     servers::{Database, rows},
 };
 
-/// Pods that are created at once.
+/// Pods that are created concurrently.
 const AT_ONCE: usize = 16;
 pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Drivers that run before the first one ends.
@@ -31,9 +32,9 @@ pub(super) struct Drivers<'a> {
     pub(super) client: Client,
     pub(super) database: &'a Database,
     instance: String,
-    /// The numbers of those that wait to run, the oldest first.
+    /// The numbers of the drivers that wait to run, the oldest first.
     waiting: VecDeque<usize>,
-    /// Those that run, or are about to: whoever waits is told when the API server knows.
+    /// Drivers that run or are about to. The receiver resolves when the API server has the change.
     running: VecDeque<(usize, oneshot::Receiver<()>)>,
     next: usize,
 }
@@ -46,7 +47,8 @@ impl<'a> Drivers<'a> {
         Ok(Self { client, database, instance, waiting: VecDeque::new(), running: VecDeque::new(), next: 1 })
     }
 
-    /// Adds new ones until so many are live, enough for so many changes. No gateway may run meanwhile: it deletes drivers that no submission stands for.
+    /// Adds drivers until `live` are live, enough for so many changes. No gateway may run meanwhile: it deletes drivers
+    /// that have no submission.
     pub(super) async fn top_up(&mut self, live: usize, changes: usize) -> anyhow::Result<()> {
         let first = self.next;
         let needed = (changes / 2 + RUNNING + 1).max(live.saturating_sub(self.running.len()));
@@ -54,12 +56,12 @@ impl<'a> Drivers<'a> {
         let uids = self.create(first..self.next).await?;
         rows::live(self.database, "PENDING", first, &uids).await?;
         self.waiting.extend(first..self.next);
-        // The gateway before it was killed, and nobody waits until its leases have run out.
+        // The previous gateway was killed. Deleting its leases saves the wait until they expire.
         sqlx::query("DELETE FROM leases").execute(&mut self.database.connect().await?).await?;
         Ok(())
     }
 
-    /// One driver begins to run or, each other time, the one that has run for longest ends.
+    /// Starts one driver or, every other time, ends the one that has run for longest.
     pub(super) fn next_change(&mut self, at: usize) -> Option<Change> {
         if at % 2 == 1 && self.running.len() > RUNNING {
             let (number, runs) = self.running.pop_front()?;
@@ -71,7 +73,7 @@ impl<'a> Drivers<'a> {
         Some(Change::Begins { number, tell })
     }
 
-    /// Creates their pods; answers the uids.
+    /// Creates the pods of these drivers; returns their uids.
     async fn create(&self, numbers: Range<usize>) -> anyhow::Result<Vec<String>> {
         #[derive(Deserialize)]
         struct Created {

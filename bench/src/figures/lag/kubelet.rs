@@ -1,4 +1,4 @@
-//! Says what a kubelet would say.
+//! Reports what a kubelet would report.
 
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::Instant};
@@ -6,17 +6,17 @@ use tokio::{sync::oneshot, time::Instant};
 use super::drivers::PODS;
 use crate::{load::kubernetes::Client, servers::rows};
 
-/// A kubelet's time; nothing here is reckoned by it.
+/// The time that the kubelet reports; no measurement uses it.
 const NOON: &str = "2026-11-21T12:00:00Z";
 
-/// What a kubelet says of a driver.
+/// A state that a kubelet reports for a driver.
 #[derive(Debug)]
 pub(super) enum Change {
     Begins {
         number: usize,
         tell: oneshot::Sender<()>,
     },
-    /// It ends well.
+    /// The driver ends with success.
     Ends {
         number: usize,
         runs: oneshot::Receiver<()>,
@@ -24,7 +24,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The id of the submission and its state after that.
+    /// Returns the id of the submission and its state after the change.
     pub(super) fn to(&self) -> (String, &'static str) {
         match self {
             Self::Begins { number, .. } => (rows::id(*number), "RUNNING"),
@@ -32,7 +32,7 @@ impl Change {
         }
     }
 
-    /// Makes it, in its turn: answers when it was sent.
+    /// Makes the change when its turn comes; returns when it was sent.
     pub(super) async fn make(self, client: &Client) -> anyhow::Result<Instant> {
         let sent;
         match self {

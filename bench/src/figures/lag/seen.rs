@@ -1,4 +1,4 @@
-//! Who looks: a follower of the event stream, and a client that reads one submission again and again.
+//! The two observers: a follower of the event stream, and a client that polls one submission.
 
 use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
@@ -8,20 +8,20 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::load::{events::Events, http::Connection};
 
-/// What isn't seen after that is lost.
+/// A change that isn't seen within this time counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 const EVERY: Duration = Duration::from_millis(5);
 
-/// When each change was told: by submission and state.
+/// When each change was seen, by submission and state.
 pub(super) type Times = HashMap<(String, String), Instant>;
 
-/// Follows until so many changes were told.
+/// Follows the stream until `count` changes have been received.
 pub(super) async fn told(mut events: Events, count: usize) -> anyhow::Result<Times> {
     let mut times = Times::new();
     let mut end = Instant::now() + PATIENCE;
     while times.len() < count {
         let Ok(next) = timeout_at(end, events.next()).await else {
-            bail!("only {} of {count} changes were told", times.len());
+            bail!("received only {} of {count} changes", times.len());
         };
         for told in next? {
             times.entry((told.submission, told.state)).or_insert(told.at);
@@ -31,7 +31,7 @@ pub(super) async fn told(mut events: Events, count: usize) -> anyhow::Result<Tim
     Ok(times)
 }
 
-/// Reads a submission until it shows this state or its end: when the answer was there.
+/// Polls a submission until it shows this state or has ended; returns when that answer arrived.
 pub(super) async fn read(address: SocketAddr, id: &str, state: &str) -> anyhow::Result<Instant> {
     #[derive(Deserialize)]
     struct Submission {
@@ -41,7 +41,7 @@ pub(super) async fn read(address: SocketAddr, id: &str, state: &str) -> anyhow::
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         let answer = connection.get(&format!("/v1/submissions/{id}")).await?;
-        // A machine that is too busy says so: it isn't shown yet.
+        // An overloaded gateway answers 503, so the change isn't shown yet.
         let shown = answer.status != 503;
         ensure!(answer.status == 200 || !shown, "reading {id}: {}", answer.status);
         if shown && [state, "FINISHED"].contains(&answer.json::<Submission>()?.state.as_str()) {

@@ -1,4 +1,4 @@
-//! What was written to the API server, as its own audit log has it.
+//! The writes to the API server, taken from its audit log.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::servers::rights;
 
-/// Requests by verb and resource, of so many jobs.
+/// Requests by verb and resource, for so many jobs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writes {
     jobs: usize,
@@ -34,7 +34,7 @@ struct Object {
     #[serde(default)]
     resource: String,
     subresource: Option<String>,
-    /// None for what belongs to no namespace.
+    /// None for objects without a namespace.
     #[serde(default)]
     namespace: String,
 }
@@ -46,15 +46,15 @@ struct User {
 }
 
 impl Writes {
-    /// Everything that was written in the jobs' namespaces, but not by the server itself or the kubelet.
+    /// Counts all writes in the jobs' namespaces except those of the server itself and of the kubelet.
     pub(crate) fn read(audit_log: &Path, jobs: usize) -> anyhow::Result<Self> {
         let log = File::open(audit_log).with_context(|| format!("opening {}", audit_log.display()))?;
         let mut counts = BTreeMap::new();
         for line in BufReader::new(log).lines() {
-            // The last line may still be on its way.
+            // The last line may be incomplete.
             let Ok(event) = serde_json::from_str::<Event>(&line?) else { continue };
             let of_jobs = super::NAMESPACES.contains(&event.object_ref.namespace.as_str());
-            // Subresources are the kubelet's, which is played.
+            // Only the (played) kubelet writes subresources.
             let of_kubelet = event.object_ref.subresource.is_some();
             let name = &event.user.username;
             let of_server = name.starts_with("system:") && name != rights::USER_EVERYWHERE;
@@ -65,7 +65,7 @@ impl Writes {
         Ok(Self { jobs, counts })
     }
 
-    /// What came after an earlier look.
+    /// Returns the writes since an earlier count.
     pub(crate) fn since(mut self, before: &Self) -> Self {
         self.jobs -= before.jobs;
         for (what, count) in &mut self.counts {
@@ -74,7 +74,7 @@ impl Writes {
         self
     }
 
-    /// Per job: each kind of request, and all of them.
+    /// Returns the requests per job: each kind, and the total.
     pub(crate) fn each_job(&self) -> Vec<(String, f64)> {
         let each = |count: usize| count as f64 / self.jobs.max(1) as f64;
         let mut all: Vec<_> = self.counts.iter().map(|(what, count)| (what.clone(), each(*count))).collect();

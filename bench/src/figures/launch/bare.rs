@@ -1,5 +1,5 @@
-//! The baseline: a client that creates the very objects that the gateway would, in the same order, keeps nothing, and watches
-//! nothing.
+//! The baseline: a client that creates the same objects as the gateway, in the same order, but stores nothing and
+//! watches nothing.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
@@ -19,14 +19,14 @@ use crate::{
     servers::rows,
 };
 
-/// The objects of one driver: the pod first.
+/// The objects of one driver. The pod comes first.
 pub(super) struct Rendered {
     pod: String,
     beside: Vec<Value>,
     namespace: &'static str,
 }
 
-/// What is read of the pod that was created.
+/// The fields that are read of a created pod.
 #[derive(Deserialize)]
 struct Created {
     metadata: Metadata,
@@ -38,7 +38,8 @@ struct Metadata {
     uid: String,
 }
 
-/// Renders them before it counts, with the marks of a gateway that there isn't: nobody watches them.
+/// Renders the jobs' objects before the measurement. Their labels name a gateway that doesn't exist, so no gateway
+/// watches them.
 pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
     let (settings, installation) = (settings(), Installation::new(Uuid::new_v4(), vec![7; 32]));
     let one = |n: usize| -> anyhow::Result<Rendered> {

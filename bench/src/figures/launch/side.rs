@@ -1,23 +1,23 @@
-//! What one side did in all its turns, and the figures of it.
+//! The totals of one side over all its turns, and its figures.
 
 use std::{thread::available_parallelism, time::Duration};
 
 use crate::{samples::Samples, stopwatch::Lap};
 
-/// Who takes CPU time while jobs are launched.
+/// The processes that use CPU time while jobs are launched.
 const PARTS: [&str; 4] = ["kube-apiserver and etcd", "Postgres", "the gateway", "the harness"];
-/// The place of Postgres among them.
+/// The index of Postgres in [`PARTS`].
 const POSTGRES: usize = 1;
 
-/// CPU time of each of the four.
+/// CPU time of each of [`PARTS`].
 pub(super) type Cpu = [Duration; PARTS.len()];
 
-/// All turns of one run.
+/// All turns of one side in one run.
 #[derive(Debug, Default)]
 pub(super) struct Side {
     jobs: usize,
     elapsed: Duration,
-    /// As much of it as the hypervisor left to us.
+    /// The part of the wall-clock time that the hypervisor left to this machine.
     given: Duration,
     cpu: Cpu,
 }
@@ -32,17 +32,18 @@ impl Side {
         }
     }
 
-    /// Jobs a second by the clock.
+    /// Returns jobs per second of wall-clock time.
     pub(super) fn rate(&self) -> f64 {
         self.jobs as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// Jobs a second in the time that the machine had: both sides keep all processors busy.
+    /// Returns jobs per second of the time that the machine had. Both sides keep all processors busy.
     pub(super) fn rate_of_given(&self) -> f64 {
         self.jobs as f64 / self.given.as_secs_f64()
     }
 
-    /// The same in the time that Postgres left to all others: elsewhere it has a machine of its own.
+    /// Returns jobs per second of the time that Postgres left to the others: elsewhere Postgres has a machine of its
+    /// own.
     pub(super) fn rate_beside_postgres(&self) -> anyhow::Result<f64> {
         let processors = available_parallelism()?.get() as f64;
         let taken = self.cpu[POSTGRES].as_secs_f64() / processors;
@@ -50,11 +51,11 @@ impl Side {
     }
 }
 
-/// One value for each run.
+/// One value per run.
 #[derive(Default)]
 pub(super) struct Figures {
     pub(super) rate: Samples,
-    /// In percent.
+    /// CPU steal in percent.
     pub(super) stolen: Samples,
     cpu: [Samples; PARTS.len()],
 }
@@ -68,7 +69,7 @@ impl Figures {
         }
     }
 
-    /// Of those that took some, in milliseconds for each job.
+    /// Returns the CPU time of each part that used some, in milliseconds per job.
     pub(super) fn cpu(&self) -> impl Iterator<Item = (&'static str, &Samples)> {
         PARTS.into_iter().zip(&self.cpu).filter(|(_, cpu)| cpu.max() > 0.0)
     }

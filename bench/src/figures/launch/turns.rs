@@ -1,4 +1,4 @@
-//! One run: the bare client and the gateway launch as many jobs, one after the other, on the same API server.
+//! One run: the bare client and the gateway take turns launching the same number of jobs on the same API server.
 
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ use crate::{
     stopwatch::Stopwatch,
 };
 
-/// Both the API server and the gateway have run a little before it counts.
+/// Jobs launched before the measurement, to warm up the API server and the gateway.
 const WARM_UP: usize = 100;
-/// What either side leaves to do ends before the other one's turn.
+/// The pause in which one side's remaining work ends before the other side's turn.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What one run showed.
+/// The measurements of one run.
 pub(super) struct Taken {
     pub(super) bare: Side,
     pub(super) ours: Side,
-    /// Of each turn, in seconds.
+    /// Seconds until all jobs were accepted, per turn.
     pub(super) accepted_in: Samples,
-    /// The gateway's, in MB.
+    /// Memory of the gateway in MB.
     pub(super) memory: f64,
-    /// The gateway's, in its last turn.
+    /// API writes of the gateway in its last turn.
     pub(super) writes: Writes,
 }
 
@@ -81,12 +81,12 @@ impl Parts {
         bare::launch_all(&self.client, rendered).await?;
         let lap = watch.lap();
         let [api, _, _, harness] = self.cpu_since(before).await?;
-        // The gateway has nothing to do.
+        // The gateway is idle.
         side.add(jobs, lap, [api, Duration::ZERO, Duration::ZERO, harness]);
         Ok(())
     }
 
-    /// Answers how long it took until all were accepted.
+    /// Returns how long it took until all jobs were accepted.
     async fn with_gateway(&self, jobs: usize, side: &mut Side) -> anyhow::Result<Duration> {
         let (before, watch) = (self.cpu().await?, Stopwatch::start());
         submit(&self.gateway, jobs).await?;

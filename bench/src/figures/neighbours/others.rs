@@ -1,4 +1,4 @@
-//! Clients of the namespace that does nothing wrong.
+//! Clients of the namespace that behaves well.
 
 use std::{
     net::SocketAddr,
@@ -14,20 +14,20 @@ use tokio::time::{Instant, sleep};
 use crate::{figures::request::request, load::http::Connection, samples::Samples};
 
 const CLIENTS: usize = 4;
-/// Between two looks at a submission, and between two submissions of a client.
+/// The pause between two polls of a submission, and between two submissions of a client.
 const LOOK: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Long enough to be a miss.
+/// After this time a submission counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) struct Others {
     address: SocketAddr,
     namespace: &'static str,
-    /// Submissions so far.
+    /// The number of submissions so far.
     count: AtomicUsize,
 }
 
-/// Milliseconds.
+/// Latencies in milliseconds.
 #[derive(Default)]
 pub(super) struct Took {
     accepted: Samples,
@@ -59,7 +59,7 @@ impl Others {
         Self { address, namespace, count: AtomicUsize::new(0) }
     }
 
-    /// Submits for so long, and waits for each pod.
+    /// Submits for `time`, and waits for each pod.
     pub(super) async fn go_on(&mut self, time: Duration) -> anyhow::Result<Took> {
         let end = Instant::now() + time;
         let all = try_join_all((0..CLIENTS).map(|_| self.client(end))).await?;
@@ -81,7 +81,7 @@ impl Others {
             let sent = Instant::now();
             let answer = loop {
                 let answer = connection.post("/v1/submissions/create", body.clone()).await?;
-                // An obedient client comes again, and its user waits.
+                // A client retries after a 503, and its user waits meanwhile.
                 if answer.status != 503 || sent.elapsed() > PATIENCE {
                     break answer;
                 }

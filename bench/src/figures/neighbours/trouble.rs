@@ -1,4 +1,4 @@
-//! What one namespace, user or row does to the others.
+//! The faults that one namespace, user or row causes.
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
@@ -14,24 +14,24 @@ use crate::{
     webhook::{Conduct, Webhook},
 };
 
-/// Submissions of the bad namespace, more than it may work on at once.
+/// Submissions of the misbehaving namespace: more than it may have in progress at once.
 const QUEUED: usize = 150;
-/// Clients that ask for what is locked.
+/// Clients that request the locked data.
 const READERS: usize = 16;
 
 #[derive(Clone, Copy)]
 pub(super) enum Trouble {
     /// A webhook denies all pods of a namespace with 429.
     Denied,
-    /// It doesn't answer.
+    /// The webhook doesn't answer.
     Hanging,
-    /// Rows of submissions are held by a transaction, and users want to kill them.
+    /// A transaction locks rows of submissions, and users try to kill these.
     LockedRows,
-    /// The table of executors is held by a transaction, and users want to read it.
+    /// A transaction locks the table of executors, and users try to read it.
     LockedTable,
 }
 
-/// Ends when it is told to.
+/// A fault that is in effect until [`Made::end`].
 pub(super) struct Made<'a> {
     webhook: &'a Webhook,
     lock: Option<PgConnection>,
@@ -43,8 +43,8 @@ impl fmt::Display for Trouble {
         f.write_str(match self {
             Self::Denied => "a namespace whose webhook denies everything",
             Self::Hanging => "a namespace whose webhook hangs",
-            Self::LockedRows => "rows that are locked, and 16 clients that kill them",
-            Self::LockedTable => "executors that are locked, and 16 clients that read them",
+            Self::LockedRows => "locked rows, and 16 clients that kill them",
+            Self::LockedTable => "locked executors, and 16 clients that read them",
         })
     }
 }
@@ -106,7 +106,7 @@ async fn ask_for_ever(address: SocketAddr, id: String, kill: bool) {
 }
 
 impl Made<'_> {
-    /// Ends the trouble, and waits until what it held up is through.
+    /// Ends the fault, and waits until the work that it delayed is done.
     pub(super) async fn end(mut self) -> anyhow::Result<()> {
         self.webhook.set(Conduct::Allow);
         self.clients.shutdown().await;

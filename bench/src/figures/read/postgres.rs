@@ -1,4 +1,4 @@
-//! What Postgres alone answers: the statements of the gateway's store, whose rows are read as the store reads them, and
+//! The rate of Postgres alone: the statements of the gateway's store, with rows decoded as the store decodes them, and
 //! nothing else.
 
 use std::{
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{CONNECTIONS, PAGE, Question};
 use crate::servers::{Database, rows};
 
-/// Answers a second, with each connection busy all the time.
+/// Returns answers per second, with each connection busy all the time.
 pub(super) async fn rate(database: &Database, question: Question, rows: usize, time: Duration) -> anyhow::Result<f64> {
     let connections = u32::try_from(CONNECTIONS)?;
     let pool = PgPoolOptions::new().max_connections(connections).min_connections(connections);
@@ -31,7 +31,7 @@ pub(super) async fn rate(database: &Database, question: Question, rows: usize, t
                 Question::Submission => store.submission(&id).await?.is_some(),
                 Question::List | Question::Running => !store.submissions(&filter, None, PAGE).await?.items.is_empty(),
             };
-            ensure!(found, "nothing is found by {question:?}");
+            ensure!(found, "{question:?} returns no row");
         }
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! Requests and their answers: lists in pages, and watches in which nothing happens.
+//! Requests and answers: lists in pages, and watches without changes.
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> htt
     let lasting = Duration::from_secs(number("timeoutSeconds").unwrap_or(300) as u64);
     let object = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": version.to_string()}});
     let bookmark = line("BOOKMARK", &object.to_string());
-    // There is always something to tell on a busy cluster; here it is that nothing happened.
+    // A watch on a busy cluster always has something to send; here it is a bookmark.
     let first = stream::iter(known.then(|| bookmark.clone()));
     let last = stream::once(async move {
         let quiet = known && timeout(lasting, state.forgotten(version)).await.is_err();

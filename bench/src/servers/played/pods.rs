@@ -1,15 +1,15 @@
-//! The pods: one as kube-apiserver told it, with its kubelet's words and managed fields, and every other made of it.
+//! The pods: one as kube-apiserver served it, with its status and managed fields, and all others derived from it.
 
 use anyhow::Context;
 
 use crate::servers::rows;
 
-/// `%WORD%` stands for what differs.
+/// The template of a pod. `%WORD%` marks the parts that differ.
 const DRIVER: &str = include_str!("driver.json");
 
 pub(super) struct Pods {
     pub(super) count: usize,
-    /// Text, what follows it, text, and so on.
+    /// Alternates between text and placeholders, beginning with text.
     template: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ impl Pods {
         Ok(Self { count, template: compact.to_string().split('%').map(str::to_owned).collect() })
     }
 
-    /// The JSON of a list of those from place `from` on, `limit` at most.
+    /// Returns the JSON of a list of at most `limit` pods, beginning at position `from`.
     pub(super) fn page(&self, from: usize, limit: usize, version: u64, instance: &str) -> String {
         let until = self.count.min(from.saturating_add(limit));
         let next = if until < self.count {
@@ -49,7 +49,7 @@ impl Pods {
                 "POD" => out.push_str(&rows::pod(number)),
                 "UID" => out.push_str(&rows::uid(number)),
                 "INSTANCE" => out.push_str(instance),
-                // Each was written at another time.
+                // Each pod has its own resource version.
                 _ => out.push_str(&number.to_string()),
             }
         }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_as_large_as_a_real_one_and_has_names_of_its_own() {
+    fn a_played_pod_has_the_size_of_a_real_one_and_its_own_names() {
         let pods = Pods::new(3).unwrap();
         let page = pods.page(1, 1, 9, "i");
         assert!((7500..9000).contains(&page.len()), "{}", page.len());

@@ -1,4 +1,4 @@
-"""The first answer to `submit` gets lost on its way, so that it is tried again; the job fails."""
+"""The first answer to `submit` is lost, so that the request is retried; the job fails."""
 
 import json
 import os

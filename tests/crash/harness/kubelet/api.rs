@@ -1,4 +1,4 @@
-//! What a kubelet and a scheduler ask of the API server, each repeated until there is an answer.
+//! The requests of a kubelet and a scheduler to the API server, each repeated until it is answered.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl PodsApi {
         Self { pods: Api::namespaced(client.clone(), namespace), config_maps: Api::namespaced(client, namespace) }
     }
 
-    /// Puts the pod on a node. A conflict means that it is there already.
+    /// Binds the pod to a node. A conflict means that it is already bound.
     pub(super) async fn bind(&self, name: &str) {
         let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
             "target": {"kind": "Node", "name": "node-1"}});
@@ -46,7 +46,7 @@ impl PodsApi {
     }
 }
 
-/// Repeats a call until it is answered. `None`: what it is about isn't there, or another is in its place.
+/// Repeats a call until it is answered. `None` if the object doesn't exist, or another one has replaced it.
 async fn insist<T, F>(call: impl Fn() -> F) -> Option<T>
 where
     F: Future<Output = Result<T, kube::Error>>,
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Conflicts that stay: another pod has the name, or the pod is on its node already.
+/// Returns whether the conflict is permanent: another pod has the name, or the pod is already bound.
 fn is_settled(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("is already assigned to node")
 }

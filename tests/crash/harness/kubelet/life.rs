@@ -14,10 +14,10 @@ use crate::harness::{
     truth::{Played, Truth},
 };
 
-/// What the kubelet sees of a pod.
+/// The kubelet's view of a pod.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sight {
-    /// It has a node: only then a kubelet sees it at all.
+    /// It has a node. Only then the kubelet sees it.
     pub(super) bound: bool,
     pub(super) deleting: bool,
     /// It is being deleted without a grace period.
@@ -34,7 +34,7 @@ pub(super) struct Life {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) container: String,
-    /// Without these its container can't start.
+    /// The `ConfigMap`s without which its container can't start.
     pub(super) config_maps: Vec<String>,
 }
 
@@ -54,13 +54,13 @@ impl Life {
         told();
     }
 
-    /// A pod that has ended stays until somebody deletes it.
+    /// Returns whether the pod stays after its end until it is deleted by another client.
     fn keeps_its_pod(&self) -> bool {
         let stays = matches!(self.job.ending, Ending::Exit(_) | Ending::OutOfMemory | Ending::Evicted);
         stays && !self.sight.borrow().deleting
     }
 
-    /// Gives it a node and waits for what it mounts.
+    /// Binds it to a node and waits for its volumes.
     async fn prepare(&self) {
         self.api.bind(&self.name).await;
         let mut sight = self.sight.clone();
@@ -92,13 +92,13 @@ impl Life {
         let _ = hold.wait_for(|hold| !hold).await;
     }
 
-    /// The end that was planned.
+    /// Ends the container as planned.
     async fn end(&self) {
         match self.job.ending {
             Ending::Exit(code) => self.exit(code).await,
             Ending::ExitThenDeleted(code) => {
                 self.exit(code).await;
-                // Times in Kubernetes are whole seconds, and this one is to be told from the other way round.
+                // Times in Kubernetes are whole seconds, and the order of the two must be visible.
                 sleep(Duration::from_millis(1100)).await;
                 self.by_others();
                 self.api.delete(&self.name, &self.uid, 30).await;
@@ -140,19 +140,19 @@ impl Life {
         }
     }
 
-    /// SIGTERM, since the pod is being deleted.
+    /// Ends the container on SIGTERM, because the pod is being deleted.
     async fn terminate(&self, what: Played) {
         let sight = *self.sight.borrow();
         if sight.gone {
             return self.played(Played::ForceDeleted);
         }
-        // An API server whose cache lags may still think that the pod has no node, and grant no grace period.
+        // An API server with a stale cache may still consider the pod unbound, and grant no grace period.
         self.truth.note(&self.uid, |pod| pod.forced = sight.forced);
         self.played(what);
         self.exited(143, "Error").await;
     }
 
-    /// Marks the pod as one that the cluster is about to end.
+    /// Marks the pod as one that the cluster is about to terminate.
     async fn disrupt(&self, mut status: serde_json::Value, reason: &str) {
         status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": reason,
             "message": "the cluster ends it", "lastTransitionTime": now()}]);

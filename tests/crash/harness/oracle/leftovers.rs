@@ -1,4 +1,4 @@
-//! What must not be left when everything is over: live pods, finalizers, unfinished or twisted records, panics.
+//! Checks that nothing is left at the end: live pods, finalizers, unfinished or inconsistent records, panics.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::harness::{adversary::is_forged, world::World};
 
 const FINALIZER: &str = "sparkgate.dev/outcome";
-/// Finalizers and strays may go a little after the last outcome.
+/// How long finalizers and stray pods may remain after the last outcome.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) async fn leftovers(world: &World) -> Vec<String> {
@@ -26,7 +26,7 @@ pub(super) async fn leftovers(world: &World) -> Vec<String> {
     found
 }
 
-/// Pods that live, or that still carry our finalizer, although their submissions have ended.
+/// Returns pods that live, or still have our finalizer, although their submissions have ended.
 async fn pods(world: &World) -> Vec<String> {
     let ended = "SELECT id FROM submissions WHERE state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')";
     let ended: std::collections::BTreeSet<String> =
@@ -36,7 +36,7 @@ async fn pods(world: &World) -> Vec<String> {
     let mut found = Vec::new();
     for pod in pods.items.into_iter().filter(|pod| !is_forged(&pod.metadata)) {
         let name = pod.metadata.name.unwrap_or_default();
-        // Its labels may be gone.
+        // Its labels may have been removed.
         let uid = pod.metadata.uid.unwrap_or_default();
         let Some(id) = world.truth.all().get(&uid).map(|pod| pod.submission.clone()) else { continue };
         let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
@@ -53,7 +53,8 @@ async fn pods(world: &World) -> Vec<String> {
     found
 }
 
-/// Submissions that have not ended, and histories that go back, end twice or don't end as the row does.
+/// Returns submissions that haven't ended, and event histories that go backwards, end twice or don't end as the row
+/// does.
 async fn events(world: &World) -> Vec<String> {
     let all = "SELECT s.id, coalesce(a.state, s.state), e.attempt, e.state FROM submissions s
                LEFT JOIN submission_events e ON e.submission_id = s.id
@@ -90,7 +91,7 @@ fn rank(state: &str) -> u8 {
     }
 }
 
-/// A replica may end by itself only because a server isn't there when it starts.
+/// Returns replicas that ended by themselves for another reason than a server that was down at their start.
 fn replicas(world: &World) -> Vec<String> {
     let mut found = Vec::new();
     for replica in &world.replicas {

@@ -3,23 +3,23 @@
 use super::{Row, Unseen};
 use crate::harness::truth::{Played, PodTruth};
 
-/// What others had to do with a submission.
+/// The actions of others on a submission.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ByOthers {
-    /// A client asked for its end.
+    /// A client requested a kill.
     pub(super) kill_asked: bool,
-    /// A pod was made under the name of its driver.
+    /// A pod was created under the name of its driver.
     pub(super) usurped: bool,
 }
 
-/// Whether the row says what happened to its pod. Labels, annotations and forged pods change nothing.
+/// Checks that the row agrees with what happened to its pod. Labels, annotations and forged pods change nothing.
 ///
 /// # Errors
-/// What should have been recorded.
+/// The outcome that should have been recorded.
 pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, unseen: Unseen) -> Result<(), String> {
     let ByOthers { kill_asked, usurped } = by_others;
     let Some(pod) = pod else {
-        // Killed before there was one, or its name was taken.
+        // Killed before it had a pod, or its pod's name was taken.
         let without = (kill_asked && is(row, "KILLED", None)) || (usurped && is(row, "ERROR", None));
         return if without { Ok(()) } else { Err("no pod of it was ever seen".to_owned()) };
     };
@@ -37,20 +37,20 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, u
     let deleted_by_us =
         matches!(played, Played::Terminated | Played::ForceDeleted | Played::NeverStarted) && !pod.by_others;
     if deleted_by_us && !kill_asked {
-        return Err(format!("its pod was deleted, and nobody had asked for that: {pod:?}"));
+        return Err(format!("its pod was deleted without a request: {pod:?}"));
     }
     if is(row, state, exit_code) && reason.is_none_or(|reason| row.reason.as_deref() == Some(reason)) {
         return Ok(());
     }
-    // Nobody waits for the report on a pod that is deleted without a grace period.
+    // A pod that is deleted without a grace period may disappear before its end is reported.
     if pod.forced && is(row, state, None) {
         return Ok(());
     }
-    // Without our finalizer a pod may be gone before anything of its end is seen.
+    // Without our finalizer a pod may disappear before its end is seen.
     if pod.unheld && pod.gone && (is(row, "LOST", None) || (pod.by_others && is(row, "KILLED", None))) {
         return Ok(());
     }
-    // A kill that came while it ended.
+    // A kill that came while the container ended.
     if kill_asked && state == "FAILED" && is(row, "KILLED", exit_code) {
         return Ok(());
     }

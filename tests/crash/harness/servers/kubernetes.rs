@@ -1,4 +1,5 @@
-//! etcd and a kube-apiserver, each to be killed and started again alone. No controllers: what they do is played.
+//! etcd and a kube-apiserver, which can be killed and restarted separately. There are no controllers: their work is
+//! simulated.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,7 +23,7 @@ use crate::{
     rights::{self, Grant},
 };
 
-/// Creates of pods with the answers, since the uid is there. What else happens to pods is for whoever looks for a bug.
+/// Logs creates of pods with their replies, which contain the uid. The other requests about pods help with debugging.
 const POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -35,10 +36,10 @@ rules:
 pub(crate) struct Kubernetes {
     assets: PathBuf,
     directory: PathBuf,
-    /// For clients and for peers, of which there are none.
+    /// For clients and for peers. There are no peers.
     etcd_ports: [u16; 2],
     pub(crate) port: u16,
-    /// Of the administrator, and of the gateway.
+    /// The tokens of the administrator and of the gateway.
     tokens: [String; 2],
     etcd: Option<Process>,
     apiserver: Option<Process>,
@@ -57,7 +58,7 @@ impl Kubernetes {
         Self { assets: assets(), directory, etcd_ports, port: free_port(), tokens, etcd: None, apiserver: None }
     }
 
-    /// Starts what doesn't run.
+    /// Starts the servers that don't run.
     pub(crate) fn start(&mut self) {
         let [etcd, peer] = self.etcd_ports.map(|port| format!("http://127.0.0.1:{port}"));
         if !runs(&mut self.etcd) {
@@ -94,13 +95,13 @@ impl Kubernetes {
         self.etcd = None;
     }
 
-    /// Copies what etcd holds.
+    /// Copies etcd's data.
     #[cfg(test)]
     pub(crate) async fn back_up(&mut self) {
         self.copy("etcd", "etcd.backup").await;
     }
 
-    /// Puts the copy back in etcd's place: all that happened since is undone.
+    /// Replaces etcd's data by the copy: all changes since then are undone.
     #[cfg(test)]
     pub(crate) async fn restore(&mut self) {
         self.copy("etcd.backup", "etcd").await;
@@ -117,7 +118,7 @@ impl Kubernetes {
         self.ready().await;
     }
 
-    /// Waits until the API server answers. What can't start (a port that isn't free yet) is started again.
+    /// Waits until the API server answers. A server that can't start (its port isn't free yet) is started again.
     pub(crate) async fn ready(&mut self) {
         until("the kube-apiserver is ready", Duration::from_secs(120), async || {
             self.start();
@@ -130,7 +131,8 @@ impl Kubernetes {
         .await;
     }
 
-    /// Makes etcd forget what was before now. The API server has a memory of its own: kill it too to make both forget.
+    /// Compacts etcd's history up to now. The API server has a cache of its own: kill it too to remove the history from
+    /// both.
     pub(crate) async fn compact(&self) -> Result<(), kube::Error> {
         let list = http::Request::get("/api/v1/namespaces/default/pods?limit=1").body(Vec::new()).unwrap();
         let list: serde_json::Value = self.client().await.request(list).await?;
@@ -141,7 +143,7 @@ impl Kubernetes {
         etcd.request_text(request).await.map(drop)
     }
 
-    /// Makes a namespace of drivers, in which the gateway has the rights of the deployment.
+    /// Creates a namespace for drivers, in which the gateway has the rights of the deployment.
     pub(crate) async fn create_namespace(&self, name: &str) {
         let client = self.client().await;
         let object = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -156,7 +158,7 @@ impl Kubernetes {
         .await;
     }
 
-    /// A client with all rights, for the runtime that asks.
+    /// Returns a client with all rights, for the calling runtime.
     pub(crate) async fn client(&self) -> kube::Client {
         self.client_of(&self.tokens[0]).await
     }
@@ -170,7 +172,7 @@ impl Kubernetes {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// The gateway's kubeconfig for the API server as seen through `port`.
+    /// Returns the gateway's kubeconfig for the API server behind `port`.
     pub(crate) fn kubeconfig(&self, port: u16) -> String {
         self.kubeconfig_of(&self.tokens[1], port)
     }
@@ -191,7 +193,7 @@ impl Kubernetes {
     }
 }
 
-/// Gives the gateway what it lacks of its rights in a namespace, however long the API server is away.
+/// Grants the gateway the rights that it lacks in a namespace; waits while the API server is down.
 pub(crate) async fn grant(client: &kube::Client, namespace: &str) {
     for Grant { collection, object } in rights::in_namespace(namespace) {
         until("a right is granted", Duration::from_secs(120), async || {
@@ -206,7 +208,7 @@ pub(crate) async fn grant(client: &kube::Client, namespace: &str) {
     }
 }
 
-/// Takes the gateway's rights in a namespace away, if the API server is there.
+/// Removes the gateway's rights in a namespace, if the API server is up.
 pub(crate) async fn revoke(client: &kube::Client, namespace: &str) {
     let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
     let _ = bindings.delete_collection(&DeleteParams::default(), &ListParams::default()).await;

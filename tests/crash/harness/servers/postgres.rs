@@ -1,4 +1,4 @@
-//! A Postgres whose data survive its being killed.
+//! A Postgres whose data survive SIGKILL.
 
 use std::{path::PathBuf, process::Command, str::FromStr, time::Duration};
 
@@ -33,12 +33,12 @@ impl Postgres {
         self.process = Some(Process::spawn(&mut command, &guard().directory().join("postgres.log")));
     }
 
-    /// SIGKILL to all of its processes.
+    /// Sends SIGKILL to all of its processes.
     pub(crate) fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Waits until it takes connections. A start that came too soon after a kill is repeated.
+    /// Waits until it accepts connections. A start that came too soon after a kill is repeated.
     pub(crate) async fn ready(&mut self) {
         until("Postgres is ready", Duration::from_secs(60), async || {
             self.start();
@@ -49,7 +49,7 @@ impl Postgres {
         .await;
     }
 
-    /// Makes a database, and answers a pool of direct connections to it.
+    /// Creates a database; returns a pool of direct connections to it.
     pub(crate) async fn create_database(&self, name: &str) -> PgPool {
         let mut server = self.options("postgres").unwrap().connect().await.unwrap();
         let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
@@ -59,7 +59,7 @@ impl Postgres {
         pool.connect_lazy_with(self.options(name).unwrap())
     }
 
-    /// The URL of a database as seen through `port`.
+    /// Returns the URL of a database behind `port`.
     pub(crate) fn url(&self, database: &str, port: u16) -> Option<String> {
         let password = std::fs::read_to_string(self.directory.join("password")).ok()?;
         Some(format!("postgres://postgres:{password}@127.0.0.1:{port}/{database}"))
