@@ -107,17 +107,12 @@ impl Connections {
     }
 }
 
-/// Acquires a connection of the pool. If the caller is dropped, a connection that is being opened isn't: otherwise, after an
-/// outage with many callers, each new connection would be dropped with the caller that waited longest, again and again.
+/// Acquires a connection of the pool. If the caller is dropped, a connection that is being opened or checked isn't: otherwise,
+/// with many callers on a slow machine, each connection would be dropped with the caller that waited longest, again and again.
 ///
 /// Boxed, because sqlx's future is large and would be copied with every future that contains it.
 pub(super) fn acquire(pool: &PgPool) -> BoxFuture<'static, Result<PoolConnection<Postgres>, sqlx::Error>> {
-    let acquiring = pool.acquire();
-    if pool.num_idle() > 0 {
-        // No connection has to be opened.
-        return acquiring.boxed();
-    }
-    tokio::spawn(acquiring).map(|acquired| acquired.unwrap_or(Err(sqlx::Error::WorkerCrashed))).boxed()
+    tokio::spawn(pool.acquire()).map(|acquired| acquired.unwrap_or(Err(sqlx::Error::WorkerCrashed))).boxed()
 }
 
 impl Taken<'_> {

@@ -59,7 +59,7 @@ pub(in crate::app) struct Http {
     /// default any name is, unless the gateway listens on loopback.
     #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_delimiter = ',')]
     pub(in crate::app) allowed_hosts: Vec<String>,
-    /// Origins whose pages may use the gateway (CORS), separated by commas: https://dashboard.example.org
+    /// Origins whose pages may use the gateway (CORS), separated by commas, such as <https://dashboard.example.org>.
     #[arg(long, env = "SPARKGATE_CORS_ORIGINS", value_delimiter = ',')]
     pub(in crate::app) cors_origins: Vec<String>,
 }
