@@ -76,7 +76,7 @@ fn a_replay_is_noted() {
     });
     let ended = run(&gateway, &["submit", "--idempotency-key", "k", "a.py"]);
     assert_eq!((ended.code, ended.stdout), (Some(0), format!("{ID}\n")));
-    assert!(ended.stderr.contains("used for the same submission before"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("this key was used before"), "{}", ended.stderr);
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Connection {
 
     /// Opens a stream of server-sent events.
     pub(crate) async fn stream(&mut self, path: &str) -> anyhow::Result<Incoming> {
-        let request = Request::builder().uri(path).header("host", "sparkgate").header("accept", "text/event-stream");
+        let request = Request::builder().uri(path).header("host", "localhost").header("accept", "text/event-stream");
         self.sender.ready().await?;
         let answer = self.sender.send_request(request.body(Full::default())?).await?;
         ensure!(answer.status().is_success(), "GET {path}: {}", answer.status());
@@ -57,7 +57,7 @@ impl Connection {
     }
 
     async fn send(&mut self, method: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
-        let request = Request::builder().method(method).uri(path).header("host", "sparkgate");
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
         let request = request.header("content-type", "application/json").body(Full::new(body))?;
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await.with_context(|| format!("{method} {path}"))?;

@@ -53,7 +53,7 @@ pub(crate) async fn send(address: SocketAddr, request: &Request, hang_up: HangUp
     let Request { method, path, headers, body } = request;
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: sparkgate\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          {more}Content-Length: {}\r\n\r\n{body}",
         body.len()
     );

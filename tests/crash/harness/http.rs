@@ -36,7 +36,7 @@ pub(crate) async fn post(address: SocketAddr, path: &str, body: &str, limit: Dur
 
 async fn exchange(mut stream: TcpStream, path: &str, body: &str) -> std::io::Result<String> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: sparkgate\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );

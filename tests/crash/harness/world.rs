@@ -156,7 +156,7 @@ impl Drop for World {
 async fn ready(replica: &Replica) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let Ok(mut stream) = tokio::net::TcpStream::connect(replica.address).await else { return false };
-    let request = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut answer = String::new();
     let asked = async {
         stream.write_all(request.as_bytes()).await?;

@@ -81,7 +81,7 @@ async fn a_client_that_hangs_up_ends_its_log_stream(pool: PgPool) {
     let address = listener.local_addr().unwrap();
     tokio::spawn(axum::serve(listener, router(site.gateway().clone(), HttpSettings::default()).unwrap()).into_future());
     let mut client = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET /v1/submissions/{id}/logs?follow=true HTTP/1.1\r\nHost: x\r\n\r\n");
+    let request = format!("GET /v1/submissions/{id}/logs?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     while !answer.contains("one\n") {
