@@ -105,9 +105,13 @@ impl Gateway {
         });
         let missing = missing.map(|live| (None, (live.id.clone(), vec![Sight::Missed(Box::new(live))])));
         let missing: Vec<_> = missing.collect();
-        // Another cluster has none of the pods, so missing pods would prove nothing.
-        if !missing.is_empty() && !self.is_home_cluster(Duration::ZERO).await {
-            return;
+        // Another cluster has none of the pods, so missing pods would prove nothing. Until it is known which cluster this is,
+        // everything waits: the next list is minutes away.
+        while !missing.is_empty() && !self.is_home_cluster(Duration::ZERO).await {
+            if self.home.problem().is_some() {
+                return;
+            }
+            sleep(PAUSE).await;
         }
         self.take_sights(namespace, missing).await;
     }

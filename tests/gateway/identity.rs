@@ -9,11 +9,15 @@ use serde_json::{Value, json};
 use sparkgate::{
     cluster::labels,
     service::Readiness,
+    store::Store,
     submission::{DriverState, SubmissionId},
 };
 use sqlx::PgPool;
 
-use crate::world::{World, eventually};
+use crate::{
+    fault_proxy::{Fault, FaultProxy},
+    world::{World, api_server, eventually},
+};
 
 /// Creates a pod as other users do, with all labels of an attempt's driver.
 async fn forge(world: &World, name: &str, id: &SubmissionId, attempt: i32) -> Pod {
@@ -165,11 +169,33 @@ async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
     .await;
     assert_eq!(other.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "RUNNING"]);
 
-    let store = sparkgate::store::Store::new(other.pool.clone());
+    let store = Store::new(other.pool.clone());
     let cluster = sparkgate::cluster::Cluster::new(other.client.clone(), std::slice::from_ref(&other.namespace));
     let refused = sparkgate::service::adopt_cluster(&store, &cluster, false).await.unwrap_err();
     assert!(refused.to_string().contains("1 submissions may have drivers"), "{refused}");
     sparkgate::service::adopt_cluster(&store, &cluster, true).await.unwrap();
     eventually(|| async { (other.gateway.work().await.unwrap() > 0).then_some(()).ok_or("not launched yet") }).await;
     assert_eq!(other.events(&queued).await.last().unwrap(), "PENDING");
+}
+
+/// The first comparison of a replica that starts during an outage fails, and its first list follows at once.
+#[sqlx::test]
+async fn pods_that_are_missing_are_found_although_the_cluster_was_not_known_yet(pool: PgPool) {
+    let mut first = World::new(pool.clone()).await;
+    let id = first.submit_running().await;
+    first.look_away();
+    let pod = first.driver().await.name_any();
+    patch(&first, &pod, json!({"finalizers": null})).await;
+    first.remove_driver().await;
+    sqlx::query("DELETE FROM watch_positions").execute(&pool).await.unwrap();
+
+    let proxy = FaultProxy::start(api_server().await).await;
+    let mut other = first.replica(Store::new(pool), Some(&proxy)).await;
+    proxy.set(Fault::Refuse);
+    proxy.cut();
+    assert!(other.gateway.check_cluster().await.is_err());
+    proxy.set(Fault::None);
+    other.watch();
+    other.until(&id, DriverState::Error).await;
+    assert_eq!(other.events(&id).await.last().unwrap(), "LOST");
 }
