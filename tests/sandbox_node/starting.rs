@@ -89,7 +89,7 @@ async fn a_pod_that_is_not_sparks_is_refused_and_delays_no_other() {
     world.create::<Pod>(job("driver", "exit 0")).await;
     world.wait_phase("driver", "Succeeded").await;
     let pod = world
-        .wait("web", "refused", |pod| waiting(pod).is_some_and(|(_, m)| m.contains("drivers and executors only")))
+        .wait("web", "refused", |pod| waiting(pod).is_some_and(|(_, m)| m.contains("only Spark drivers and executors")))
         .await;
     assert_eq!(waiting(&pod).unwrap().0, "CreateContainerError");
     world.pods().delete("web", &Default::default()).await.unwrap();
