@@ -120,7 +120,7 @@ impl World {
         self.cluster.report(name, |copy| (copy.labelled, copy.signed) = (pod.labelled, pod.signed));
         let copy =
             PodTruth { name: Some(name), stray: true, copied: true, unlabelled: !pod.labelled, ..PodTruth::default() };
-        *self.truths.pod(uid) = PodTruth { unsigned: !pod.signed, ..copy };
+        *self.truths.pod(uid) = PodTruth { unsigned: !pod.signed, stripped: !pod.finalizer, ..copy };
     }
 
     /// Lets a machine or the network fail.
