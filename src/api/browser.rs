@@ -1,10 +1,10 @@
-//! What pages of other sites may do through the browser of a user who can reach the gateway: nothing, unless an operator names
-//! their origin.
+//! Refuses requests that pages of other sites send through the browser of a user who can reach the gateway, unless an operator
+//! allows their origin.
 //!
-//! A browser sends such a page's requests with the user's network position: a page could submit a job to a gateway on
-//! `localhost`. `tower_http::csrf` refuses writes whose `Sec-Fetch-Site` or `Origin` names another site; without CORS headers a browser
-//! hands no answer to the page. A page can also point its own host name to 127.0.0.1 (DNS rebinding), and is then of the
-//! same origin: the `Host` of a request has to be a name of this gateway.
+//! A browser sends such requests from the user's network, so that any page could submit a job to a gateway on `localhost`.
+//! `tower_http::csrf` refuses writes whose `Sec-Fetch-Site` or `Origin` names another site. Without CORS headers a browser doesn't
+//! show the response to the page. A page can also resolve its own host name to 127.0.0.1 (DNS rebinding) and is then of the same
+//! origin, so the `Host` of a request has to be a name of this gateway.
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
@@ -23,7 +23,7 @@ use tower_http::{
 use super::{request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
-/// Who may use the gateway from a browser.
+/// The hosts and origins that a browser may use.
 #[derive(Debug, Clone, Default)]
 pub struct BrowserSettings {
     /// Names in `Host`, in lower case and without a port, beside IP addresses, `localhost` and `*.localhost`. `None` allows
@@ -82,7 +82,7 @@ pub(super) fn guard(router: Router, settings: &BrowserSettings, version: SparkVe
     })
 }
 
-/// Refuses requests to hosts that this gateway isn't, and writes the refusals of `CsrfLayer`.
+/// Refuses requests for other hosts, and writes the refusals of `CsrfLayer`.
 async fn refuse(
     State(guard): State<Guard>,
     Extension(id): Extension<RequestId>,
@@ -125,7 +125,7 @@ fn host(request: &Request) -> Option<String> {
         Some(authority) => authority.clone(),
         None => {
             let host = request.headers().get(header::HOST)?;
-            // What is no authority is no name of ours either.
+            // A malformed value is not a name of this gateway.
             let Ok(authority) = Authority::try_from(host.as_bytes()) else {
                 return Some(String::from_utf8_lossy(host.as_bytes()).into_owned());
             };
@@ -135,7 +135,7 @@ fn host(request: &Request) -> Option<String> {
     Some(authority.host().trim_end_matches('.').to_ascii_lowercase())
 }
 
-/// A page can't have an IP address as its name: rebinding needs DNS.
+/// Returns whether a host is this gateway. IP addresses are always allowed: rebinding needs a DNS name.
 fn is_ours(host: &str, names: &BTreeSet<String>) -> bool {
     let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     address.parse::<IpAddr>().is_ok() || host == "localhost" || host.ends_with(".localhost") || names.contains(host)

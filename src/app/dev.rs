@@ -5,6 +5,7 @@
 
 mod child;
 mod lock;
+mod process;
 mod supervise;
 
 use std::{
@@ -67,15 +68,7 @@ async fn beside(
     let mut sandbox = sandbox.start(settings).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
     let gateway = Serve {
-        http: Http {
-            listen: settings.listen,
-            trusted_network: false,
-            max_request_body: 8 << 20,
-            max_subscribers: 2000,
-            max_connections: 8192,
-            allowed_hosts: Vec::new(),
-            cors_origins: Vec::new(),
-        },
+        http: Http::listening_on(settings.listen),
         database: Database::new(postgres.url.clone()),
         kubernetes: Kubernetes {
             place: Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },

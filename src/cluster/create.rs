@@ -1,7 +1,5 @@
 //! Creates a driver's objects. Objects are created, never applied: an apply could recreate a driver that has ended.
 
-use std::time::Duration;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,10 +8,6 @@ use super::{
     Cluster, Error,
     part::{Members, Part, unreadable},
 };
-
-/// Timeout for a write. It is longer than the API server works on a request (60 s): a webhook may take 30 s, and several
-/// webhooks are called one after the other. A dead connection is detected long before that, by its silence.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(65);
 
 /// The part of the response to the creation of a pod that is read.
 #[derive(Debug, Deserialize)]

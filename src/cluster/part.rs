@@ -1,6 +1,6 @@
 //! One stored object and its resource in the API.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use http::{HeaderValue, header::ACCEPT};
 use k8s_openapi::{
@@ -20,10 +20,13 @@ use serde_json::value::RawValue;
 
 use super::{
     Cluster, Error,
-    create::TIMEOUT,
     error::{call, sort},
 };
 use crate::spark::PodGroup;
+
+/// Timeout for a write. It is longer than the API server works on a request (60 s): a webhook may take 30 s, and several
+/// webhooks are called one after the other. A dead connection is detected long before that, by its silence.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(65);
 
 /// The `Accept` header that asks for metadata only; a server that doesn't know that form may send the whole object (Kubernetes
 /// API, "Retrieving only the metadata").

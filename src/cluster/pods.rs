@@ -11,9 +11,7 @@ use kube::{
 
 use serde_json::{Value, json};
 
-use super::{
-    Cluster, Error, create::TIMEOUT as WRITE, error::call, labels, observe::observation_of, slim_pod::SlimPod,
-};
+use super::{Cluster, Error, error::call, labels, observe::observation_of, part::TIMEOUT as WRITE, slim_pod::SlimPod};
 use crate::submission::{SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);

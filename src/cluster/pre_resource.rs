@@ -7,10 +7,10 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     Cluster, Error,
-    create::{TIMEOUT, owner_reference},
+    create::owner_reference,
     error::call,
     labels,
-    part::Part,
+    part::{Part, TIMEOUT},
 };
 use crate::submission::SubmissionId;
 

@@ -12,6 +12,7 @@ mod guard;
 mod object;
 mod options;
 mod patch;
+mod removal;
 mod resource;
 mod route;
 mod selector;

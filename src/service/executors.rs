@@ -142,8 +142,8 @@ impl Gateway {
     /// Removes records from a batch whose submissions' rows are locked by other transactions.
     async fn leave_locked(&self, batch: &mut Vec<ExecutorRecord>) -> Result<(), Error> {
         let ids: HashSet<_> = batch.iter().map(|executor| &executor.submission).collect();
-        let unlocked = self.unlocked(&ids.into_iter().collect::<Vec<_>>()).await?;
-        batch.retain(|executor| unlocked.contains(&executor.submission));
+        let locked = self.store.locked(&ids.into_iter().collect::<Vec<_>>()).await?;
+        batch.retain(|executor| !locked.contains(&executor.submission));
         Ok(())
     }
 

@@ -143,9 +143,9 @@ impl Gateway {
     /// finds them, before all connections wait for locks.
     async fn set_locked_aside(&self, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
         let ids: Vec<_> = all.iter().map(|(_, (id, _))| id).collect();
-        let Ok(unlocked) = self.unlocked(&ids).await else { return };
-        let locked = Error::Unanswered("its row is locked".to_owned());
-        all.retain(|(_, (id, seen))| unlocked.contains(id) || !self.set_aside(namespace, id, seen, &locked));
+        let Ok(locked) = self.store.locked(&ids).await else { return };
+        let why = Error::Unanswered("its row is locked".to_owned());
+        all.retain(|(_, (id, seen))| !(locked.contains(id) && self.set_aside(namespace, id, seen, &why)));
     }
 
     /// Retries until the observation is evaluated and the result is committed. An error concerns this submission alone: the

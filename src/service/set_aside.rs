@@ -2,7 +2,7 @@
 //! writing it fails. Each affected submission has its own retry task, so the watch continues for all others.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -159,7 +159,7 @@ impl Gateway {
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
             // Waiting for the row lock would occupy one of few connections.
-            if self.unlocked(&[id]).await.is_ok_and(|unlocked| unlocked.is_empty()) {
+            if self.store.locked(&[id]).await.is_ok_and(|locked| !locked.is_empty()) {
                 continue;
             }
             let Err(error) = self.take(sight).await else { return };
@@ -171,11 +171,5 @@ impl Gateway {
             }
             tracing::debug!(submission = %id, retry_in = ?pause, "{}", chain(&error));
         }
-    }
-
-    /// Returns the submissions whose rows no other transaction has locked, and those without a row.
-    pub(super) async fn unlocked(&self, ids: &[&SubmissionId]) -> Result<HashSet<SubmissionId>, Error> {
-        let locked = self.store.locked(ids).await?;
-        Ok(ids.iter().filter(|id| !locked.contains(**id)).map(|id| (*id).clone()).collect())
     }
 }

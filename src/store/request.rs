@@ -41,16 +41,24 @@ impl Store {
     /// Returns a connection for a list, a count or a log. These can use only half of the connections for requests, so that the
     /// state of a submission can be read and kills can be written while lists hang.
     pub(super) async fn for_long_read(&self, action: &'static str) -> Result<LongRead<'_>, Error> {
-        let acquired = timeout(self.patience, async {
+        let acquired = async {
             let turn = self.long_reads.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
             Ok(LongRead { connection: acquire(&self.pool).await?, _turn: turn })
-        });
-        within(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
+        };
+        self.in_time(action, acquired).await
     }
 
     /// Returns a connection within a second, as `serve` sets it.
     pub(super) async fn connection(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
-        let acquired = timeout(self.patience, acquire(&self.pool));
+        self.in_time(action, acquire(&self.pool)).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        action: &'static str,
+        acquired: impl Future<Output = Result<T, sqlx::Error>> + Send,
+    ) -> Result<T, Error> {
+        let acquired = timeout(self.patience, acquired);
         within(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
     }
 

@@ -1,5 +1,5 @@
-//! A TCP listener that closes connections whose client has stopped reading, so that they neither stay open for ever nor
-//! keep the process from ending.
+//! A TCP connection that is closed when its client sends no request or stops reading, so that it neither stays open for ever nor
+//! keeps the process from ending.
 
 use std::{
     io::{self, ErrorKind, IoSlice},
@@ -34,7 +34,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that carries `requests`, and is hurried as soon as `stop` is cancelled.
+    /// Wraps `stream`, which carries `requests`. Once `stop` is cancelled, writes have the shorter limit of the shutdown.
     pub(super) fn new(stream: TcpStream, requests: Requests, stop: CancellationToken) -> Self {
         let stopped = Some(Box::pin(stop.cancelled_owned()));
         Self { stream, requests: RequestTimer::new(requests), stopped, stalled: None }

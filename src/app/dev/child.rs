@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use super::supervise::{gone, runs};
+use super::process::{gone, runs};
 use crate::app::{serve::listen, settings::Dev};
 
 /// The sandbox of a directory, before it is started.

@@ -29,13 +29,7 @@ impl Parts {
         let database = settings.database.settings()?;
         let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
-        let http = HttpSettings {
-            max_request_body_bytes: settings.http.max_request_body,
-            max_subscribers: settings.http.max_subscribers,
-            max_connections: settings.http.max_connections,
-            browser: settings.http.browser(),
-            ..HttpSettings::default()
-        };
+        let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
         let settings = Settings {
             spark,

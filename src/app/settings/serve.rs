@@ -11,7 +11,7 @@ use clap::{ArgAction, Args};
 
 use super::{CleanUp, Database, KeptLog, Limits};
 use crate::{
-    api::BrowserSettings,
+    api::{BrowserSettings, HttpSettings},
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
     spark::{SparkVersion, parse_properties},
@@ -47,13 +47,13 @@ pub(in crate::app) struct Http {
     #[arg(long, env = "SPARKGATE_TRUSTED_NETWORK")]
     pub(in crate::app) trusted_network: bool,
     /// Maximum size of a request body, in bytes.
-    #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = 8 << 20)]
+    #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = HttpSettings::default().max_request_body_bytes)]
     pub(in crate::app) max_request_body: usize,
     /// Maximum number of clients that follow events or wait for a submission at the same time.
-    #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = 2000)]
+    #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = HttpSettings::default().max_subscribers)]
     pub(in crate::app) max_subscribers: usize,
     /// Connections at the same time. More wait until one ends.
-    #[arg(long, env = "SPARKGATE_MAX_CONNECTIONS", default_value_t = 8192)]
+    #[arg(long, env = "SPARKGATE_MAX_CONNECTIONS", default_value_t = HttpSettings::default().max_connections)]
     pub(in crate::app) max_connections: usize,
     /// Names under which browsers may reach the gateway, separated by commas. IP addresses and localhost are always allowed. By
     /// default any name is, unless the gateway listens on loopback.
@@ -65,6 +65,20 @@ pub(in crate::app) struct Http {
 }
 
 impl Http {
+    /// Returns the defaults, for a listening address.
+    pub(in crate::app) fn listening_on(listen: SocketAddr) -> Self {
+        let HttpSettings { max_request_body_bytes, max_subscribers, max_connections, .. } = HttpSettings::default();
+        Self {
+            listen,
+            trusted_network: false,
+            max_request_body: max_request_body_bytes,
+            max_subscribers,
+            max_connections,
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+        }
+    }
+
     /// Checks that an address other than loopback is explicitly allowed, because there is no authentication yet.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
@@ -78,7 +92,17 @@ impl Http {
         )
     }
 
-    pub(in crate::app) fn browser(&self) -> BrowserSettings {
+    pub(in crate::app) fn settings(&self) -> HttpSettings {
+        HttpSettings {
+            max_request_body_bytes: self.max_request_body,
+            max_subscribers: self.max_subscribers,
+            max_connections: self.max_connections,
+            browser: self.browser(),
+            ..HttpSettings::default()
+        }
+    }
+
+    fn browser(&self) -> BrowserSettings {
         let listed = |values: &[String]| {
             let values = values.iter().map(|value| value.trim().to_owned());
             values.filter(|value| !value.is_empty()).collect::<Vec<_>>()

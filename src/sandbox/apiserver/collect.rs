@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::object::{Key, Object, text};
+use super::removal::{DeleteOptions, remove};
 use super::resource::{self, NAMESPACES};
 use super::store::State;
-use super::verb::delete::{DeleteOptions, remove};
 
 /// Deletes the objects that have lost their owners with the latest writes, and namespaces that have become empty.
 pub(super) fn collect(state: &mut State) {

@@ -50,6 +50,11 @@ impl Object {
     }
 }
 
+/// Sets a field that is absent.
+pub(super) fn default(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    map.entry(key).or_insert_with(|| value.into());
+}
+
 /// Returns the string at a JSON pointer, or the empty string.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()

@@ -5,7 +5,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::admit::names::NameRule;
+/// The rule for the names of a resource's objects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum NameRule {
+    /// RFC 1123 subdomain: labels joined by dots, at most 253 characters.
+    Subdomain,
+    /// RFC 1123 label: at most 63 characters, no dots.
+    Label,
+}
 
 /// One kind of object and the way it is served.
 #[derive(Debug)]

@@ -29,8 +29,7 @@ impl Account {
             Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
         };
         let other = find("postgres").or_else(|| find("nobody"));
-        let other =
-            other.context("Postgres can't run as root, and neither of the accounts postgres and nobody exists")?;
+        let other = other.context("Postgres can't run as root: create an account named `postgres` for it")?;
         Ok(Self { other: Some(other) })
     }
 

@@ -8,27 +8,13 @@ use serde_json::value::RawValue;
 use super::{
     RequestError, action,
     coerce::{self, Entries, Texts},
-    validate,
+    validate::{self, Fields},
 };
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, yaml};
 
 /// Maximum number of bytes of a template as it is written in the request, with blanks and escapes. The limit of the template
 /// itself is lower.
 const MAX_TEMPLATE: usize = 2 * yaml::MAX_BYTES;
-
-/// The fields as they were sent, before any of them is required.
-#[derive(Debug, Default)]
-pub(super) struct Fields {
-    pub(super) client_spark_version: Option<String>,
-    pub(super) app_resource: Option<String>,
-    pub(super) main_class: Option<String>,
-    pub(super) app_args: Option<Vec<Option<String>>>,
-    pub(super) spark_properties: Option<Texts>,
-    pub(super) environment_variables: Option<Texts>,
-    pub(super) proxy_user: Option<String>,
-    pub(super) driver_pod_template: Option<serde_json::Value>,
-    pub(super) executor_pod_template: Option<serde_json::Value>,
-}
 
 /// Parses a create request as Spark's server does: the content type is ignored, and so is everything after the first JSON
 /// value. The second part of the result is the reply's `unknownFields`.

@@ -3,10 +3,24 @@
 
 use std::fmt::Display;
 
-use super::{RequestError, coerce::Texts, request::Fields};
+use super::{RequestError, coerce::Texts};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
 
 mod java;
+
+/// The fields as they were sent, before any of them is required.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) client_spark_version: Option<String>,
+    pub(super) app_resource: Option<String>,
+    pub(super) main_class: Option<String>,
+    pub(super) app_args: Option<Vec<Option<String>>>,
+    pub(super) spark_properties: Option<Texts>,
+    pub(super) environment_variables: Option<Texts>,
+    pub(super) proxy_user: Option<String>,
+    pub(super) driver_pod_template: Option<serde_json::Value>,
+    pub(super) executor_pod_template: Option<serde_json::Value>,
+}
 
 /// Checks what Spark checks before it uses the request's content.
 pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {

@@ -9,12 +9,12 @@ mod grammar;
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{master, resource, uris, validate};
+use super::{
+    master, resource, uris,
+    validate::{self, SPARK_SUBMIT},
+};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion};
 use grammar::{Meaning, Word, Words};
-
-/// The class whose arguments are a command line.
-pub(super) const CLASS: &str = "org.apache.spark.deploy.SparkSubmit";
 
 /// Returns the request that a command line in `appArgs` stands for: class, resource, arguments, properties and proxy user are
 /// taken from the line. Any other request is returned unchanged, including the result of this function.
@@ -25,7 +25,7 @@ pub fn expand_command_line(
     request: &CreateSubmissionRequest,
     version: SparkVersion,
 ) -> Result<Cow<'_, CreateSubmissionRequest>, Refusal> {
-    if request.main_class != CLASS {
+    if request.main_class != SPARK_SUBMIT {
         return Ok(Cow::Borrowed(request));
     }
     let mut line = CommandLine::new(version);

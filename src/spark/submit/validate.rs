@@ -2,7 +2,6 @@
 
 use std::fmt::Arguments;
 
-use super::command_line;
 use crate::spark::{
     CreateSubmissionRequest, Refusal, SparkVersion,
     conf::{SparkConf, bytes},
@@ -137,6 +136,8 @@ pub(super) fn not_remote(conf: &SparkConf) -> Result<(), Refusal> {
     }
 }
 
+/// The class of `spark-submit`, whose arguments are a command line.
+pub(super) const SPARK_SUBMIT: &str = "org.apache.spark.deploy.SparkSubmit";
 const SHELLS: &str = "Cluster deploy mode is not applicable to Spark shells.";
 
 /// Refuses classes that spark-submit doesn't run in cluster mode; `field` is the field that names the class.
@@ -156,7 +157,7 @@ pub(super) fn runs_in_cluster(field: &str, main_class: &str, version: SparkVersi
         "org.apache.spark.sql.connect.service.SparkConnectServer" => {
             "Cluster deploy mode is not applicable to Spark Connect server."
         }
-        command_line::CLASS => {
+        SPARK_SUBMIT => {
             "A driver that runs spark-submit again would wait inside the cluster for nothing: name the application's class."
         }
         _ => return Ok(()),

@@ -73,8 +73,11 @@ impl World {
         if !watch.connected {
             return self.connect(at);
         }
-        // From time to time it lists again, which finds what no change reported.
-        if self.rng.chance(if self.settling { 40 } else { 3 }) || self.rng.chance(self.plan.cut) {
+        // From time to time it lists again, which finds what no change reported. Without faults, it has processed the previous
+        // list by then.
+        let listed = watch.items.is_empty();
+        let lists_again = if self.settling { listed && self.rng.chance(40) } else { self.rng.chance(3) };
+        if lists_again || self.rng.chance(self.plan.cut) {
             self.cut(at);
             return;
         }

@@ -15,7 +15,7 @@ use sparkgate::{
 
 use tokio::sync::oneshot;
 
-use super::kubelet::Change;
+use super::kubelet::{Change, PODS};
 use crate::{
     figures::{request::request, spark::settings},
     load::kubernetes::Client,
@@ -24,7 +24,6 @@ use crate::{
 
 /// Pods that are created concurrently.
 const AT_ONCE: usize = 16;
-pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Drivers that run before the first one ends.
 const RUNNING: usize = 50;
 

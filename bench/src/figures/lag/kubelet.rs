@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::drivers::PODS;
 use crate::{load::kubernetes::Client, servers::rows};
 
+pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 /// The time that the kubelet reports; no measurement uses it.
 const NOON: &str = "2026-11-21T12:00:00Z";
 

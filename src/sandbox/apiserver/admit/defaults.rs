@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::super::object::{child, map, text};
+use super::super::object::{child, default, map, text};
 use super::super::resource::Resource;
 use super::pod_defaults;
 
@@ -29,11 +29,6 @@ pub(in super::super) fn initial_status(resource: &Resource) -> Option<Value> {
         "services" => Some(json!({ "loadBalancer": {} })),
         _ => None,
     }
-}
-
-/// Sets a field that is absent.
-pub(super) fn default(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
-    map.entry(key).or_insert_with(|| value.into());
 }
 
 fn service(service: &mut Value) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::failure::Cause;
 use super::super::object::{list, text};
-use super::names::NameRule;
+use super::super::resource::NameRule;
 use super::{containers, quantity};
 
 pub(super) fn check(pod: &Value) -> Vec<Cause> {

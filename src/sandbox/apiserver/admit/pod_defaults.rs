@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::object::{child, map};
-use super::defaults::default;
+use super::super::object::{child, default, map};
 
 /// Seconds for which a pod stays on a node that is unreachable, from the plug-in `DefaultTolerationSeconds`.
 const TOLERATION_SECONDS: u32 = 300;

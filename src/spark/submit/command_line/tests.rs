@@ -5,7 +5,7 @@ const JAR: &str = "local:///opt/app.jar";
 fn request(line: &[&str]) -> CreateSubmissionRequest {
     let low = [("spark.executor.memory", "8g"), ("spark.x", "low"), ("spark.kept", "1")];
     CreateSubmissionRequest {
-        main_class: CLASS.to_owned(),
+        main_class: SPARK_SUBMIT.to_owned(),
         app_args: line.iter().map(|&word| word.to_owned()).collect(),
         spark_properties: low.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         ..CreateSubmissionRequest::default()
@@ -52,7 +52,7 @@ fn an_expanded_command_line_is_not_expanded_again() {
     let once = expand(&["--proxy-user", "bob", "local:///pi.py", "10"]);
     assert_eq!((once.main_class.as_str(), once.proxy_user.as_deref()), ("", Some("bob")));
     assert_eq!(*expand_command_line(&once, SparkVersion::V4_3).unwrap(), once);
-    assert_eq!(refusal(&["--class", CLASS, JAR]).0, "appArgs[0]");
+    assert_eq!(refusal(&["--class", SPARK_SUBMIT, JAR]).0, "appArgs[0]");
 }
 
 #[test]
