@@ -9,6 +9,9 @@ mod harness;
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/rights.rs"]
 mod rights;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/webhook.rs"]
+mod webhook;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -87,6 +90,7 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         network: kills / 10,
         isolations: kills / 25,
         denials: kills / 25,
+        webhooks: kills / 10,
         acts: kills * 3,
         locks: kills / 10,
         lost_replies: 0.02,
@@ -98,7 +102,8 @@ async fn storm(options: &Options, program: &std::path::Path, seed: u64) -> Optio
         replicas: options.replicas,
         blows,
         takeovers: options.takeovers,
-        patience: Duration::from_secs(180),
+        // A launch that was denied for long is retried after five minutes.
+        patience: Duration::from_secs(420),
         talkative: true,
     };
     let report = Box::pin(run.play()).await;

@@ -13,6 +13,9 @@ mod harness;
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/rights.rs"]
 mod rights;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../support/webhook.rs"]
+mod webhook;
 
 mod absence;
 mod outage;

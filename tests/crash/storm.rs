@@ -29,6 +29,7 @@ async fn weather(seed: u64, kills: u16) {
         network: 4,
         isolations: 1,
         denials: 2,
+        webhooks: 3,
         acts: 24,
         locks: 3,
         lost_replies: 0.02,

@@ -46,6 +46,7 @@ impl World {
             [("synchronous_commit", "off"), ("default_transaction_read_only", "off"), ("statement_timeout", "0")];
         let pool = PgPoolOptions::new().max_connections(6).acquire_timeout(Duration::from_secs(20));
         let pool = pool.connect_lazy_with(options.options(settings));
+        postgres.migrate(&program, DATABASE, &pool).await;
         let apiserver = Apiserver::start().await;
         let kubeconfig = guard().directory().join("kubeconfig");
         std::fs::write(&kubeconfig, apiserver.kubeconfig()).unwrap();
@@ -60,7 +61,7 @@ impl World {
                 address,
                 program: program.clone(),
                 arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-                url: postgres.url(DATABASE, database.address().port()).unwrap(),
+                url: postgres.gateway_url(DATABASE, database.address().port()).unwrap(),
                 database,
                 log: guard().directory().join(format!("gateway-{number}.log")),
                 process: Mutex::default(),
@@ -69,18 +70,8 @@ impl World {
         let world = Self { gateways, postgres, pool, _apiserver: apiserver };
         for gateway in &world.gateways {
             gateway.start();
-            // One after the other, because the first one migrates.
-            world.migrated().await;
         }
         world
-    }
-
-    async fn migrated(&self) {
-        until("the database is migrated", Duration::from_secs(90), async || {
-            let there = sqlx::query_scalar("SELECT to_regclass('leases') IS NOT NULL AND EXISTS (SELECT FROM leases)");
-            there.fetch_one(&self.pool).await.unwrap_or(false)
-        })
-        .await;
     }
 
     /// Ends the gateways, and waits until the database has ended their statements.

@@ -108,7 +108,8 @@ struct Target {
 
 const TARGETS: &str = "SELECT s.id, attempt, names->>'driverPod' AS pod, pod_uid AS uid, i.id::text AS instance
      FROM submissions s CROSS JOIN installation i
-     WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') ORDER BY number DESC LIMIT 60";
+     WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ($1 IS NULL OR (pod_uid IS NOT NULL) = $1)
+     ORDER BY number DESC LIMIT 60";
 
 impl Adversary {
     pub(crate) fn new(world: &World) -> Self {
@@ -119,16 +120,18 @@ impl Adversary {
     /// Does one action to the pods of one submission, if it has any. No action is retried: servers may be down.
     pub(crate) async fn act(&self, dice: &mut Dice) {
         let act = dice.weighed(&ACTS);
-        let Ok(targets) = sqlx::query_as::<_, Target>(TARGETS).fetch_all(&self.pool).await else { return };
+        let has_pod = match act {
+            Act::Usurp => Some(false),
+            Act::ForgeDriver => None,
+            _ => Some(true),
+        };
+        let targets = sqlx::query_as::<_, Target>(TARGETS).bind(has_pod).fetch_all(&self.pool);
+        let Ok(targets) = targets.await else { return };
         let with_pod = |target: &&Target| {
             let known = |uid| self.truth.all().get(uid).is_some_and(|pod: &PodTruth| pod.job.is_some());
             target.uid.as_ref().is_some_and(known)
         };
-        let targets: Vec<_> = match act {
-            Act::Usurp => targets.iter().filter(|target| target.uid.is_none()).collect(),
-            Act::ForgeDriver => targets.iter().collect(),
-            _ => targets.iter().filter(with_pod).collect(),
-        };
+        let targets: Vec<_> = targets.iter().filter(|target| has_pod != Some(true) || with_pod(target)).collect();
         let Some(target) = dice.pick(&targets).map(|target| (*target).clone()) else { return };
         *self.deeds().counts.entry(format!("{act:?}")).or_default() += 1;
         let _ = timeout(LIMIT * 3, self.carry_out(act, &target, dice)).await;

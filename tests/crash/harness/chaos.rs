@@ -14,7 +14,10 @@ use super::{
     servers::{Kubernetes, Postgres, grant, revoke},
     world::World,
 };
-use crate::fault_proxy::{Fault, Way};
+use crate::{
+    fault_proxy::{Fault, Way},
+    webhook::{self, Conduct, Webhook},
+};
 
 /// The number of faults of each kind.
 #[derive(Debug, Clone)]
@@ -34,6 +37,8 @@ pub(crate) struct Blows {
     pub(crate) isolations: usize,
     /// The gateway's rights removed for a while.
     pub(crate) denials: usize,
+    /// An admission webhook of the namespace that changes, delays, denies or doesn't answer writes to pods for a while.
+    pub(crate) webhooks: usize,
     /// Actions of others on pods: see [`Adversary`].
     pub(crate) acts: usize,
     /// Rows and tables locked by others, transactions left open, backends terminated.
@@ -61,7 +66,7 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         replica.cluster.lose_replies(blows.lost_replies);
     }
     let (adversary, pool) = (Adversary::new(world), world.pool.clone());
-    let (client, namespace) = (world.client.clone(), world.namespace.clone());
+    let (client, namespace, webhook) = (world.client.clone(), world.namespace.clone(), &world.webhook);
     let servers = world.servers.both();
     let dice = |purpose| Dice::new(seed, purpose);
     tokio::join!(
@@ -72,6 +77,7 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
         strike_network(replicas, dice("network"), blows),
         isolate(replicas, dice("isolations"), blows),
         deny(&client, &namespace, dice("denials"), blows),
+        misbehave(webhook, dice("webhooks"), blows),
         touch_pods(&adversary, dice("acts"), blows),
         lock(&pool, dice("locks"), blows),
     );
@@ -173,6 +179,26 @@ async fn deny(client: &kube::Client, namespace: &str, mut dice: Dice, blows: &Bl
         revoke(client, namespace).await;
         sleep(dice.millis(500, 4000)).await;
         grant(client, namespace).await;
+    }
+}
+
+async fn misbehave(webhook: &Webhook, mut dice: Dice, blows: &Blows) {
+    let began = Instant::now();
+    for nth in 0..blows.webhooks {
+        moment(&mut dice, began, blows, nth, blows.webhooks).await;
+        let conducts = [
+            Conduct::Patch(webhook::side_car("injected")),
+            Conduct::Patch(webhook::image("mirror.example.org/spark")),
+            Conduct::Patch(webhook::label("injected.example.org/by", "webhook")),
+            Conduct::Delay(dice.millis(100, 7000)),
+            Conduct::Hang,
+            Conduct::HangChanges,
+            Conduct::Deny(429),
+            Conduct::Deny(500),
+        ];
+        webhook.set(dice.pick(&conducts).unwrap().clone());
+        sleep(dice.millis(500, 4000)).await;
+        webhook.set(Conduct::Allow);
     }
 }
 

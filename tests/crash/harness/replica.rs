@@ -63,7 +63,7 @@ impl Replica {
             ["serve", "--namespaces", namespace, "--kubeconfig"].iter().map(|&word| word.to_owned()).collect();
         arguments.extend([kubeconfig.display().to_string(), "--listen".to_owned(), address.to_string()]);
         arguments.extend(options.iter().map(|&option| option.to_owned()));
-        let database_url = servers.postgres.url(namespace, database.address().port()).unwrap();
+        let database_url = servers.postgres.gateway_url(namespace, database.address().port()).unwrap();
         let log = guard().directory().join(format!("{name}.log"));
         Self { address, database, cluster, program, arguments, database_url, log, state: Mutex::default() }
     }

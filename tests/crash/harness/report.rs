@@ -48,6 +48,7 @@ impl fmt::Display for Report {
         line("connections cut, refused, half-open", blows.network.to_string())?;
         line("one replica cut off for 4 to 9 s", blows.isolations.to_string())?;
         line("rights removed for a while", blows.denials.to_string())?;
+        line("webhooks that change, delay or deny pods", blows.webhooks.to_string())?;
         line("locks, open transactions, ended backends", blows.locks.to_string())?;
         let acts: Vec<_> = self.acts.iter().map(|(act, count)| format!("{count} {act}")).collect();
         line("actions of others on pods", acts.join(", "))?;

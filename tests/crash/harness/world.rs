@@ -24,6 +24,7 @@ use super::{
     servers::{Borrowed, borrow, grant},
     truth::Truth,
 };
+use crate::webhook::{Conduct, Webhook};
 
 pub(crate) struct World {
     pub(crate) seed: u64,
@@ -36,6 +37,8 @@ pub(crate) struct World {
     /// Direct connections to both servers, for the oracle.
     pub(crate) pool: PgPool,
     pub(crate) client: Client,
+    /// Of the namespace.
+    pub(crate) webhook: Webhook,
     /// While true, no driver ends by itself.
     pub(crate) hold: watch::Sender<bool>,
     _tasks: JoinSet<()>,
@@ -49,7 +52,9 @@ impl World {
         let namespace = format!("crash-{}", uuid::Uuid::new_v4().simple());
         let client = servers.both().kubernetes.client().await;
         servers.both().kubernetes.create_namespace(&namespace).await;
+        let webhook = Webhook::start(client.clone(), &namespace).await;
         let pool = servers.both().postgres.create_database(&namespace).await;
+        servers.both().postgres.migrate(&program, &namespace, &pool).await;
 
         let mut tasks = JoinSet::new();
         let mut started = Vec::new();
@@ -83,6 +88,7 @@ impl World {
             deeds: Arc::default(),
             pool,
             client,
+            webhook,
             hold,
             _tasks: tasks,
             servers,
@@ -100,6 +106,7 @@ impl World {
 
     /// Ends all faults, and starts what isn't running.
     pub(crate) async fn calm(&mut self) {
+        self.webhook.set(Conduct::Allow);
         let servers = self.servers.both();
         servers.postgres.ready().await;
         servers.kubernetes.ready().await;

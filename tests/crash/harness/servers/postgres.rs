@@ -1,6 +1,11 @@
 //! A Postgres whose data survive SIGKILL.
 
-use std::{path::PathBuf, process::Command, str::FromStr, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    str::FromStr,
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions, Connection, PgPool,
@@ -11,6 +16,15 @@ use crate::harness::{
     guard::guard,
     process::{Process, free_port, until},
 };
+
+/// The role of the gateway, which may not change the schema, and the grants of docs/reliability.md.
+const GATEWAY: &str = "sparkgate";
+const GRANTS: &str = "
+    REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+    GRANT USAGE ON SCHEMA public TO sparkgate;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO sparkgate;
+    GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO sparkgate;
+    REVOKE INSERT, UPDATE, DELETE ON _sqlx_migrations FROM sparkgate";
 
 pub(crate) struct Postgres {
     directory: PathBuf,
@@ -59,10 +73,37 @@ impl Postgres {
         pool.connect_lazy_with(self.options(name).unwrap())
     }
 
-    /// Returns the URL of a database behind `port`.
+    /// Migrates a database as its owner, and lets the gateway's role use it.
+    pub(crate) async fn migrate(&self, program: &Path, database: &str, pool: &PgPool) {
+        let mut command = tokio::process::Command::new(program);
+        command.arg("migrate").env("SPARKGATE_DATABASE_URL", self.url(database, self.port).unwrap());
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "sparkgate migrate: {}", String::from_utf8_lossy(&output.stderr));
+        let password = self.password().unwrap();
+        // Runs that share the server may create the role at the same time.
+        let create = format!(
+            "DO $$ BEGIN CREATE ROLE {GATEWAY} LOGIN PASSWORD '{password}';
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; {GRANTS}"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(pool).await.unwrap();
+    }
+
+    /// Returns the URL of a database behind `port`, for the gateway.
+    pub(crate) fn gateway_url(&self, database: &str, port: u16) -> Option<String> {
+        self.url_of(GATEWAY, database, port)
+    }
+
+    /// Returns the URL of a database behind `port`, for its owner.
     pub(crate) fn url(&self, database: &str, port: u16) -> Option<String> {
-        let password = std::fs::read_to_string(self.directory.join("password")).ok()?;
-        Some(format!("postgres://postgres:{password}@127.0.0.1:{port}/{database}"))
+        self.url_of("postgres", database, port)
+    }
+
+    fn url_of(&self, role: &str, database: &str, port: u16) -> Option<String> {
+        Some(format!("postgres://{role}:{}@127.0.0.1:{port}/{database}", self.password()?))
+    }
+
+    fn password(&self) -> Option<String> {
+        std::fs::read_to_string(self.directory.join("password")).ok()
     }
 
     fn options(&self, database: &str) -> Option<PgConnectOptions> {
