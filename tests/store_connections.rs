@@ -128,6 +128,29 @@ async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
     assert!(read < QUEUED / 2, "{read} rows were read");
 }
 
+/// Opening a connection goes on without the callers that gave up. Otherwise, no connection would ever be open on a machine that
+/// opens one more slowly than callers wait.
+#[sqlx::test]
+async fn a_connection_that_opens_slowly_is_opened_once(pool: PgPool) {
+    let store = connect(&pool, 8).await;
+    let mut other = pool.acquire().await.unwrap();
+    // No backend of the database can start without reading this table.
+    sqlx::raw_sql("BEGIN; LOCK pg_class IN ACCESS EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
+    let all_others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                      WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    sqlx::raw_sql(all_others).execute(&mut *other).await.unwrap();
+    let mut opening = Vec::new();
+    for _ in 0..3 {
+        let answers = join_all((0..8).map(|_| store.last_number())).await;
+        assert!(answers.iter().all(Result::is_err));
+        let waiting = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND relation = 'pg_class'::regclass";
+        opening.push(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut *other).await.unwrap());
+    }
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    while store.last_number().await.is_err() {}
+    assert!(opening[0] > 0 && opening.iter().all(|count| *count == opening[0]), "{opening:?}");
+}
+
 /// A returned connection goes to the next waiting caller, or stays checked out for the next statement.
 #[sqlx::test]
 async fn concurrent_requests_all_get_a_connection(pool: PgPool) {

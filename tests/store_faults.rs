@@ -97,6 +97,35 @@ async fn every_connection_has_the_limits_of_its_pool(pool: PgPool) {
     assert_eq!(store.live().await.unwrap(), []);
 }
 
+/// A group of submissions that share a statement: an idempotency key that others hold affects its own submission only.
+#[sqlx::test]
+async fn a_locked_idempotency_key_fails_only_its_own_submission(pool: PgPool) {
+    let store = connect(&pool).await;
+    let earlier = accept(&store, "a").await;
+    let mut other = pool.acquire().await.unwrap();
+    // An insert of this key waits until the transaction ends.
+    let held = "BEGIN; UPDATE submissions SET idempotency_key = 'held'";
+    sqlx::raw_sql(held).execute(&mut *other).await.unwrap();
+    let mut group = Vec::new();
+    for key in 0..20 {
+        group.push((draw(&store).await, if key == 7 { "held".to_owned() } else { format!("free {key}") }));
+    }
+    let accepting = group.into_iter().map(|(drawn, key)| {
+        let mut keyed = new(drawn, "b");
+        keyed.options.idempotency_key = Some(key);
+        store.accept(keyed)
+    });
+    for (key, accepted) in futures::future::join_all(accepting).await.into_iter().enumerate() {
+        match accepted {
+            Ok(Accepted::New(_)) => assert_ne!(key, 7),
+            Err(error) => assert!(key == 7 && error.is_contention(), "{key}: {error:?}"),
+            other => panic!("{key}: {other:?}"),
+        }
+    }
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    assert_eq!(state(&store, &earlier).await, State::Queued);
+}
+
 /// The connections for leases: a row that others lock affects its own lease only.
 #[sqlx::test]
 async fn a_locked_lease_row_loses_only_its_own_lease(pool: PgPool) {

@@ -66,24 +66,34 @@ impl Carrier<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
 
 impl Inserter {
     /// Inserts each submission, unless it conflicts with a unique key of another, and returns for each whether it was inserted.
-    /// If the database rejects one of them, only that one fails.
+    /// If the database rejects one of them, or another transaction holds its idempotency key, only that one fails.
     pub(super) async fn insert_all(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
         match self.insert(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()).await {
             Ok(inserted) => all.iter().map(|new| Ok(inserted.contains(new.drawn.id.as_str()))).collect(),
-            Err(Error::Statement { .. } | Error::Row { .. }) if all.len() > 1 => {
-                let mut each = Vec::with_capacity(all.len());
-                for new in all {
-                    let inserted = self.insert(&[new]).await;
-                    each.push(inserted.map(|inserted| !inserted.is_empty()));
-                }
-                each
-            }
+            Err(Error::Statement { .. } | Error::Row { .. }) if all.len() > 1 => self.insert_each(all).await,
+            Err(error) if all.len() > 1 && error.is_contention() => self.insert_each(all).await,
             Err(error) => {
                 let mut each: Vec<_> = all.iter().skip(1).map(|_| Err(likewise(&error))).collect();
                 each.push(Err(error));
                 each
             }
         }
+    }
+
+    /// Inserts each submission alone. After the second that waited for a lock in vain, the rest fails too: more than a key is
+    /// locked then.
+    async fn insert_each(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
+        let mut each: Vec<Result<bool, Error>> = Vec::with_capacity(all.len());
+        let mut held_up = 0;
+        for new in all {
+            let inserted = match each.last() {
+                Some(Err(error)) if held_up > 1 => Err(likewise(error)),
+                _ => self.insert(&[new]).await.map(|inserted| !inserted.is_empty()),
+            };
+            held_up += usize::from(inserted.as_ref().is_err_and(Error::is_contention));
+            each.push(inserted);
+        }
+        each
     }
 
     /// Returns the ids of the inserted submissions.
