@@ -219,7 +219,7 @@ async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPo
     world.until(&id, DriverState::Finished).await;
 }
 
-/// A side-car that never ends keeps the pod running after its driver has ended.
+/// A sidecar that never ends keeps the pod running after its driver has ended.
 #[sqlx::test]
 async fn a_pod_whose_side_car_never_ends_is_deleted_once_its_outcome_is_recorded(pool: PgPool) {
     let mut world = World::new(pool).await;
