@@ -18,8 +18,9 @@ use rustix::process::geteuid;
 use tokio::net::TcpListener;
 
 use super::{
+    adopt_cluster::adopt_cluster,
     serve::{self, Signals},
-    settings::{CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
+    settings::{AdoptCluster, CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
 };
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
@@ -67,13 +68,15 @@ async fn beside(
 ) -> anyhow::Result<()> {
     let mut sandbox = sandbox.start(settings).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
+    let database = Database::new(postgres.url.clone());
+    let place = Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() };
+    // The sandbox keeps its objects in memory: each start is another cluster, without the drivers of the one before.
+    adopt_cluster(AdoptCluster { database: database.clone(), place: place.clone(), with_live_submissions: true })
+        .await?;
     let gateway = Serve {
         http: Http::listening_on(settings.listen),
-        database: Database::new(postgres.url.clone()),
-        kubernetes: Kubernetes {
-            place: Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() },
-            outcome_finalizer: true,
-        },
+        database,
+        kubernetes: Kubernetes { place, outcome_finalizer: true },
         spark: Spark {
             spark_version: settings.spark_version,
             spark_defaults: Some(defaults),

@@ -35,7 +35,7 @@ pub(super) enum LogFormat {
     Json,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Database {
     /// URL of the Postgres database: postgres://user:password@host:port/name
     #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true)]

@@ -111,6 +111,11 @@ fn a_job_survives_kill_dash_nine_of_its_gateway() {
     assert!(dev.driver_log(&id).contains("Pi is roughly 3.1"));
     assert!(dev.gateway.terminate(), "Ctrl-C ends all of it");
     assert!(http::get(sandbox, "/readyz").is_err(), "the sandbox too");
+
+    let dev = Dev::start(dir.path(), sandbox);
+    dev.gateway.follow(&id, "FINISHED");
+    let other = dev.gateway.submit(PI, &["1"], &small("pi"));
+    dev.gateway.follow(&other, "FINISHED");
 }
 
 /// Returns the process id in the first line of a file.

@@ -114,7 +114,7 @@ impl Http {
 }
 
 /// The cluster and its namespaces.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Place {
     /// The kubeconfig file [default: `KUBECONFIG`, ~/.kube/config, or the service account of this pod].
     #[arg(long, env = "SPARKGATE_KUBECONFIG")]

@@ -6,6 +6,15 @@ fn failed(exit_code: impl Into<Option<i32>>, reason: &str) -> FailureCode {
 }
 
 #[test]
+fn the_page_of_failures_lists_every_code_with_its_class() {
+    let page = include_str!("../../../docs/failures.md");
+    for code in FailureCode::ALL {
+        let row = format!("| `{code}` | {} |", code.class().as_str());
+        assert!(page.contains(&row), "docs/failures.md lacks {row}");
+    }
+}
+
+#[test]
 fn the_failure_code_of_a_failed_driver_follows_its_exit_code_and_reason() {
     for (exit_code, reason, code) in [
         (Some(3), "Error", ApplicationError),
