@@ -1,36 +1,56 @@
 //! Use cases of Sparkgate: the only layer that makes decisions. HTTP and the workers call it; it calls the store, the cluster
 //! and Spark's contract.
 
+#[path = "service/launcher/attempts.rs"]
 mod attempts;
+#[path = "service/driver_logs/archive.rs"]
 mod capture;
+#[path = "service/effects/circuit_breaker.rs"]
 mod circuit_breaker;
+#[path = "service/leadership/clean_up.rs"]
 mod clean_up;
+#[path = "service/leadership/clock.rs"]
 mod clock;
+#[path = "service/submissions/submit.rs"]
 mod create;
+#[path = "service/leadership/deadlines.rs"]
 mod deadlines;
 mod detached;
 mod error;
+#[path = "service/event_feed.rs"]
 mod events;
+#[path = "service/pod_follower/executors.rs"]
 mod executors;
 mod health;
 mod home_cluster;
 mod kill;
+#[path = "service/leadership/leases.rs"]
 mod leases;
+#[path = "service/submissions/limits.rs"]
 mod limits;
+#[path = "service/driver_logs.rs"]
 mod logs;
+#[path = "service/pod_follower/observe.rs"]
 mod observe;
 mod options;
+#[path = "service/effects.rs"]
 mod perform;
+#[path = "service/submissions/plan.rs"]
 mod plan;
+#[path = "service/leadership.rs"]
 mod replica;
+#[path = "service/pod_follower/set_aside.rs"]
 mod set_aside;
 mod settings;
 mod shares;
+#[path = "service/pod_follower/side_cars.rs"]
 mod side_cars;
 mod status;
 mod submissions;
 mod submitter;
+#[path = "service/submissions/failure_reason.rs"]
 mod why;
+#[path = "service/launcher/work.rs"]
 mod work;
 
 use std::{ops::Deref, sync::Arc};

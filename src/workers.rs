@@ -2,11 +2,14 @@
 
 mod clean_up;
 mod deadlines;
+#[path = "service/launcher.rs"]
 mod launcher;
 mod lease_keeper;
 mod publisher;
+#[path = "service/rights.rs"]
 mod rights;
 mod singleton;
+#[path = "service/pod_follower/watch.rs"]
 mod watcher;
 
 pub use clean_up::clean_up;

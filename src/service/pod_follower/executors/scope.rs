@@ -101,4 +101,5 @@ pub(super) fn change_of(record: &ExecutorRecord) -> Change {
 }
 
 #[cfg(test)]
+#[path = "scope/tests.rs"]
 mod tests;

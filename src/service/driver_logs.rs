@@ -1,8 +1,12 @@
 //! Logs of drivers and executors: from their pods while these exist, then from the archive.
 
+#[path = "driver_logs/follow.rs"]
 mod follow;
+#[path = "driver_logs/kept.rs"]
 mod kept;
+#[path = "driver_logs/lines.rs"]
 mod lines;
+#[path = "driver_logs/target.rs"]
 mod target;
 
 use bytes::Bytes;

@@ -1,5 +1,6 @@
 //! Executors: gathers their observations from the watch, and writes them in batches.
 
+#[path = "executors/scope.rs"]
 mod scope;
 
 use std::{

@@ -3,6 +3,7 @@
 //! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
 //! when a node is lost, its logs are, too.
 
+#[path = "archive/end.rs"]
 mod end;
 
 use std::time::Duration;

@@ -220,4 +220,5 @@ impl Place {
 }
 
 #[cfg(test)]
+#[path = "lines/tests.rs"]
 mod tests;
