@@ -75,7 +75,7 @@ pub(in crate::api) async fn events(
         let last = after(Some(last.to_str().unwrap_or_default()))?;
         cursor = if wants_stream { last } else { cursor };
     }
-    let mut subscription = state.gateway.subscribe(filter, cursor, state.settings.max_subscribers).await?;
+    let mut subscription = state.service.events.subscribe(filter, cursor, state.settings.max_subscribers).await?;
     if wants_stream {
         let first = subscription.pull().await?;
         return Ok(sse::stream(subscription, &first));
