@@ -1,15 +1,44 @@
 //! Carries out the effects that the engine requests, one at a time.
 
+pub(super) mod circuit_breaker;
+
+use std::sync::Arc;
+
 use uuid::Uuid;
 
-use super::{Error, Gateway, circuit_breaker::Failure, error::chain};
+use self::circuit_breaker::{CircuitBreakers, Failure};
+use super::{
+    driver_logs::DriverLogs,
+    error::{Error, chain},
+    leadership::leases::Leases,
+    shares::{Place, Shares},
+    wakeups::Wakeups,
+};
 use crate::{
-    cluster::{self, Manifest},
+    cluster::{self, Cluster, LogOf, Manifest},
+    store::{self, Store},
     submission::{
         SubmissionId,
         engine::{Answer, Effect, Machine, Settled},
     },
 };
+
+/// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
+const FINISHING: usize = 32;
+
+/// Runs the engine's machines: launches and kills under a claim, and what follows from observations.
+pub(super) struct Effects {
+    store: Store,
+    cluster: Cluster,
+    leases: Arc<Leases>,
+    wakeups: Arc<Wakeups>,
+    logs: Arc<DriverLogs>,
+    /// Whether a finalizer keeps driver pods until their outcome is recorded.
+    outcome_finalizer: bool,
+    pub(super) breakers: CircuitBreakers,
+    /// Limits concurrent writes to pods after their outcome is committed.
+    finishing: Arc<Shares>,
+}
 
 /// The submission and attempt whose row and objects an effect concerns.
 #[derive(Debug)]
@@ -46,13 +75,30 @@ pub(super) enum Stopped {
     Store(Error),
 }
 
-impl From<crate::store::Error> for Stopped {
-    fn from(error: crate::store::Error) -> Self {
+impl From<store::Error> for Stopped {
+    fn from(error: store::Error) -> Self {
         Self::Store(error.into())
     }
 }
 
-impl Gateway {
+impl Effects {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        leases: Arc<Leases>,
+        wakeups: Arc<Wakeups>,
+        logs: Arc<DriverLogs>,
+        outcome_finalizer: bool,
+    ) -> Self {
+        let (breakers, finishing) = (CircuitBreakers::default(), Arc::new(Shares::new(FINISHING)));
+        Self { store, cluster, leases, wakeups, logs, outcome_finalizer, breakers, finishing }
+    }
+
+    /// Waits for a permit to write to a pod whose outcome is committed. Returns `None` if this process ends.
+    pub(super) async fn permit_to_finish(&self, namespace: &str) -> Option<Place> {
+        self.finishing.acquire(namespace).await
+    }
+
     /// Runs a machine until it settles.
     pub(super) async fn run(&self, subject: &Subject<'_>, mut machine: impl Machine) -> Result<Settled, Stopped> {
         loop {
@@ -103,7 +149,7 @@ impl Gateway {
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
-                    self.events.changed();
+                    self.wakeups.state_changed();
                     let outcome = progress.outcome();
                     let (exit_code, reason) =
                         (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
@@ -111,7 +157,7 @@ impl Gateway {
                     tracing::info!(submission = %id, exit_code, reason, state = %progress.state(), "state changed");
                     // A pod without our finalizer may disappear at any time.
                     if let (Some(_), Some(uid), false) = (outcome, &placement.pod_uid, self.outcome_finalizer) {
-                        self.keep_what_stays_aside(subject, uid);
+                        self.archive_in_background(subject, uid);
                     }
                 }
                 return Ok(Answer::Moved(moved));
@@ -153,7 +199,7 @@ impl Gateway {
                 cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| Answer::Done)
             }
             (Effect::LetGo(uid), _) => {
-                self.keep_what_stays(subject, uid).await;
+                self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid }).await;
                 cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done)
             }
             // Only work under a claim creates objects.
@@ -171,9 +217,18 @@ impl Gateway {
         self.note_answer(namespace, effect.writes_to_the_cluster(), called.as_ref().err());
         Ok(called.unwrap_or_else(answer))
     }
-}
 
-impl Gateway {
+    /// Archives the log and the events in the background, for a pod without our finalizer.
+    fn archive_in_background(&self, subject: &Subject<'_>, uid: &str) {
+        let (finishing, logs) = (self.finishing.clone(), self.logs.clone());
+        let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
+        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
+        tokio::spawn(async move {
+            let _one = finishing.acquire(&namespace).await;
+            logs.archive(&id, attempt, &LogOf { namespace: &namespace, pod: &pod, uid: &uid }).await;
+        });
+    }
+
     /// Reports the result of a call to the namespace's circuit breaker.
     fn note_answer(&self, namespace: &str, write: bool, error: Option<&cluster::Error>) {
         let failure = error.and_then(|error| match error {
@@ -187,7 +242,7 @@ impl Gateway {
             self.breakers.failed(namespace, write, failure);
         } else if self.breakers.answered(namespace, write) {
             tracing::info!(namespace, "the cluster answers again");
-            self.wake.notify_one();
+            self.wakeups.work_is_due();
         }
     }
 }

@@ -1,26 +1,35 @@
 //! Subscriptions to state changes. One reader in each replica keeps the newest changes in memory. Subscribers read them from
 //! memory at their own pace, or from the database when they are far behind.
 
-#[path = "event_feed/filter.rs"]
-mod filter;
-#[path = "event_feed/hub.rs"]
+pub(super) mod filter;
 mod hub;
-#[path = "event_feed/submission_events.rs"]
-mod of_one;
-#[path = "event_feed/publish.rs"]
-mod publish;
-#[path = "event_feed/ring.rs"]
-mod ring;
-#[path = "event_feed/subscription.rs"]
-mod subscription;
-#[path = "event_feed/wait.rs"]
-mod wait;
+pub(super) mod publish;
+pub(super) mod ring;
+pub(super) mod submission_events;
+pub(super) mod subscription;
+pub(super) mod wait;
 
-pub use crate::store::Change;
-pub use filter::ChangeFilter;
-pub(super) use hub::Hub;
-pub use of_one::Changes;
-pub use publish::Published;
-pub use ring::Told;
-pub use subscription::{Interrupted, Subscription};
-pub use wait::{Target, Waited};
+use tokio_util::sync::CancellationToken;
+
+use self::hub::Hub;
+use crate::store::Store;
+
+/// The state changes of all replicas in one order, and the subscribers of this one.
+#[derive(Debug)]
+pub struct EventFeed {
+    store: Store,
+    hub: Hub,
+    /// Cancelled when this process shuts down, to end the streams to clients.
+    closing: CancellationToken,
+}
+
+impl EventFeed {
+    pub(super) fn new(store: Store, closing: CancellationToken) -> Self {
+        Self { store, hub: Hub::default(), closing }
+    }
+
+    /// Reports that this process changed a state, so that subscribers get the change soon.
+    pub(super) fn changed(&self) {
+        self.hub.changed();
+    }
+}

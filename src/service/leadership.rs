@@ -1,22 +1,44 @@
-//! One of several replicas: its leases, and the work that only one replica does.
+//! One of several replicas: its leases, and the work that one replica does for all.
 
-use std::time::Duration;
+pub(super) mod clean_up;
+mod clock;
+mod deadlines;
+pub(super) mod leases;
 
-use futures::Stream;
-use tokio::time::sleep;
+use std::{sync::Arc, time::Duration};
 
-use super::{Error, Gateway, error::chain, leases};
-use crate::cluster::{self, Shown};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 
-/// Pause before a replica that doesn't reach the API server tries again.
-const UNREACHED: Duration = Duration::from_secs(1);
+use self::{
+    clock::DatabaseClock,
+    leases::{Leases, RENEWAL},
+};
+use super::{
+    error::{Error, chain},
+    wakeups::Wakeups,
+};
+use crate::{cluster::Cluster, store::Store};
 
-impl Gateway {
-    /// Interval at which [`Gateway::keep_leases`] has to be called.
-    pub const RENEWAL: Duration = leases::RENEWAL;
+/// A renewal that takes longer is canceled, so that there is time for another before the leases expire.
+const LIMIT: Duration = Duration::from_secs(1);
 
-    /// Renews all leases of this replica.
-    pub async fn keep_leases(&self) -> Result<(), Error> {
+/// The leases of this replica, and the work under them that concerns all submissions: deadlines and clean-up.
+pub struct Leadership {
+    store: Store,
+    cluster: Cluster,
+    leases: Arc<Leases>,
+    clock: DatabaseClock,
+    wakeups: Arc<Wakeups>,
+}
+
+impl Leadership {
+    pub(super) fn new(store: Store, cluster: Cluster, leases: Arc<Leases>, wakeups: Arc<Wakeups>) -> Self {
+        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups }
+    }
+
+    /// Renews all leases of this replica, or starts a session if there is none.
+    pub async fn renew(&self) -> Result<(), Error> {
         self.leases.renew().await
     }
 
@@ -26,93 +48,23 @@ impl Gateway {
     }
 
     /// Tries to acquire the lease `name`, which one replica holds at a time.
-    pub async fn become_the_one(&self, name: &str) -> Result<bool, Error> {
+    pub async fn acquire(&self, name: &str) -> Result<bool, Error> {
         self.leases.acquire(name).await
     }
 
-    /// Releases the lease `name`.
-    pub async fn leave_it_to_another(&self, name: &str) -> Result<(), Error> {
-        self.leases.end_one(name).await
-    }
-
-    /// Waits until this replica no longer holds the lease `name`.
-    pub async fn no_longer_the_one(&self, name: &str) {
-        self.leases.gone(name).await;
-    }
-
-    /// Returns the namespaces to be watched; `None` stands for one watch of all namespaces.
-    pub fn watch_scopes(&self) -> Vec<Option<String>> {
-        match self.cluster.namespaces() {
-            [] => vec![None],
-            named => named.iter().cloned().map(Some).collect(),
-        }
-    }
-
-    /// Returns whether this replica should try to acquire the lease of this watch: no other replica holds it, and the initial
-    /// list of the watch works here. A replica that can't reach the API server leaves the watch to the others.
-    ///
-    /// # Errors
-    /// The holder of the lease can't be read from the database.
-    pub async fn may_watch(&self, scope: Option<&str>, lease: &str) -> Result<bool, Error> {
-        if self.leases.is_elsewhere(lease).await? {
-            self.watch.is_elsewhere(scope);
-            if self.watch.is_look_due() {
-                self.look(scope).await;
-            }
-            return Ok(false);
-        }
-        let reached = self.look(scope).await;
-        if !reached {
-            sleep(UNREACHED).await;
-        }
-        Ok(reached)
-    }
-
-    async fn look(&self, scope: Option<&str>) -> bool {
-        match self.cluster.can_watch(scope).await {
-            Ok(()) => {
-                self.watch.reached();
-                true
-            }
-            Err(error) => {
-                let refused = !matches!(error, cluster::Error::Unavailable { .. }) || error.is_unauthorized();
-                let reason = chain(&error);
-                tracing::warn!("this replica can't watch the pods: {reason}");
-                self.watch.unreached(scope, reason, refused);
-                false
+    /// Renews the leases until `stop`, then releases them.
+    pub async fn run_renewal(self: Arc<Self>, stop: CancellationToken) {
+        let mut due = interval(RENEWAL);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(due.tick()).await.is_some() {
+            match timeout(LIMIT, self.renew()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!("renewing this replica's leases failed: {}", chain(&error)),
+                Err(_) => tracing::warn!("renewing this replica's leases failed: no answer within {LIMIT:?}"),
             }
         }
-    }
-
-    /// Records that this replica starts to watch a namespace (`None`: all).
-    pub fn begin_watch(&self, scope: Option<&str>) {
-        self.watch.begins(scope);
-    }
-
-    /// Records that this replica gives up the watch of a namespace, because it was broken for too long.
-    pub fn give_watch_up(&self, scope: Option<&str>) {
-        self.watch.gives_up(scope);
-    }
-
-    /// Watches the pods of this installation: see [`crate::cluster::Cluster::watch`].
-    pub fn watch_pods(
-        &self,
-        scope: Option<&str>,
-        resume: Option<String>,
-    ) -> impl Stream<Item = Shown> + Send + Unpin + 'static {
-        self.cluster.watch(scope.map(str::to_owned), resume)
-    }
-
-    /// Returns the resource version at which the watch of a namespace (`None`: of all) can be resumed.
-    pub async fn watch_position(&self, scope: Option<&str>) -> Result<Option<String>, Error> {
-        Ok(self.store.watch_position(scope.unwrap_or(ALL)).await?)
-    }
-
-    /// Stores that everything up to this resource version was processed.
-    pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<(), Error> {
-        Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version).await?)
+        if let Ok(Err(error)) = timeout(LIMIT, self.leave()).await {
+            tracing::warn!("releasing this replica's leases failed: {}", chain(&error));
+        }
     }
 }
-
-/// Stands for all namespaces in one watch.
-pub const ALL: &str = "*";

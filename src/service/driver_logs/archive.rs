@@ -3,7 +3,6 @@
 //! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
 //! when a node is lost, its logs are, too.
 
-#[path = "archive/end.rs"]
 mod end;
 
 use std::time::Duration;
@@ -12,16 +11,14 @@ use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::{Gateway, error::chain, perform::Subject};
+use super::DriverLogs;
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
+    service::error::chain,
     store::LogEnd,
     submission::{PodEvent, SubmissionId},
 };
 
-/// Maximum number of concurrent lists of events in one namespace: an API server may have to read all its events for those of
-/// one pod.
-pub(super) const EVENT_LISTS: usize = 4;
 /// Timeout of reading the log of an ended driver, with all retries.
 const LOG: Duration = Duration::from_secs(5);
 /// Timeouts of reading its events: in the background, and while a client waits.
@@ -30,7 +27,7 @@ const EVENTS_NOW: Duration = Duration::from_secs(1);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
-impl Gateway {
+impl DriverLogs {
     /// Returns the current events of the driver pod of a submission that waits, or none if the cluster doesn't answer within a
     /// second.
     pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {
@@ -38,37 +35,23 @@ impl Gateway {
     }
 
     /// Archives the log and the events of an ended driver, once. A failure is only logged.
-    pub(super) async fn keep_what_stays(&self, subject: &Subject<'_>, uid: &str) {
-        let Subject { id, attempt, namespace, pod, .. } = *subject;
-        let succeeded = match self.store.log_to_keep(id, attempt, uid).await {
+    pub(in crate::service) async fn archive(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
+        let succeeded = match self.store.log_to_keep(id, attempt, of.uid).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
             Err(error) => return tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error)),
         };
         let events = async {
             // Events of a successful driver aren't needed.
-            if succeeded { Vec::new() } else { self.events(id, namespace, uid, EVENTS).await }
+            if succeeded { Vec::new() } else { self.events(id, of.namespace, of.uid, EVENTS).await }
         };
-        let of = LogOf { namespace, pod, uid };
-        let (log, events) = futures::join!(self.log_end(id, &of), events);
+        let (log, events) = futures::join!(self.log_end(id, of), events);
         if log.is_none() && events.is_empty() {
             return;
         }
         if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
             tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
         }
-    }
-
-    /// Archives the log and the events in the background, for a pod without our finalizer.
-    pub(super) fn keep_what_stays_aside(&self, subject: &Subject<'_>, uid: &str) {
-        let gateway = self.clone();
-        let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
-        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
-        tokio::spawn(async move {
-            let _one = gateway.finishing.acquire(&namespace).await;
-            let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
-            gateway.keep_what_stays(&subject, &uid).await;
-        });
     }
 
     async fn events(&self, id: &SubmissionId, namespace: &str, uid: &str, limit: Duration) -> Vec<PodEvent> {

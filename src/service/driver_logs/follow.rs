@@ -1,6 +1,6 @@
 //! Follows a log until its end is recorded, across broken connections: every line once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use chrono::TimeDelta;
@@ -8,13 +8,17 @@ use futures::{Stream, StreamExt, future::pending, stream};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
+    DriverLogs,
     kept::{last_lines, whole},
     lines::Lines,
     target::{Whose, pod},
 };
 use crate::{
     cluster::{LogAnswer, LogBytes, LogPart},
-    service::{Error, Gateway, detached::detached, error::chain},
+    service::{
+        detached::detached,
+        error::{Error, chain},
+    },
     store::LogTarget,
     submission::SubmissionId,
 };
@@ -30,7 +34,7 @@ const LAST_TRIES: u32 = 3;
 
 /// A reader that follows a log.
 pub(super) struct Follower {
-    gateway: Gateway,
+    logs: Arc<DriverLogs>,
     id: SubmissionId,
     whose: Whose,
     /// How many of the lines that exist when the log is first opened are returned: the last ones.
@@ -47,17 +51,17 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(gateway: Gateway, id: SubmissionId, whose: Whose, tail: Option<u64>, lines: Lines) -> Self {
+    pub(super) fn new(logs: Arc<DriverLogs>, id: SubmissionId, whose: Whose, tail: Option<u64>, lines: Lines) -> Self {
         let look = Instant::now();
         let (open, ended, tried, last_tries, done) = (None, false, false, 0, false);
-        Self { gateway, id, whose, tail, lines, open, ended, look, tried, last_tries, done }
+        Self { logs, id, whose, tail, lines, open, ended, look, tried, last_tries, done }
     }
 
     /// Returns the log as a stream, which advances only while it is polled. The stream ends with an error when this process
     /// shuts down, so that the reader knows that there is more.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
         stream::try_unfold(self, |mut follower| async move {
-            let closing = follower.gateway.closing.clone();
+            let closing = follower.logs.closing.clone();
             let next = tokio::select! {
                 biased;
                 () = closing.cancelled() => Err(Error::Unanswered("the gateway is shutting down: retry the request".to_owned())),
@@ -130,8 +134,8 @@ impl Follower {
 
     /// Reads again which pod writes the log, and whether its end is recorded.
     async fn target(&mut self) -> Result<Option<LogTarget>, Error> {
-        let (gateway, id, whose) = (self.gateway.clone(), self.id.clone(), self.whose);
-        detached(async move { gateway.log_target_again(&id, whose).await }).await
+        let (logs, id, whose) = (self.logs.clone(), self.id.clone(), self.whose);
+        detached(async move { logs.log_target_again(&id, whose).await }).await
     }
 
     async fn reopen(&mut self) -> Result<Bytes, Error> {
@@ -159,7 +163,7 @@ impl Follower {
             limit: None,
         };
         let answer = match pod(&target) {
-            Some(of) => self.gateway.cluster.log(&of, &part).await,
+            Some(of) => self.logs.cluster.log(&of, &part).await,
             None => Ok(LogAnswer::Gone),
         };
         match answer {
@@ -187,7 +191,7 @@ impl Follower {
         if self.whose.is_executor() {
             return Ok(Bytes::new());
         }
-        let (store, id, attempt) = (self.gateway.store.clone(), self.id.clone(), target.attempt);
+        let (store, id, attempt) = (self.logs.store.clone(), self.id.clone(), target.attempt);
         let kept = detached(async move { store.kept_log(&id, attempt).await }).await?;
         let Some(log) = kept.and_then(|kept| kept.log) else {
             return Ok(Bytes::new());

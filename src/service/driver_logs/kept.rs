@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::lines::Lines;
+use super::{DriverLogs, lines::Lines};
 use crate::{
-    service::{Error, Gateway},
+    service::error::Error,
     store::LogEnd,
     submission::{PodEvent, SubmissionId},
 };
@@ -13,7 +13,7 @@ use crate::{
 const TAIL_LINES: u64 = 20;
 const TAIL_BYTES: usize = 4096;
 
-impl Gateway {
+impl DriverLogs {
     /// Returns what was archived of an ended driver: the relevant events of its pod, as they were at its end, and its last
     /// lines (at most 20 lines and 4 KiB; `None` if nothing was archived or written).
     pub async fn what_stayed(&self, id: &SubmissionId, attempt: i32) -> Result<(Vec<PodEvent>, Option<String>), Error> {

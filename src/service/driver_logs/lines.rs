@@ -220,5 +220,4 @@ impl Place {
 }
 
 #[cfg(test)]
-#[path = "lines/tests.rs"]
 mod tests;

@@ -1,12 +1,7 @@
 //! Resolves a log request to a pod.
 
-use super::{LogRequest, NoLog};
-use crate::{
-    cluster::LogOf,
-    service::{Error, Gateway},
-    store::LogTarget,
-    submission::SubmissionId,
-};
+use super::{DriverLogs, LogRequest, NoLog};
+use crate::{cluster::LogOf, service::error::Error, store::LogTarget, submission::SubmissionId};
 
 /// The writer of a log, in one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +22,7 @@ pub(super) fn pod(target: &LogTarget) -> Option<LogOf<'_>> {
     Some(LogOf { namespace: &target.namespace, pod: &target.pod, uid })
 }
 
-impl Gateway {
+impl DriverLogs {
     /// Returns the writer and the pod that a request means, or why there is no log.
     pub(super) async fn log_target(
         &self,

@@ -13,7 +13,7 @@ const LONGEST: Duration = Duration::from_secs(4);
 
 /// How the call failed that opened a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(in crate::service) enum Failure {
     /// No answer: other calls would most likely get none either.
     Unanswered,
     /// The API server or a webhook denied the call for now, possibly because of this one object.
@@ -22,7 +22,7 @@ pub(super) enum Failure {
 
 /// The breakers that are not closed.
 #[derive(Debug, Default)]
-pub(super) struct CircuitBreakers(Mutex<HashMap<String, Breaker>>);
+pub(in crate::service) struct CircuitBreakers(Mutex<HashMap<String, Breaker>>);
 
 #[derive(Debug)]
 struct Breaker {
@@ -39,16 +39,16 @@ struct Breaker {
 
 /// How the breakers restrict a claim.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Restricted {
+pub(in crate::service) struct Restricted {
     /// Namespaces of which nothing may be tried now.
-    pub(super) open: Vec<String>,
+    pub(in crate::service) open: Vec<String>,
     /// Namespaces of which one submission may be tried: the next one after this number.
-    pub(super) half_open: Vec<(String, i64)>,
+    pub(in crate::service) half_open: Vec<(String, i64)>,
 }
 
 impl CircuitBreakers {
     /// Records that a call for a namespace was answered, in whatever way. Returns whether that closes its breaker.
-    pub(super) fn answered(&self, namespace: &str, write: bool) -> bool {
+    pub(in crate::service) fn answered(&self, namespace: &str, write: bool) -> bool {
         self.with(|breakers| {
             let closes = breakers.get(namespace).is_some_and(|breaker| write || !breaker.write);
             closes && breakers.remove(namespace).is_some()
@@ -56,7 +56,7 @@ impl CircuitBreakers {
     }
 
     /// Records that a call for a namespace failed. The pause grows with each failure after the end of the last pause.
-    pub(super) fn failed(&self, namespace: &str, write: bool, failure: Failure) {
+    pub(in crate::service) fn failed(&self, namespace: &str, write: bool, failure: Failure) {
         let now = Instant::now();
         self.with(|breakers| match breakers.get_mut(namespace) {
             Some(Breaker { trying: false, until, .. }) if now < *until => {}
@@ -72,7 +72,7 @@ impl CircuitBreakers {
     }
 
     /// Returns the restrictions of a claim that starts now.
-    pub(super) fn restricted(&self) -> Restricted {
+    pub(in crate::service) fn restricted(&self) -> Restricted {
         let now = Instant::now();
         let mut restricted = Restricted::default();
         self.with(|breakers| {
@@ -88,7 +88,7 @@ impl CircuitBreakers {
     }
 
     /// Records that the submission with this number is tried. If the breaker of its namespace is half-open, no other one is.
-    pub(super) fn begins(&self, namespace: &str, number: i64) {
+    pub(in crate::service) fn begins(&self, namespace: &str, number: i64) {
         self.with(|breakers| {
             if let Some(breaker) = breakers.get_mut(namespace) {
                 (breaker.trying, breaker.last) = (true, number);
@@ -97,7 +97,7 @@ impl CircuitBreakers {
     }
 
     /// Records that a try has ended, possibly without a call that proves anything: another may follow.
-    pub(super) fn ends(&self, namespace: &str, number: i64) {
+    pub(in crate::service) fn ends(&self, namespace: &str, number: i64) {
         self.with(|breakers| {
             if let Some(breaker) = breakers.get_mut(namespace).filter(|breaker| breaker.last == number) {
                 breaker.trying = false;
@@ -106,7 +106,7 @@ impl CircuitBreakers {
     }
 
     /// Returns how long a submission of the namespace has to wait for the cluster, if calls get no answer at all.
-    pub(super) fn pause(&self, namespace: &str) -> Option<Duration> {
+    pub(in crate::service) fn pause(&self, namespace: &str) -> Option<Duration> {
         let unanswered = |breaker: &&Breaker| breaker.failure == Failure::Unanswered;
         self.with(|breakers| breakers.get(namespace).filter(unanswered).map(|breaker| breaker.pause))
     }

@@ -7,11 +7,8 @@ use std::sync::{
 
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 
-use super::{
-    publish::Rounds,
-    ring::{Next, Ring, Told},
-};
-use crate::store::Change;
+use super::ring::{Next, Ring, Told};
+use crate::store::{Change, Horizon};
 
 /// Changes in memory. One usually takes some hundred bytes, and never more than some kilobytes.
 const CAPACITY: usize = 4096;
@@ -29,7 +26,7 @@ pub(super) struct Newest {
 
 /// The newest changes, and their subscribers.
 #[derive(Debug)]
-pub(in crate::service) struct Hub {
+pub(super) struct Hub {
     ring: RwLock<Ring>,
     newest: watch::Sender<Newest>,
     /// Held by the task that reads changes into the ring.
@@ -38,6 +35,13 @@ pub(in crate::service) struct Hub {
     changed: Notify,
     subscribers: Arc<AtomicUsize>,
     pub(super) catching_up: Semaphore,
+}
+
+/// State of the rounds of this replica.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    pub(super) begun: bool,
+    pub(super) horizon: Horizon,
 }
 
 /// The slot of one subscriber, until it is dropped.
@@ -65,7 +69,7 @@ impl Default for Hub {
 
 impl Hub {
     /// Reports that this process changed a state, so that subscribers get the change soon.
-    pub(in crate::service) fn changed(&self) {
+    pub(super) fn changed(&self) {
         if self.subscribers() > 0 {
             self.changed.notify_one();
         }

@@ -1,12 +1,14 @@
 //! Numbers new events and reads them into memory: the same loop runs on every replica.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
+use super::EventFeed;
 use crate::{
-    service::{Error, Gateway},
-    store::{Horizon, NUMBERED_AT_ONCE},
+    service::error::{Error, chain},
+    store::NUMBERED_AT_ONCE,
 };
 
 /// Changes that are read in one statement.
@@ -17,12 +19,8 @@ const GAP: Duration = Duration::from_millis(15);
 const AWAITED: Duration = Duration::from_millis(50);
 const UNATTENDED: Duration = Duration::from_secs(1);
 
-/// State of the rounds of this replica.
-#[derive(Debug, Default)]
-pub(super) struct Rounds {
-    begun: bool,
-    horizon: Horizon,
-}
+/// Pause after a failed round.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +31,31 @@ pub struct Published {
     pub more: bool,
 }
 
-impl Gateway {
+impl EventFeed {
+    /// Runs rounds until `stop`. Unnumbered events are left to another replica or the next process.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        stop.run_until_cancelled(Box::pin(self.rounds())).await;
+    }
+
+    async fn rounds(&self) {
+        loop {
+            match self.publish().await {
+                Ok(published) => self.publication_due(published).await,
+                Err(error) => {
+                    tracing::warn!(retry_in = ?RETRY, "publishing events failed: {}", chain(&error));
+                    sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
     /// Numbers new events, unless another replica is doing so. If this replica has subscribers, also reads the newly numbered
     /// events, from all replicas.
     ///
     /// # Errors
     /// The database fails; the next call continues where this one stopped.
     pub async fn publish(&self) -> Result<Published, Error> {
-        let mut rounds = self.events.rounds.lock().await;
+        let mut rounds = self.hub.rounds.lock().await;
         let mut found = self.store.numbered(&mut rounds.horizon).await?;
         let mut numbered = 0;
         if found.more {
@@ -49,28 +64,28 @@ impl Gateway {
         }
         self.notice_loss(found.last);
         // The round for the first subscriber reads the events that were skipped before, as far as they fit into memory.
-        if self.events.subscribers() > 0 || !rounds.begun {
+        if self.hub.subscribers() > 0 || !rounds.begun {
             rounds.begun = true;
-            self.events.skip_to_what_fits(found.last);
+            self.hub.skip_to_what_fits(found.last);
             self.take_in_changes(found.last).await?;
         }
         Ok(Published { numbered, more: found.more })
     }
 
     fn notice_loss(&self, last: i64) {
-        let sent = self.events.newest().sequence;
+        let sent = self.hub.newest().sequence;
         if last < sent {
             tracing::error!(
                 last,
                 sent,
                 "the database has lost events that were sent already: it was restored from an older backup"
             );
-            self.events.went_back(last);
+            self.hub.went_back(last);
         }
     }
 
     async fn take_in_changes(&self, last: i64) -> Result<(), Error> {
-        let hub = &self.events;
+        let hub = &self.hub;
         loop {
             let from = hub.newest().sequence;
             if from >= last {
@@ -84,19 +99,19 @@ impl Gateway {
 
     /// Waits until another round is due. While this replica has no subscribers, events may accumulate: a replica with
     /// subscribers numbers the events of this one, too.
-    pub async fn publication_due(&self, after: Published) {
+    async fn publication_due(&self, after: Published) {
         if after.numbered == NUMBERED_AT_ONCE {
             return;
         }
-        if self.events.subscribers() > 0 {
+        if self.hub.subscribers() > 0 {
             sleep(GAP).await;
             if after.more {
                 return;
             }
         }
-        let period = if self.events.subscribers() > 0 { AWAITED } else { UNATTENDED };
+        let period = if self.hub.subscribers() > 0 { AWAITED } else { UNATTENDED };
         tokio::select! {
-            () = self.events.rung() => {}
+            () = self.hub.rung() => {}
             () = sleep(period) => {}
         }
     }

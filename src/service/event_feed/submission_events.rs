@@ -1,10 +1,7 @@
 //! The changes of one submission.
 
-use crate::{
-    service::{Error, Gateway},
-    store::Change,
-    submission::SubmissionId,
-};
+use super::EventFeed;
+use crate::{service::error::Error, store::Change, submission::SubmissionId};
 
 /// A page of changes, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +11,7 @@ pub struct Changes {
     pub next: Option<i64>,
 }
 
-impl Gateway {
+impl EventFeed {
     /// Returns up to `limit` changes of a submission after the number `after`. The newest ones may have no number yet. `None`
     /// if no submission has this id.
     pub async fn changes_of(&self, id: &SubmissionId, after: i64, limit: u32) -> Result<Option<Changes>, Error> {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{
-    ChangeFilter, Told,
+    EventFeed,
+    filter::ChangeFilter,
     hub::{Newest, Place},
-    ring::Next,
+    ring::{Next, Told},
 };
 use crate::{
-    service::{Error, Gateway, detached::detached},
+    service::{detached::detached, error::Error},
     store::Change,
 };
 
@@ -39,7 +40,7 @@ pub enum Interrupted {
 
 /// The changes that match one client's filter, in order, each exactly once.
 pub struct Subscription {
-    gateway: Gateway,
+    feed: Arc<EventFeed>,
     filter: ChangeFilter,
     cursor: i64,
     newest: watch::Receiver<Newest>,
@@ -47,19 +48,19 @@ pub struct Subscription {
     _place: Place,
 }
 
-impl Gateway {
+impl EventFeed {
     /// Follows the changes after the number `after`, or new ones only. `most` is the maximum number of subscribers, including
     /// this one.
     ///
     /// # Errors
     /// [`Interrupted::Future`], [`Interrupted::TooMany`], or an error of the database.
     pub async fn subscribe(
-        &self,
+        self: &Arc<Self>,
         filter: ChangeFilter,
         after: Option<i64>,
         most: usize,
     ) -> Result<Subscription, Interrupted> {
-        let hub = &self.events;
+        let hub = &self.hub;
         let place = hub.enter(most).ok_or(Interrupted::TooMany(most))?;
         let newest = hub.follow();
         let history = newest.borrow().history;
@@ -75,7 +76,7 @@ impl Gateway {
                 cursor
             }
         };
-        Ok(Subscription { gateway: self.clone(), filter, cursor, newest, history, _place: place })
+        Ok(Subscription { feed: self.clone(), filter, cursor, newest, history, _place: place })
     }
 }
 
@@ -91,8 +92,8 @@ impl Subscription {
     /// # Errors
     /// [`Interrupted::Expired`], [`Interrupted::Closing`], or an error of the database.
     pub async fn pull(&mut self) -> Result<Vec<Arc<Told>>, Interrupted> {
-        let hub = &self.gateway.events;
-        if self.gateway.closing.is_cancelled() {
+        let hub = &self.feed.hub;
+        if self.feed.closing.is_cancelled() {
             return Err(Interrupted::Closing);
         }
         if self.newest.borrow().history != self.history {
@@ -126,22 +127,22 @@ impl Subscription {
             let more = self.newest.wait_for(|newest| newest.sequence > cursor || newest.history != history);
             tokio::select! {
                 _ = more => {}
-                () = self.gateway.closing.cancelled() => {}
+                () = self.feed.closing.cancelled() => {}
             }
         }
     }
 
     /// Returns whether more changes can be pulled without waiting.
     pub fn is_behind(&self) -> bool {
-        self.gateway.events.newest().sequence > self.cursor
+        self.feed.hub.newest().sequence > self.cursor
     }
 
     /// Reads a page from the database. Numbers have no gaps, so a missing one was deleted.
     async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<Told>>, Interrupted> {
-        let (gateway, cursor) = (self.gateway.clone(), self.cursor);
+        let (feed, cursor) = (self.feed.clone(), self.cursor);
         let page = detached(async move {
-            let _turn = gateway.events.catching_up.acquire().await;
-            gateway.store.changes(cursor, PAGE).await
+            let _turn = feed.hub.catching_up.acquire().await;
+            feed.store.changes(cursor, PAGE).await
         });
         let page = page.await.map_err(Error::from)?;
         if !is_whole(self.cursor, newest, &page) {

@@ -1,13 +1,13 @@
 //! Waits for a submission to end or to reach a state. The row is read only when the submission has changed, instead of being
 //! polled.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{ChangeFilter, Interrupted};
+use super::{EventFeed, filter::ChangeFilter, subscription::Interrupted};
 use crate::{
-    service::{Error, Gateway},
+    service::error::Error,
     submission::{State, SubmissionId},
 };
 
@@ -35,14 +35,14 @@ pub enum Waited {
     Unknown,
 }
 
-impl Gateway {
+impl EventFeed {
     /// Waits for at most `limit` until the submission reaches the target. `most` is the maximum number of subscribers,
     /// including this one.
     ///
     /// # Errors
     /// [`Interrupted::TooMany`], or the database.
     pub async fn wait(
-        &self,
+        self: &Arc<Self>,
         id: &SubmissionId,
         target: Target,
         limit: Duration,

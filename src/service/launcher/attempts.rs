@@ -1,15 +1,15 @@
-//! Attempts: reads them, and starts later ones.
+//! The objects of attempts: those of the first are stored with the submission, those of later ones are derived.
 
 use chrono::Utc;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Error, Gateway, perform::Stopped};
+use super::Launcher;
 use crate::{
     cluster::Manifest,
+    service::effects::Stopped,
     spark::NameEntropy,
-    store::{AttemptRecord, Before, Claimed},
-    submission::SubmissionId,
+    store::{Before, Claimed},
 };
 
 /// The objects of a claimed submission, or the reason why there are none, and the name of its driver pod.
@@ -18,12 +18,7 @@ pub(super) struct Objects {
     pub(super) pod: String,
 }
 
-impl Gateway {
-    /// Returns all attempts of a submission, the current one last; none if no submission has this id.
-    pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
-        Ok(self.store.attempts(id).await?)
-    }
-
+impl Launcher {
     /// Returns the stored objects of a claimed attempt. The first launch of a later attempt derives its objects from those of
     /// the previous attempt, with new names, and stores them before anything is created.
     pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {

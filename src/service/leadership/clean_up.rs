@@ -1,18 +1,23 @@
 //! Clean-up of submissions that ended long enough ago: first in the cluster, then in the database.
 
-use std::time::Duration;
+use std::{future::ready, sync::Arc, time::Duration};
 
 use futures::future::join_all;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
-use super::{Error, Gateway, error::chain};
+use super::Leadership;
 use crate::{
     cluster::{self, Manifest},
+    service::error::{Error, chain},
     store::EndedPod,
 };
 
 /// Maximum number of pods and submissions of one round, and how many pods are deleted concurrently.
 const ROUND: u32 = 100;
 const AT_ONCE: usize = 10;
+/// Pause between two rounds, unless more is due right now.
+const PERIOD: Duration = Duration::from_secs(30);
 /// Delay of the retry for a pod that can't be deleted.
 const PUT_OFF: Duration = Duration::from_secs(600);
 
@@ -37,7 +42,7 @@ pub struct CleanedUp {
     pub more: bool,
 }
 
-impl Gateway {
+impl Leadership {
     /// Runs one bounded round. Concurrent rounds, also of several processes, are safe. Deletes nothing while the clock of the
     /// database is doubted.
     ///
@@ -45,7 +50,7 @@ impl Gateway {
     /// The database fails, or the cluster answers no call.
     pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
         let mut done = CleanedUp::default();
-        let Some(until) = self.believed_until("clean-up").await? else { return Ok(done) };
+        let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(done) };
         let ages = [settings.finished_pod_ttl, settings.retention];
         if let Some(age) = ages.into_iter().flatten().min() {
             let pods = self.store.ended_pods(age, ROUND, Some(until)).await?;
@@ -59,6 +64,33 @@ impl Gateway {
             done.more |= done.submissions >= u64::from(ROUND);
         }
         Ok(done)
+    }
+
+    /// Runs rounds while this replica holds the lease, until `stop`.
+    pub async fn run_clean_up(self: Arc<Self>, settings: CleanUpSettings, stop: CancellationToken) {
+        if settings.finished_pod_ttl.is_none() && settings.retention.is_none() {
+            return stop.cancelled().await;
+        }
+        self.leases.while_held("clean-up", &stop, || ready(Ok(true)), || self.clean_up_rounds(&settings)).await;
+    }
+
+    async fn clean_up_rounds(&self, settings: &CleanUpSettings) {
+        loop {
+            let more = match self.clean_up(settings).await {
+                Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, .. }) => false,
+                Ok(CleanedUp { pods, put_off, submissions, more }) => {
+                    tracing::info!(pods, put_off, submissions, "clean-up round finished");
+                    more
+                }
+                Err(error) => {
+                    tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", chain(&error));
+                    false
+                }
+            };
+            if !more {
+                sleep(PERIOD).await;
+            }
+        }
     }
 
     async fn delete_ended_pods(&self, pods: &[EndedPod], done: &mut CleanedUp) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::{Error, Gateway};
+use crate::{service::error::Error, store::Store};
 
 /// Clocks that are synchronized by NTP differ by less.
 const NEAR: TimeDelta = TimeDelta::seconds(60);
@@ -22,9 +22,17 @@ const CONFIRMED: Duration = Duration::from_secs(600);
 /// Interval of the warning while actions wait.
 const SAID: Duration = Duration::from_secs(60);
 
-/// The current large difference between the clocks, if there is one.
+/// The clock of the database, compared with this machine's.
+#[derive(Debug)]
+pub(super) struct DatabaseClock {
+    store: Store,
+    /// The current large difference between the clocks, if there is one.
+    difference: Judge,
+}
+
+/// Judges the differences between the clocks.
 #[derive(Debug, Default)]
-pub(super) struct DatabaseClock(Mutex<Option<Difference>>);
+struct Judge(Mutex<Option<Difference>>);
 
 /// A large difference between the clocks.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +53,7 @@ enum Verdict {
     },
 }
 
-impl DatabaseClock {
+impl Judge {
     fn judge(&self, ahead: TimeDelta, now: Instant) -> Verdict {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if ahead.abs() < NEAR {
@@ -67,7 +75,11 @@ impl DatabaseClock {
     }
 }
 
-impl Gateway {
+impl DatabaseClock {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, difference: Judge::default() }
+    }
+
     /// Returns until when the clock of the database is believed, or `None` while it is doubted. In that case, `what` waits; the
     /// warning names it.
     ///
@@ -76,7 +88,7 @@ impl Gateway {
     pub(super) async fn believed_until(&self, what: &str) -> Result<Option<DateTime<Utc>>, Error> {
         let database = self.store.now().await?;
         let ahead = database - Utc::now();
-        match self.clock.judge(ahead, Instant::now()) {
+        match self.difference.judge(ahead, Instant::now()) {
             Verdict::Believed => Ok(Some(database + NEAR)),
             Verdict::Doubted { say } => {
                 if say {
@@ -107,7 +119,7 @@ mod tests {
 
     #[test]
     fn clocks_that_agree_are_believed() {
-        let (clock, now) = (DatabaseClock::default(), Instant::now());
+        let (clock, now) = (Judge::default(), Instant::now());
         for seconds in [0, 59, -59] {
             assert_eq!(clock.judge(TimeDelta::seconds(seconds), now), Verdict::Believed);
         }
@@ -115,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_clock_jump_is_doubted_for_ten_minutes() {
-        let (clock, jumped) = (DatabaseClock::default(), Instant::now());
+        let (clock, jumped) = (Judge::default(), Instant::now());
         assert_eq!(clock.judge(hours(2), jumped), LOUD);
         assert_eq!(clock.judge(hours(2), jumped + MINUTE / 2), QUIET);
         assert_eq!(clock.judge(hours(2) + TimeDelta::seconds(59), jumped + MINUTE), LOUD, "once a minute");
@@ -129,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_is_doubted_too() {
-        let (clock, jumped) = (DatabaseClock::default(), Instant::now());
+        let (clock, jumped) = (Judge::default(), Instant::now());
         assert_eq!(clock.judge(hours(-1), jumped), LOUD);
         assert_eq!(clock.judge(hours(-1), jumped + CONFIRMED), Verdict::Believed);
     }

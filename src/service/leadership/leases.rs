@@ -4,12 +4,15 @@ use std::{collections::HashSet, time::Duration};
 
 use tokio::{
     sync::{Mutex, watch},
-    time::Instant,
+    time::{Instant, sleep},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Error, error::chain};
-use crate::store::{Store, replica};
+use crate::{
+    service::error::{Error, chain},
+    store::{Store, replica},
+};
 
 /// How long a lease lasts if it isn't renewed.
 const TTL: Duration = Duration::from_secs(3);
@@ -17,13 +20,16 @@ const TTL: Duration = Duration::from_secs(3);
 pub(super) const RENEWAL: Duration = Duration::from_millis(750);
 /// This process stops relying on a lease a little before the database does: a write may still be in flight.
 const MARGIN: Duration = Duration::from_millis(250);
+/// Interval of attempts to acquire a lease that another replica holds. After a crash of its holder, the time until the lease
+/// expires is added.
+const TRY: Duration = Duration::from_millis(500);
 /// A renewal may fail twice before the lease is lost.
 const _: () = assert!(RENEWAL.as_millis() * 3 < (TTL.as_millis() - MARGIN.as_millis()));
 
 /// The leases of this process. All belong to one session. When the session is lost, the process starts another one, and the
 /// claims of the old session become free.
 #[derive(Debug)]
-pub(super) struct Leases {
+pub(in crate::service) struct Leases {
     store: Store,
     now: watch::Sender<Session>,
     /// Allows one renewal at a time: two could each start a session.
@@ -46,7 +52,7 @@ impl Session {
 }
 
 impl Leases {
-    pub(super) fn new(store: Store) -> Self {
+    pub(in crate::service) fn new(store: Store) -> Self {
         Self { store, now: watch::Sender::new(Session::new()), renewing: Mutex::default() }
     }
 
@@ -61,7 +67,7 @@ impl Leases {
     }
 
     /// Starts a session if there is none.
-    pub(super) async fn begin(&self) -> Result<(), Error> {
+    pub(in crate::service) async fn begin(&self) -> Result<(), Error> {
         if self.session().is_some() {
             return Ok(());
         }
@@ -98,24 +104,24 @@ impl Leases {
     }
 
     /// Returns the session, if this process may still rely on it.
-    pub(super) fn session(&self) -> Option<Uuid> {
+    pub(in crate::service) fn session(&self) -> Option<Uuid> {
         let now = self.now.borrow();
         (Instant::now() < now.until).then_some(now.id)
     }
 
     /// Returns whether a session is still valid.
-    pub(super) fn holds(&self, session: Uuid) -> bool {
+    pub(in crate::service) fn holds(&self, session: Uuid) -> bool {
         self.session() == Some(session)
     }
 
     /// Waits until a session is no longer valid.
-    pub(super) async fn lost(&self, session: Uuid) {
+    pub(in crate::service) async fn lost(&self, session: Uuid) {
         self.no_longer(|now| now.id == session).await;
     }
 
     /// Tries to acquire a lease, and starts a session first if there is none. `false` means that another replica holds the
     /// lease, or that there is no session.
-    pub(super) async fn acquire(&self, name: &str) -> Result<bool, Error> {
+    pub(in crate::service) async fn acquire(&self, name: &str) -> Result<bool, Error> {
         self.begin().await?;
         let Some(session) = self.session() else { return Ok(false) };
         let taken = self.store.acquire_lease(name, session, TTL).await?;
@@ -130,13 +136,13 @@ impl Leases {
     }
 
     /// Returns whether another session holds the lease.
-    pub(super) async fn is_elsewhere(&self, name: &str) -> Result<bool, Error> {
+    pub(in crate::service) async fn is_elsewhere(&self, name: &str) -> Result<bool, Error> {
         let session = self.now.borrow().id;
         Ok(self.store.lease_is_held_by_another(name, session).await?)
     }
 
     /// Releases one lease.
-    pub(super) async fn end_one(&self, name: &str) -> Result<(), Error> {
+    async fn end_one(&self, name: &str) -> Result<(), Error> {
         let session = self.now.borrow().id;
         self.now.send_modify(|now| {
             now.held.remove(name);
@@ -145,7 +151,7 @@ impl Leases {
     }
 
     /// Waits until a lease that this replica holds is lost.
-    pub(super) async fn gone(&self, name: &str) {
+    async fn gone(&self, name: &str) {
         self.no_longer(|now| now.held.contains(name)).await;
     }
 
@@ -154,6 +160,40 @@ impl Leases {
         let id = self.now.borrow().id;
         self.now.send_replace(Session::new());
         Ok(self.store.end_leases(id).await?)
+    }
+
+    /// Runs `task` while this replica holds the lease `name`, until `stop`. The task is dropped when the lease is lost, so it
+    /// must be cancel-safe. The replica tries to acquire the lease only while it `is_able` to do the task.
+    pub(in crate::service) async fn while_held<A: Future<Output = Result<bool, Error>>, F: Future<Output = ()>>(
+        &self,
+        name: &str,
+        stop: &CancellationToken,
+        is_able: impl Fn() -> A,
+        task: impl Fn() -> F,
+    ) {
+        while !stop.is_cancelled() {
+            let taken = async { Ok(is_able().await? && self.acquire(name).await?) };
+            match stop.run_until_cancelled(taken).await.unwrap_or(Ok(false)) {
+                Ok(true) => {
+                    tracing::info!(lease = name, "lease acquired");
+                    tokio::select! {
+                        () = task() => tracing::warn!(lease = name, "lease resigned"),
+                        () = self.gone(name) => tracing::warn!(lease = name, "lease lost"),
+                        () = stop.cancelled() => {}
+                    }
+                    // Released in every case, so that the next holder needn't wait until the lease expires.
+                    if let Err(error) = self.end_one(name).await {
+                        tracing::debug!(lease = name, "lease not released: {}", chain(&error));
+                    }
+                }
+                Ok(false) => {}
+                Err::<_, Error>(error) => tracing::debug!(lease = name, "lease not acquired: {}", chain(&error)),
+            }
+            tokio::select! {
+                () = sleep(TRY) => {}
+                () = stop.cancelled() => {}
+            }
+        }
     }
 
     async fn no_longer(&self, is_so: impl Fn(&Session) -> bool) {

@@ -2,20 +2,20 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
 use futures::{StreamExt, stream};
 use tokio::time::sleep;
 
-use super::{
-    Error, Gateway,
-    error::chain,
-    perform::{Ran, Stopped, Subject},
-    set_aside::Sight,
-};
+use super::{PodFollower, set_aside::Sight};
 use crate::{
     cluster::{PodKey, Seen},
+    service::{
+        effects::{Ran, Stopped, Subject},
+        error::{Error, chain},
+    },
     submission::{
         KillCause, Observation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
@@ -28,6 +28,10 @@ const AT_ONCE: usize = 16;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The same for an observation that is set aside, apart from attempts that find the row locked: about ten minutes. Then the
+/// observation is left to the next list.
+const SET_ASIDE_TRIES: u32 = 60;
+const SET_ASIDE_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Attempts at a write to a pod after everything is committed: about ten minutes. After that, the next list shows the pod
 /// again.
 const FINISH_TRIES: u32 = 24;
@@ -39,12 +43,16 @@ const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 /// A submission, and what the watch reports about it.
 type Sights = (SubmissionId, Vec<Sight>);
 
-impl Gateway {
+impl PodFollower {
     /// Processes observations of the watch of `namespace` (`None`: of all) in order, and retries until they are processed:
     /// while the database or the cluster is unavailable everything waits, because the watch doesn't repeat observations. An
     /// observation that waits for one row alone is set aside. Processing an observation twice is harmless, so this future may
     /// be dropped at any time.
-    pub async fn take_in(&self, namespace: Option<&str>, batch: impl IntoIterator<Item = impl Into<Option<Seen>>>) {
+    pub async fn take_in(
+        self: &Arc<Self>,
+        namespace: Option<&str>,
+        batch: impl IntoIterator<Item = impl Into<Option<Seen>>>,
+    ) {
         let mut drivers: HashMap<SubmissionId, Vec<Observation>> = HashMap::new();
         for seen in batch {
             match seen.into() {
@@ -54,17 +62,17 @@ impl Gateway {
                     self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
                     self.executors.listed(namespace, executors);
-                    self.watch.listed(namespace);
+                    self.health.watch.listed(namespace);
                 }
                 Some(Seen::Broken { reason }) => {
                     tracing::warn!(%reason, "pod watch interrupted");
-                    self.watch.broken(namespace, reason);
+                    self.health.watch.broken(namespace, reason);
                     continue;
                 }
                 // The watch advanced without an observation.
                 None => {}
             }
-            self.watch.works(namespace);
+            self.health.watch.works(namespace);
         }
         self.take_in_drivers(namespace, drivers).await;
     }
@@ -74,7 +82,7 @@ impl Gateway {
         self.set_aside.is_empty(namespace) && self.executors.is_written(namespace)
     }
 
-    async fn take_in_drivers(&self, namespace: Option<&str>, seen: HashMap<SubmissionId, Vec<Observation>>) {
+    async fn take_in_drivers(self: &Arc<Self>, namespace: Option<&str>, seen: HashMap<SubmissionId, Vec<Observation>>) {
         // One statement for all submissions: a list contains every pod, and most of them have not changed.
         let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
         let mut rows = self.store.rows(&ids).await.unwrap_or_default();
@@ -89,7 +97,7 @@ impl Gateway {
     }
 
     /// Finds, after a full list, the live submissions whose pod was not in it.
-    async fn compare(&self, namespace: Option<&str>, listed: &HashSet<PodKey>) {
+    async fn compare(self: &Arc<Self>, namespace: Option<&str>, listed: &HashSet<PodKey>) {
         let live = loop {
             match self.store.live().await.map_err(Error::from) {
                 Ok(live) => break live,
@@ -107,8 +115,8 @@ impl Gateway {
         let missing: Vec<_> = missing.collect();
         // Another cluster has none of the pods, so missing pods would prove nothing. Until it is known which cluster this is,
         // everything waits: the next list is minutes away.
-        while !missing.is_empty() && !self.is_home_cluster(Duration::ZERO).await {
-            if self.home.problem().is_some() {
+        while !missing.is_empty() && !self.health.home.is_here(Duration::ZERO).await {
+            if self.health.home.problem().is_some() {
                 return;
             }
             sleep(PAUSE).await;
@@ -117,7 +125,7 @@ impl Gateway {
     }
 
     /// Processes the observations of each submission. A machine for the first observation may already exist.
-    async fn take_sights(&self, namespace: Option<&str>, all: Vec<(Option<Follow>, Sights)>) {
+    async fn take_sights(self: &Arc<Self>, namespace: Option<&str>, all: Vec<(Option<Follow>, Sights)>) {
         let all = all.into_iter().filter_map(|(first, (id, seen))| {
             let seen = self.set_aside.behind(namespace, &id, seen)?;
             Some((first, (id, seen)))
@@ -141,7 +149,7 @@ impl Gateway {
 
     /// Sets aside the observations of locked rows. After a row was found locked, more may be: one statement that doesn't wait
     /// finds them, before all connections wait for locks.
-    async fn set_locked_aside(&self, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
+    async fn set_locked_aside(self: &Arc<Self>, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
         let ids: Vec<_> = all.iter().map(|(_, (id, _))| id).collect();
         let Ok(locked) = self.store.locked(&ids).await else { return };
         let why = Error::Unanswered("its row is locked".to_owned());
@@ -176,15 +184,51 @@ impl Gateway {
         }
     }
 
+    /// Sets aside the observations of a submission, in order, and starts a task that retries them. Returns `false` if too many
+    /// are set aside already, or if no watch of this scope runs.
+    fn set_aside(self: &Arc<Self>, namespace: Option<&str>, id: &SubmissionId, seen: &[Sight], why: &Error) -> bool {
+        let (follower, scope, submission) = (self.clone(), namespace.map(str::to_owned), id.clone());
+        let retry = async move { follower.take_what_is_set_aside(scope.as_deref(), &submission).await };
+        self.set_aside.add(namespace, id, seen, why, retry)
+    }
+
+    async fn take_what_is_set_aside(&self, namespace: Option<&str>, id: &SubmissionId) {
+        while let Some(sight) = self.set_aside.first(namespace, id) {
+            self.until_taken_at_last(id, &sight).await;
+            self.set_aside.taken(namespace, id);
+        }
+        tracing::info!(submission = %id, "all pod observations that were set aside are stored or given up");
+    }
+
+    async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
+        let (mut pause, mut tries) = (PAUSE, 0);
+        loop {
+            sleep(pause).await;
+            pause = (pause * 2).min(SET_ASIDE_PAUSE_MAX);
+            // Waiting for the row lock would occupy one of few connections.
+            if self.store.locked(&[id]).await.is_ok_and(|locked| !locked.is_empty()) {
+                continue;
+            }
+            let Err(error) = self.take(sight).await else { return };
+            if !error.is_contention() {
+                tries += 1;
+            }
+            if tries >= SET_ASIDE_TRIES {
+                return tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
+            }
+            tracing::debug!(submission = %id, retry_in = ?pause, "{}", chain(&error));
+        }
+    }
+
     /// Processes one observation, without a retry.
-    pub(super) async fn take(&self, sight: &Sight) -> Result<(), Error> {
+    async fn take(&self, sight: &Sight) -> Result<(), Error> {
         self.follow(&sight.subject(), sight.machine()).await
     }
 
     /// Runs a machine until its decision is committed. Its writes to the pod follow in a task of their own, so that a pod that
     /// can't be written to doesn't delay others.
     async fn follow(&self, subject: &Subject<'_>, machine: Follow) -> Result<(), Error> {
-        match self.run_to_write(subject, machine).await {
+        match self.effects.run_to_write(subject, machine).await {
             Ok(Ran::Settled(Settled::TryAgain(why))) => return Err(Error::Unanswered(why)),
             Ok(Ran::Settled(settled)) => given_up(subject, &settled),
             Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
@@ -196,7 +240,7 @@ impl Gateway {
 
     /// Removes the finalizer of a pod whose outcome is committed, restores its labels, or deletes a pod without a submission.
     fn finish(&self, subject: &Subject<'_>, machine: Follow) {
-        let gateway = self.clone();
+        let effects = self.effects.clone();
         let (id, attempt) = (subject.id.clone(), subject.attempt);
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         tokio::spawn(async move {
@@ -207,8 +251,8 @@ impl Gateway {
                 sleep(RESTORE_PAUSE).await;
             }
             for _ in 0..FINISH_TRIES {
-                let one = gateway.finishing.acquire(&namespace).await;
-                match gateway.run(&subject, machine.clone()).await {
+                let one = effects.permit_to_finish(&namespace).await;
+                match effects.run(&subject, machine.clone()).await {
                     Ok(Settled::TryAgain(why)) => tracing::warn!(submission = %id, retry_in = ?pause, "{why}"),
                     Ok(settled) => return given_up(&subject, &settled),
                     Err(_) => return,

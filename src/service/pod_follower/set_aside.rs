@@ -7,29 +7,22 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep},
-};
+use tokio::{task::JoinSet, time::Instant};
 
-use super::{Error, Gateway, error::chain};
 use crate::{
+    service::error::{Error, chain},
     store::Live,
     submission::{Observation, SubmissionId},
 };
 
 /// Maximum number of submissions in one scope. Beyond that (for example, when a whole table is locked), the watch waits.
 const MOST: usize = 256;
-const PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Attempts, apart from those that find the row locked: about ten minutes. Then the observation is left to the next list.
-const TRIES: u32 = 60;
 /// For this long after a row was found locked, the watch checks for locks before it takes in an observation.
 const WARY: Duration = Duration::from_secs(10);
 
 /// The observations that are set aside, by watched scope.
 #[derive(Debug, Default)]
-pub struct SetAside {
+pub(super) struct SetAside {
     scopes: Mutex<HashMap<Option<String>, Scope>>,
     wary: Mutex<Option<Instant>>,
 }
@@ -51,7 +44,7 @@ pub(super) enum Sight {
 
 /// Guard that lasts as long as the watch of a scope.
 #[derive(Debug)]
-pub struct Begun<'a> {
+pub(super) struct Begun<'a> {
     set_aside: &'a SetAside,
     namespace: Option<String>,
 }
@@ -66,7 +59,7 @@ impl SetAside {
     /// Starts a watch of this scope with nothing set aside. Dropping the guard discards what is left: the next watch sees it
     /// again.
     #[must_use = "the scope is forgotten when this is dropped"]
-    pub fn begin(&self, namespace: Option<&str>) -> Begun<'_> {
+    pub(super) fn begin(&self, namespace: Option<&str>) -> Begun<'_> {
         let begun = Begun { set_aside: self, namespace: namespace.map(str::to_owned) };
         self.scopes().insert(begun.namespace.clone(), Scope::default());
         begun
@@ -91,6 +84,28 @@ impl SetAside {
         None
     }
 
+    /// Sets aside the observations of a submission, in order, and starts `retry` in a task. Returns `false` if too many are set
+    /// aside already, or if no watch of this scope runs.
+    pub(super) fn add(
+        &self,
+        namespace: Option<&str>,
+        id: &SubmissionId,
+        seen: &[Sight],
+        why: &Error,
+        retry: impl Future<Output = ()> + Send + 'static,
+    ) -> bool {
+        let mut scopes = self.scopes();
+        let Some(scope) = scopes.get_mut(&namespace.map(str::to_owned)) else { return false };
+        if scope.waiting.len() >= MOST {
+            return false;
+        }
+        tracing::warn!(submission = %id, "pod observations set aside for a retry: {}", chain(why));
+        scope.waiting.entry(id.clone()).or_default().extend(seen.iter().cloned());
+        while scope.tasks.try_join_next().is_some() {}
+        scope.tasks.spawn(retry);
+        true
+    }
+
     /// Records that a row was found locked.
     pub(super) fn be_wary(&self) {
         *self.wary.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + WARY);
@@ -103,7 +118,7 @@ impl SetAside {
     }
 
     /// Returns the oldest observation of a submission. If there is none, removes the submission.
-    fn first(&self, namespace: Option<&str>, id: &SubmissionId) -> Option<Sight> {
+    pub(super) fn first(&self, namespace: Option<&str>, id: &SubmissionId) -> Option<Sight> {
         let mut scopes = self.scopes();
         let waiting = &mut scopes.get_mut(&namespace.map(str::to_owned))?.waiting;
         let first = waiting.get(id).and_then(VecDeque::front).cloned();
@@ -113,7 +128,8 @@ impl SetAside {
         first
     }
 
-    fn taken(&self, namespace: Option<&str>, id: &SubmissionId) {
+    /// Removes the oldest observation of a submission.
+    pub(super) fn taken(&self, namespace: Option<&str>, id: &SubmissionId) {
         let mut scopes = self.scopes();
         let waiting = scopes.get_mut(&namespace.map(str::to_owned)).and_then(|scope| scope.waiting.get_mut(id));
         waiting.map(VecDeque::pop_front);
@@ -122,54 +138,5 @@ impl SetAside {
     /// No code that holds the lock can leave a scope in an inconsistent state, so a poisoned lock is safe to use.
     fn scopes(&self) -> MutexGuard<'_, HashMap<Option<String>, Scope>> {
         self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Gateway {
-    /// Sets aside the observations of a submission, in order, and starts a task that retries them. Returns `false` if too many
-    /// are set aside already, or if no watch of this scope runs.
-    pub(super) fn set_aside(&self, namespace: Option<&str>, id: &SubmissionId, seen: &[Sight], why: &Error) -> bool {
-        let scope_name = namespace.map(str::to_owned);
-        let mut scopes = self.set_aside.scopes();
-        let Some(scope) = scopes.get_mut(&scope_name) else { return false };
-        if scope.waiting.len() >= MOST {
-            return false;
-        }
-        tracing::warn!(submission = %id, "pod observations set aside for a retry: {}", chain(why));
-        scope.waiting.entry(id.clone()).or_default().extend(seen.iter().cloned());
-        while scope.tasks.try_join_next().is_some() {}
-        let (gateway, id) = (self.clone(), id.clone());
-        scope.tasks.spawn(async move {
-            gateway.take_what_is_set_aside(scope_name.as_deref(), &id).await;
-        });
-        true
-    }
-
-    async fn take_what_is_set_aside(&self, namespace: Option<&str>, id: &SubmissionId) {
-        while let Some(sight) = self.set_aside.first(namespace, id) {
-            self.until_taken_at_last(id, &sight).await;
-            self.set_aside.taken(namespace, id);
-        }
-        tracing::info!(submission = %id, "all pod observations that were set aside are stored or given up");
-    }
-
-    async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
-        let (mut pause, mut tries) = (PAUSE, 0);
-        loop {
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-            // Waiting for the row lock would occupy one of few connections.
-            if self.store.locked(&[id]).await.is_ok_and(|locked| !locked.is_empty()) {
-                continue;
-            }
-            let Err(error) = self.take(sight).await else { return };
-            if !error.is_contention() {
-                tries += 1;
-            }
-            if tries >= TRIES {
-                return tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
-            }
-            tracing::debug!(submission = %id, retry_in = ?pause, "{}", chain(&error));
-        }
     }
 }

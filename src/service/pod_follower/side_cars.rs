@@ -2,15 +2,16 @@
 
 use std::{
     collections::HashSet,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use tokio::time::sleep;
 
-use super::{Gateway, error::chain, perform::Subject};
+use super::PodFollower;
 use crate::{
-    cluster,
+    cluster::{self, LogOf},
+    service::error::{Error, chain},
     submission::{Container, Observation, Phase, engine::Found},
 };
 
@@ -18,35 +19,29 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const TRIES: u32 = 10;
 
-/// Uids of the pods that wait for their sidecars to end.
-#[derive(Debug, Default)]
-pub(super) struct SideCars(Mutex<HashSet<String>>);
-
-impl SideCars {
-    fn with<T>(&self, act: impl FnOnce(&mut HashSet<String>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+impl PodFollower {
+    fn with_side_cars<T>(&self, act: impl FnOnce(&mut HashSet<String>) -> T) -> T {
+        act(&mut self.side_cars.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl Gateway {
     /// Schedules a check, one minute later, of a driver pod that still runs though its driver has ended. After a restart, the
     /// initial list of the watch shows the pod again.
-    pub(super) fn note_side_cars(&self, seen: &Observation) {
-        if !still_runs(seen) || !self.side_cars.with(|uids| uids.insert(seen.pod_uid.clone())) {
+    pub(super) fn note_side_cars(self: &Arc<Self>, seen: &Observation) {
+        if !still_runs(seen) || !self.with_side_cars(|uids| uids.insert(seen.pod_uid.clone())) {
             return;
         }
-        let (gateway, seen) = (self.clone(), Box::new(seen.clone()));
+        let (follower, seen) = (self.clone(), Box::new(seen.clone()));
         tokio::spawn(async move {
             for _ in 0..TRIES {
                 sleep(PATIENCE).await;
-                match gateway.end_side_cars(&seen).await {
+                match follower.end_side_cars(&seen).await {
                     Ok(()) => break,
                     Err(error) => {
                         tracing::warn!(submission = %seen.submission, retry_in = ?PATIENCE, "{}", chain(&error));
                     }
                 }
             }
-            gateway.side_cars.with(|uids| uids.remove(&seen.pod_uid));
+            follower.with_side_cars(|uids| uids.remove(&seen.pod_uid));
         });
     }
 
@@ -55,7 +50,7 @@ impl Gateway {
     ///
     /// # Errors
     /// The cluster or the database can't be read, or the pod can't be deleted.
-    pub async fn end_side_cars(&self, seen: &Observation) -> Result<(), super::Error> {
+    pub async fn end_side_cars(&self, seen: &Observation) -> Result<(), Error> {
         let Observation { submission: id, attempt, namespace, pod, pod_uid, .. } = seen;
         let Some(row) = self.store.row(id).await? else { return Ok(()) };
         if !row.state.is_terminal() && row.attempt <= *attempt {
@@ -64,13 +59,12 @@ impl Gateway {
         // Another client may have put our labels on a pod.
         let is_recorded = row.attempt == *attempt && row.pod_uid.as_ref() == Some(pod_uid);
         let is_ours = |now: &Observation| now.pod_uid == *pod_uid && (now.genuine || is_recorded);
-        let _one = self.finishing.acquire(namespace).await;
+        let _one = self.effects.permit_to_finish(namespace).await;
         let now = match self.cluster.find_driver(namespace, pod, id, *attempt).await? {
             Found::There(now) if is_ours(&now) && still_runs(&now) => now,
             Found::There(_) | Found::Nothing => return Ok(()),
         };
-        let subject = Subject { id, attempt: *attempt, namespace, pod, claim: None };
-        self.keep_what_stays(&subject, pod_uid).await;
+        self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid: pod_uid }).await;
         tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod: its sidecars don't end");
         match self.cluster.delete_pod(namespace, pod, &now.pod_uid, None).await {
             Ok(_) | Err(cluster::Error::NotFound { .. }) => Ok(()),

@@ -1,7 +1,8 @@
 //! The reason why a submission failed, or doesn't run yet.
 
-use super::{Error, Gateway};
+use super::Submissions;
 use crate::{
+    service::error::Error,
     store::Submission,
     submission::{FailureCode, PodEvent, State, signal},
 };
@@ -72,15 +73,15 @@ impl Why {
     }
 }
 
-impl Gateway {
+impl Submissions {
     /// Returns the reason with all details: those of the row, the events of the pod (current, or at its end), and the end of
     /// the driver's log.
     pub async fn why(&self, row: &Submission) -> Result<Option<Why>, Error> {
         let Some(mut why) = Why::of(row) else { return Ok(None) };
         if row.state.is_terminal() {
-            (why.events, why.log_tail) = self.what_stayed(&row.id, row.attempt).await?;
+            (why.events, why.log_tail) = self.logs.what_stayed(&row.id, row.attempt).await?;
         } else if let Some(uid) = &row.pod_uid {
-            why.events = self.pod_events(&row.id, &row.namespace, uid).await;
+            why.events = self.logs.pod_events(&row.id, &row.namespace, uid).await;
             why.learn_from_events(row.state);
         }
         Ok(Some(why))

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::SubmissionOptions;
 use crate::{
     cluster::Cluster,
+    service::options::SubmissionOptions,
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, app_name},
 };
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::{Error, Gateway, Resolved, SubmissionOptions, limits};
+use super::{Submissions, limits};
 use crate::{
     cluster::{Manifest, Marks},
+    service::{error::Error, options::SubmissionOptions, settings::Resolved},
     spark::{
         CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, SubmitterFiles,
         app_name, build_driver, parse_properties,
@@ -42,7 +43,7 @@ pub struct AppliedDefault {
     pub origin: String,
 }
 
-impl Gateway {
+impl Submissions {
     /// Returns the request with the operator's defaults, and the options for the gateway.
     pub(super) fn resolve(
         &self,
@@ -50,10 +51,10 @@ impl Gateway {
         options: SubmissionOptions,
     ) -> Result<Resolved, Error> {
         limits::arguments(&request)?;
-        let mut resolved = self.spark.resolve(request)?;
+        let mut resolved = self.spark().resolve(request)?;
         resolved.options = options.or(resolved.options);
-        resolved.options.check(&self.caps)?;
-        resolved.options = resolved.options.capped(&self.caps);
+        resolved.options.check(&self.settings.caps)?;
+        resolved.options = resolved.options.capped(&self.settings.caps);
         limits::properties(&resolved.request)?;
         limits::retries(&resolved.request, &resolved.options)?;
         Ok(resolved)
@@ -62,17 +63,17 @@ impl Gateway {
     /// Builds the driver of a request.
     pub(super) fn plan(&self, resolved: Resolved, drawn: Drawn) -> Result<Plan, Error> {
         let Resolved { mut request, files, options, origins } = resolved;
-        let version = self.spark.version;
+        let version = self.spark().version;
         let marks = Marks {
             submission: drawn.id.clone(),
             attempt: 1,
             installation: &self.installation,
-            finalizer: self.outcome_finalizer,
+            finalizer: self.settings.outcome_finalizer,
         };
         let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
         let names = DriverNames::for_request(&request, version, drawn.at.timestamp_millis(), &entropy)?;
         let context =
-            SubmitContext { version, names, submitted_at: drawn.at, user: self.spark.user.clone(), submitter: files };
+            SubmitContext { version, names, submitted_at: drawn.at, user: self.spark().user.clone(), submitter: files };
         let properties = &mut request.spark_properties;
         // Executors get our labels; the stored request keeps its own values.
         let asked_for = marks.executor_properties().map(|(key, value)| {
@@ -109,7 +110,7 @@ impl Gateway {
     /// Builds the driver of a request without storing anything; the allocated id is discarded.
     ///
     /// # Errors
-    /// Those of [`Gateway::submit`], except for conflicts with earlier submissions.
+    /// Those of [`Submissions::submit`], except for conflicts with earlier submissions.
     pub async fn dry_run(&self, request: &CreateSubmissionRequest, options: SubmissionOptions) -> Result<Plan, Error> {
         let resolved = self.resolve(request.clone(), options)?;
         self.plan(resolved, self.store.draw().await?)
@@ -134,7 +135,7 @@ impl Plan {
     /// # Errors
     /// None: the manifest was written by this process.
     pub fn objects(&self) -> Result<Vec<serde_json::Value>, Error> {
-        super::submissions::objects(&self.manifest)
+        super::objects(&self.manifest)
     }
 
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.

@@ -4,8 +4,9 @@ use std::{io, mem};
 
 use sha2::{Digest, Sha256};
 
-use super::{Error, Gateway, Plan, Resolved, SubmissionOptions};
+use super::{Submissions, plan::Plan};
 use crate::{
+    service::{error::Error, options::SubmissionOptions, settings::Resolved},
     spark::{CreateSubmissionRequest, keys},
     store::{self, Found, NewSubmission},
     submission::SubmissionId,
@@ -24,8 +25,8 @@ pub struct Accepted {
     pub replayed: bool,
 }
 
-impl Gateway {
-    /// Calls [`Gateway::submit`] for a request whose options are all in its properties.
+impl Submissions {
+    /// Calls [`Submissions::submit`] for a request whose options are all in its properties.
     ///
     /// # Errors
     /// The same.
@@ -62,8 +63,8 @@ impl Gateway {
             let new = NewSubmission {
                 name: short(&plan.name),
                 owner,
-                spark_user: self.spark.user.clone(),
-                spark_version: self.spark.version,
+                spark_user: self.spark().user.clone(),
+                spark_version: self.spark().version,
                 options: options.kept(),
                 fingerprint: fingerprint.clone(),
                 drawn: plan.drawn,
@@ -80,8 +81,8 @@ impl Gateway {
                     if !unknown.is_empty() {
                         tracing::info!(submission = %id, ?unknown, "unknown Spark properties: are they misspelt?");
                     }
-                    self.wake.notify_one();
-                    self.events.changed();
+                    self.wakeups.work_is_due();
+                    self.wakeups.state_changed();
                     return Ok(Accepted { submission: Found { id, document: Ok(submission) }, replayed: false });
                 }
                 store::Accepted::SameKey(found, before) => {
@@ -106,9 +107,9 @@ impl Gateway {
     }
 
     /// Returns the user for whom the driver runs.
-    pub(super) fn owner(&self, request: &CreateSubmissionRequest) -> String {
+    fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
-        short(own.unwrap_or(&self.spark.user))
+        short(own.unwrap_or(&self.spark().user))
     }
 }
 

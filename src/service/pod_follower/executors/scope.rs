@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// An executor and its owner: a pod that only carries the labels of an executor doesn't replace it.
-pub(super) type Change = (ExecutorKey, Option<String>);
+pub(in crate::service::pod_follower) type Change = (ExecutorKey, Option<String>);
 
 #[derive(Debug, Default)]
-pub(super) struct Scope {
+pub(in crate::service::pod_follower) struct Scope {
     known: ExecutorSnapshots,
     /// Changes that aren't written yet: the newest of each executor.
     changed: BTreeMap<Change, ExecutorRecord>,
@@ -26,13 +26,13 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    pub(super) fn note(&mut self, seen: &ExecutorObservation) {
+    pub(in crate::service::pod_follower) fn note(&mut self, seen: &ExecutorObservation) {
         if let Some(now) = self.known.take(seen) {
             self.change(now);
         }
     }
 
-    pub(super) fn listed(&mut self, listed: HashSet<ExecutorKey>) {
+    pub(in crate::service::pod_follower) fn listed(&mut self, listed: HashSet<ExecutorKey>) {
         self.known.listed(&listed);
         self.missing.retain(|key, _| !listed.contains(key));
         self.listed = Some(listed);
@@ -47,18 +47,18 @@ impl Scope {
         }
     }
 
-    pub(super) fn changes(&self) -> usize {
+    pub(in crate::service::pod_follower) fn changes(&self) -> usize {
         self.changed.len()
     }
 
     /// Returns up to `limit` changes after `last`; they remain until `written` is called for them.
-    pub(super) fn batch(&self, last: Option<&Change>, limit: usize) -> Vec<ExecutorRecord> {
+    pub(in crate::service::pod_follower) fn batch(&self, last: Option<&Change>, limit: usize) -> Vec<ExecutorRecord> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.changed.range((from, Bound::Unbounded));
         behind.map(|(_, record)| record.clone()).take(limit).collect()
     }
 
-    pub(super) fn written(&mut self, batch: &[ExecutorRecord]) {
+    pub(in crate::service::pod_follower) fn written(&mut self, batch: &[ExecutorRecord]) {
         for record in batch {
             let key = change_of(record);
             if self.changed.get(&key) == Some(record) {
@@ -68,12 +68,12 @@ impl Scope {
     }
 
     /// Returns the number of the full list that has to be compared with the rows, if there is one.
-    pub(super) fn to_be_compared(&self) -> Option<u64> {
+    pub(in crate::service::pod_follower) fn to_be_compared(&self) -> Option<u64> {
         self.listed.as_ref().map(|_| self.lists)
     }
 
     /// Compares the full list of that number with the rows that have not ended.
-    pub(super) fn compare(&mut self, list: u64, live: Vec<LiveExecutor>) {
+    pub(in crate::service::pod_follower) fn compare(&mut self, list: u64, live: Vec<LiveExecutor>) {
         if list != self.lists {
             return;
         }
@@ -83,12 +83,12 @@ impl Scope {
     }
 
     /// Returns up to `limit` executors whose pods have to be looked up; they remain until `looked_for` is called for them.
-    pub(super) fn missing(&self, limit: usize) -> Vec<LiveExecutor> {
+    pub(in crate::service::pod_follower) fn missing(&self, limit: usize) -> Vec<LiveExecutor> {
         self.missing.values().take(limit).cloned().collect()
     }
 
     /// Records a look-up. `there`: the pod exists, or can't be looked up.
-    pub(super) fn looked_for(&mut self, executor: &LiveExecutor, there: bool) {
+    pub(in crate::service::pod_follower) fn looked_for(&mut self, executor: &LiveExecutor, there: bool) {
         if self.missing.remove(&executor.key).is_some() && !there {
             let LiveExecutor { key, pod_name, pod_uid, .. } = executor.clone();
             self.change(ExecutorRecord::vanished(key, pod_name, pod_uid));
@@ -96,10 +96,9 @@ impl Scope {
     }
 }
 
-pub(super) fn change_of(record: &ExecutorRecord) -> Change {
+pub(in crate::service::pod_follower) fn change_of(record: &ExecutorRecord) -> Change {
     (record.key(), record.driver_uid.clone())
 }
 
 #[cfg(test)]
-#[path = "scope/tests.rs"]
 mod tests;

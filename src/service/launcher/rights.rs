@@ -1,24 +1,26 @@
 //! Reports rights that the gateway's account lacks, before a submission fails because of them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::service::{Gateway, chain};
+use super::Launcher;
+use crate::{cluster::Cluster, service::error::chain};
 
 /// Pause between two checks, while rights are missing.
 const PERIOD: Duration = Duration::from_secs(180);
 
-/// Checks the rights at start, and again until none is missing. Then waits for `stop`.
-pub async fn rights(gateway: Gateway, stop: CancellationToken) {
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = look(&gateway) => stop.cancelled().await,
+impl Launcher {
+    /// Checks the rights at start, and again until none is missing. Then waits for `stop`.
+    pub async fn check_rights(self: Arc<Self>, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = look(&self.cluster) => stop.cancelled().await,
+        }
     }
 }
 
-async fn look(gateway: &Gateway) {
-    let cluster = gateway.cluster();
+async fn look(cluster: &Cluster) {
     let named = cluster.namespaces().iter().map(|name| Some(name.as_str()));
     let mut places: Vec<Option<&str>> = if cluster.namespaces().is_empty() { vec![None] } else { named.collect() };
     loop {

@@ -1,7 +1,8 @@
 //! Reads the status of a submission, from the database alone.
 
-use super::{Error, Gateway};
+use super::Submissions;
 use crate::{
+    service::error::Error,
     store::Record,
     submission::{DriverState, KillCause, Outcome, State, SubmissionId},
 };
@@ -27,7 +28,7 @@ pub struct Worker {
 /// `spark.driver.port` on Kubernetes, as Spark's images have it.
 const DRIVER_PORT: u16 = 7078;
 
-impl Gateway {
+impl Submissions {
     /// Returns the status of a submission; `None` if no submission has this id, or if it was cleared.
     pub async fn status(&self, id: &SubmissionId) -> Result<Option<Status>, Error> {
         let record = self.store.find(id).await?;
