@@ -19,7 +19,7 @@ use crate::{
     store::{self, Store},
     submission::{
         SubmissionId,
-        engine::{Answer, Effect, Machine, Settled},
+        engine::{Effect, EffectResult, Machine, Settled},
     },
 };
 
@@ -117,7 +117,7 @@ impl Effects {
                 }
                 (effect, _) => self.perform(subject, effect).await?,
             };
-            machine.answer(answer);
+            machine.take_result(answer);
         }
     }
 
@@ -134,18 +134,18 @@ impl Effects {
                 effect if effect.writes_to_the_cluster() => return Ok(Ran::ToWrite(machine)),
                 effect => {
                     let answer = self.perform(subject, effect).await?;
-                    machine.answer(answer);
+                    machine.take_result(answer);
                 }
             }
         }
     }
 
-    async fn perform(&self, subject: &Subject<'_>, effect: &Effect) -> Result<Answer, Stopped> {
+    async fn perform(&self, subject: &Subject<'_>, effect: &Effect) -> Result<EffectResult, Stopped> {
         let Subject { id, attempt, namespace, pod, claim } = subject;
         let (cluster, store) = (&self.cluster, &self.store);
         let epoch = claim.as_ref().map(|claim| claim.epoch);
         let called = match (effect, claim) {
-            (Effect::Read, _) => return Ok(Answer::Row(store.row(id).await?)),
+            (Effect::Read, _) => return Ok(EffectResult::Row(store.row(id).await?)),
             (Effect::Advance(progress, placement), _) => {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
@@ -160,47 +160,47 @@ impl Effects {
                         self.archive_in_background(subject, uid);
                     }
                 }
-                return Ok(Answer::Moved(moved));
+                return Ok(EffectResult::Moved(moved));
             }
             (Effect::NoteWaiting { reason, message }, _) => {
                 store.note_waiting(id, *attempt, reason, message).await?;
-                return Ok(Answer::Done);
+                return Ok(EffectResult::Done);
             }
             (Effect::RecordPod(uid), Some(claim)) => {
-                return Ok(Answer::Moved(store.record_pod(id, *attempt, claim.epoch, uid).await?));
+                return Ok(EffectResult::Moved(store.record_pod(id, *attempt, claim.epoch, uid).await?));
             }
-            (Effect::LookUp, _) => cluster.find_driver(namespace, pod, id, *attempt).await.map(Answer::Found),
+            (Effect::LookUp, _) => cluster.find_driver(namespace, pod, id, *attempt).await.map(EffectResult::Found),
             (Effect::CreatePod, Some(claim)) => {
-                cluster.create_pod(namespace, &claim.manifest.pod).await.map(Answer::Created)
+                cluster.create_pod(namespace, &claim.manifest.pod).await.map(EffectResult::Created)
             }
             (Effect::CreateBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
-                Some(object) => cluster.create_before_pod(namespace, object, id).await.map(|()| Answer::Done),
-                None => Ok(Answer::Done),
+                Some(object) => cluster.create_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
             },
             (Effect::HandOver(n, uid), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
-                Some(object) => cluster.give_to_pod(namespace, object, pod, uid).await.map(|()| Answer::Done),
-                None => Ok(Answer::Done),
+                Some(object) => cluster.give_to_pod(namespace, object, pod, uid).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
             },
             (Effect::DeleteBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
-                Some(object) => cluster.delete_before_pod(namespace, object, id).await.map(|()| Answer::Done),
-                None => Ok(Answer::Done),
+                Some(object) => cluster.delete_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
             },
             (Effect::CreateBeside(n, uid), Some(Claim { manifest, .. })) => match manifest.beside.get(*n) {
-                Some(object) => cluster.create_owned(namespace, object, pod, uid).await.map(|()| Answer::Done),
-                None => Ok(Answer::Done),
+                Some(object) => cluster.create_owned(namespace, object, pod, uid).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
             },
             (Effect::Delete(uid), _) => {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
                 let grace = claim.as_ref().and_then(|claim| claim.grace);
-                cluster.delete_pod(namespace, pod, uid, grace).await.map(|_| Answer::Done)
+                cluster.delete_pod(namespace, pod, uid, grace).await.map(|_| EffectResult::Done)
             }
             (Effect::RestoreLabels(uid), _) => {
                 tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "restoring the labels of the driver pod");
-                cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| Answer::Done)
+                cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| EffectResult::Done)
             }
-            (Effect::LetGo(uid), _) => {
+            (Effect::RemoveFinalizer(uid), _) => {
                 self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid }).await;
-                cluster.let_go(namespace, pod, uid).await.map(|()| Answer::Done)
+                cluster.remove_finalizer(namespace, pod, uid).await.map(|()| EffectResult::Done)
             }
             // Only work under a claim creates objects.
             (
@@ -212,10 +212,10 @@ impl Effects {
                 | Effect::DeleteBefore(_),
                 None,
             ) => return Err(Stopped::ClaimLost),
-            (Effect::Settle(_), _) => return Ok(Answer::Done),
+            (Effect::Settle(_), _) => return Ok(EffectResult::Done),
         };
         self.note_answer(namespace, effect.writes_to_the_cluster(), called.as_ref().err());
-        Ok(called.unwrap_or_else(answer))
+        Ok(called.unwrap_or_else(result_of))
     }
 
     /// Archives the log and the events in the background, for a pod without our finalizer.
@@ -248,13 +248,13 @@ impl Effects {
 }
 
 /// Classifies a failed call: a `404` on a create means that the namespace doesn't exist.
-fn answer(error: cluster::Error) -> Answer {
+fn result_of(error: cluster::Error) -> EffectResult {
     let message = chain(&error);
     match error {
-        cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => Answer::Unknown(message),
-        cluster::Error::AlreadyExists { .. } => Answer::Taken(message),
-        cluster::Error::NotFound { .. } => Answer::Refused { reason: "NotFound".to_owned(), message },
-        cluster::Error::Denied { .. } => Answer::Denied(message),
-        cluster::Error::Refused { reason, .. } => Answer::Refused { reason, message },
+        cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => EffectResult::Unknown(message),
+        cluster::Error::AlreadyExists { .. } => EffectResult::Taken(message),
+        cluster::Error::NotFound { .. } => EffectResult::Refused { reason: "NotFound".to_owned(), message },
+        cluster::Error::Denied { .. } => EffectResult::Denied(message),
+        cluster::Error::Refused { reason, .. } => EffectResult::Refused { reason, message },
     }
 }

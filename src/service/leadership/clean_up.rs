@@ -133,7 +133,7 @@ impl Leadership {
         }
         if self.cluster.delete_pod(namespace, pod, uid, None).await? {
             // The watch, which would remove the finalizer, doesn't see a pod that lost its labels.
-            self.cluster.let_go(namespace, pod, uid).await?;
+            self.cluster.remove_finalizer(namespace, pod, uid).await?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub enum Effect {
     /// Delete exactly the pod of this uid.
     Delete(String),
     /// Remove our finalizer from exactly the pod of this uid.
-    LetGo(String),
+    RemoveFinalizer(String),
     /// Restore the labels that the watch selects by, on exactly the pod of this uid.
     RestoreLabels(String),
     /// Move the row forwards, unless it is in that state or beyond.
@@ -47,7 +47,7 @@ impl Effect {
             | Self::CreateBeside(..)
             | Self::DeleteBefore(_)
             | Self::Delete(_)
-            | Self::LetGo(_)
+            | Self::RemoveFinalizer(_)
             | Self::RestoreLabels(_) => true,
             Self::Read
             | Self::LookUp
@@ -78,7 +78,7 @@ pub enum Settled {
 
 /// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum EffectResult {
     /// The effect holds, by this call or an earlier one.
     Done,
     /// [`Effect::CreatePod`]: the uid of the pod.

@@ -1,6 +1,6 @@
 //! Turns observations of a driver pod into state.
 
-use super::{Answer, Effect, Found, Machine, Row, Settled};
+use super::{Effect, EffectResult, Found, Machine, Row, Settled};
 use crate::submission::{Observation, Outcome, Progress, State, Step, step};
 
 /// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
@@ -25,7 +25,7 @@ impl Follow {
     #[must_use]
     pub fn knowing(mut self, row: Option<Row>) -> Self {
         if row.is_some() && self.effect == Effect::Read {
-            self.answer(Answer::Row(row));
+            self.take_result(EffectResult::Row(row));
         }
         self
     }
@@ -36,23 +36,25 @@ impl Follow {
         Self { seen: None, confirmed: false, effect: Effect::LookUp, row: Some(row) }
     }
 
-    fn next(&mut self, answer: Answer) -> Effect {
+    fn next(&mut self, answer: EffectResult) -> Effect {
         match (&self.effect, answer) {
-            (_, Answer::Unknown(why) | Answer::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
-            (Effect::Read, Answer::Row(row)) => {
+            (_, EffectResult::Unknown(why) | EffectResult::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (Effect::Read, EffectResult::Row(row)) => {
                 let before = std::mem::replace(&mut self.row, row);
                 if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }
             }
-            (Effect::LookUp, Answer::Found(found)) => match self.seen.take() {
+            (Effect::LookUp, EffectResult::Found(found)) => match self.seen.take() {
                 None => self.looked_for(found),
                 Some(before) if before.gone => self.looked_behind(before, found),
                 Some(before) => self.looked_again(&before, found),
             },
             // The outcome is committed, now or earlier: the finalizer may be removed.
-            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(_)) => self.let_go(),
-            (Effect::Advance(..), Answer::Moved(_)) | (Effect::NoteWaiting { .. }, Answer::Done) => self.keep_watched(),
-            (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
-            (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
+            (Effect::Advance(Progress::Ended(_), _), EffectResult::Moved(_)) => self.remove_finalizer(),
+            (Effect::Advance(..), EffectResult::Moved(_)) | (Effect::NoteWaiting { .. }, EffectResult::Done) => {
+                self.keep_watched()
+            }
+            (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
+            (_, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
             _ => Effect::done(),
         }
     }
@@ -71,7 +73,7 @@ impl Follow {
                 true if proven => Effect::LookUp,
                 // Another client may have put our labels on it: it isn't ours to delete.
                 true => Effect::done(),
-                false => self.let_go(),
+                false => self.remove_finalizer(),
             };
         };
         match step(row.state, &row.kill, seen) {
@@ -134,7 +136,7 @@ impl Follow {
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
             Found::There(now) if now.pod_uid == before.pod_uid => {
                 self.seen = Some(now);
-                self.let_go()
+                self.remove_finalizer()
             }
             Found::There(_) | Found::Nothing => Effect::done(),
         }
@@ -148,9 +150,9 @@ impl Follow {
         }
     }
 
-    fn let_go(&self) -> Effect {
+    fn remove_finalizer(&self) -> Effect {
         match &self.seen {
-            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::LetGo(seen.pod_uid.clone()),
+            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::RemoveFinalizer(seen.pod_uid.clone()),
             Some(_) | None => Effect::done(),
         }
     }
@@ -161,7 +163,7 @@ impl Machine for Follow {
         &self.effect
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn take_result(&mut self, answer: EffectResult) {
         self.effect = self.next(answer);
     }
 }

@@ -67,7 +67,7 @@ impl Both {
             (Some(pod), 1..4) => self.kubelet(name, pod).await,
             (Some(pod), 4) => self.delete(name, pod).await,
             (Some(pod), 5) => self.delete_outside(name, pod).await,
-            (Some(pod), 6 | 7) => self.let_go(name, pod).await,
+            (Some(pod), 6 | 7) => self.remove_finalizer(name, pod).await,
             (Some(pod), 8) => self.take(name, pod).await,
             (Some(pod), 9) => self.restore(name, pod).await,
             (Some(pod), _) => self.objects(name, pod).await,
@@ -147,12 +147,12 @@ impl Both {
         format!("delete {name}, uid {uid}, grace {grace}")
     }
 
-    async fn let_go(&mut self, name: usize, pod: Pod) -> String {
+    async fn remove_finalizer(&mut self, name: usize, pod: Pod) -> String {
         let uid = self.some_uid(pod);
         let real = &self.real;
-        real.cluster.let_go(&real.namespace, &self.pod_name(name), &self.real_uids[&uid]).await.unwrap();
-        self.model.let_go(name, uid, self.now);
-        format!("let go of {name}, uid {uid}")
+        real.cluster.remove_finalizer(&real.namespace, &self.pod_name(name), &self.real_uids[&uid]).await.unwrap();
+        self.model.remove_finalizer(name, uid, self.now);
+        format!("finalizer removed from {name}, uid {uid}")
     }
 
     /// Removes labels or the identity of a pod, as other users do.
@@ -295,8 +295,8 @@ impl Both {
     async fn delete_outside_for_good(&mut self, name: usize, pod: Pod) {
         let uid = self.real_uids[&pod.uid].clone();
         let real = &self.real;
-        real.cluster.let_go(&real.namespace, &self.pod_name(name), &uid).await.unwrap();
-        self.model.let_go(name, pod.uid, self.now);
+        real.cluster.remove_finalizer(&real.namespace, &self.pod_name(name), &uid).await.unwrap();
+        self.model.remove_finalizer(name, pod.uid, self.now);
         real.delete(&self.pod_name(name), &uid, 0).await;
         self.model.delete_pod(name, pod.uid, Some(0), self.now);
     }

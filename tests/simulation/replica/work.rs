@@ -2,7 +2,7 @@
 
 use sparkgate::submission::{
     Observation,
-    engine::{self, Answer, Effect, Follow, Job, Kill, Launch, Machine, Settled},
+    engine::{self, Effect, EffectResult, Follow, Job, Kill, Launch, Machine, Settled},
 };
 
 use crate::{
@@ -195,7 +195,7 @@ impl World {
         let task = &mut tasks[place];
         task.request = None;
         match told {
-            Told::Answer(answer) => task.under.machine().answer(answer),
+            Told::EffectResult(answer) => task.under.machine().take_result(answer),
             Told::Kept(true) => {
                 task.to_keep = false;
                 self.counts.add(Count::KeepAttempt);
@@ -208,7 +208,9 @@ impl World {
                 self.replicas[at].claim_at = 0;
             }
             _ if task.to_keep => task.giving_back = task.give_back(Settled::TryAgain("no answer".to_owned())),
-            _ if task.giving_back.is_none() => task.under.machine().answer(Answer::Unknown("no answer".to_owned())),
+            _ if task.giving_back.is_none() => {
+                task.under.machine().take_result(EffectResult::Unknown("no answer".to_owned()))
+            }
             _ => {}
         }
     }
