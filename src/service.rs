@@ -52,7 +52,7 @@ pub use self::{
     settings::{Resolved, Settings, SparkSettings},
     submissions::{
         Submissions,
-        failure_reason::Why,
+        failure_reason::FailureReason,
         plan::{AppliedDefault, Plan},
         status::{Status, Worker},
         submit::Accepted,

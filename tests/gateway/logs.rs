@@ -43,7 +43,7 @@ async fn a_log_is_read_from_the_pod_and_later_from_the_archive(pool: PgPool) {
     assert_eq!(site.read(&id, &since).await.1, "two\nthree\nfour\n");
     let (_, again) = site.read(&id, &LogRequest { timestamps: true, ..LogRequest::default() }).await;
     assert!(again.starts_with(&stamped) && again.ends_with(" four\n"), "{again}");
-    assert_eq!(site.service().logs.what_stayed(&id, 1).await.unwrap().1.as_deref(), Some("one\ntwo\nthree\nfour\n"));
+    assert_eq!(site.service().logs.archived(&id, 1).await.unwrap().1.as_deref(), Some("one\ntwo\nthree\nfour\n"));
 }
 
 #[sqlx::test]
@@ -199,7 +199,7 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
     world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     let kept = eventually(|| async {
-        let kept = world.service.logs.what_stayed(&id, 1).await.unwrap().0;
+        let kept = world.service.logs.archived(&id, 1).await.unwrap().0;
         if kept.is_empty() { Err("nothing is kept") } else { Ok(kept) }
     })
     .await;
@@ -276,7 +276,7 @@ async fn the_log_of_a_pod_without_a_finalizer_is_archived(pool: PgPool) {
     site.world = world;
     let id = site.launch("echo bye; exit 1").await;
     site.until(&id, DriverState::Failed).await;
-    eventually(|| async { site.service().logs.what_stayed(&id, 1).await.unwrap().1.ok_or("nothing is kept") }).await;
+    eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().1.ok_or("nothing is kept") }).await;
     site.delete_pod().await;
     assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "bye\n".to_owned()));
 }

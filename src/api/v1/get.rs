@@ -31,6 +31,6 @@ pub(in crate::api) async fn get(
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
     let submission = find(&state.service, &id).await?;
-    let why = state.service.submissions.why(&submission).await?;
+    let why = state.service.submissions.failure_reason(&submission).await?;
     Ok(Reply::ok(Submission::with(submission, why)))
 }

@@ -33,7 +33,7 @@ pub(in crate::api) async fn outcome(
     params.finish()?;
     let submission = find(&state.service, &id).await?;
     let ended = submission.state;
-    let why = if ended.is_terminal() { state.service.submissions.why(&submission).await? } else { None };
+    let why = if ended.is_terminal() { state.service.submissions.failure_reason(&submission).await? } else { None };
     let document = Submission::with(submission, why);
     match ended {
         submission::State::Finished => Ok(Reply::ok(document)),

@@ -16,7 +16,7 @@ const TAIL_BYTES: usize = 4096;
 impl DriverLogs {
     /// Returns what was archived of an ended driver: the relevant events of its pod, as they were at its end, and its last
     /// lines (at most 20 lines and 4 KiB; `None` if nothing was archived or written).
-    pub async fn what_stayed(&self, id: &SubmissionId, attempt: i32) -> Result<(Vec<PodEvent>, Option<String>), Error> {
+    pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<(Vec<PodEvent>, Option<String>), Error> {
         let Some(kept) = self.store.kept_log(id, attempt).await? else { return Ok((Vec::new(), None)) };
         Ok((kept.events, kept.log.map(|log| tail(&log)).filter(|tail| !tail.is_empty())))
     }

@@ -9,7 +9,7 @@ use crate::{
 
 /// The reason, with all details that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct FailureReason {
     pub code: FailureCode,
     /// Human-readable sentence.
     pub message: String,
@@ -24,7 +24,7 @@ pub struct Why {
     pub log_tail: Option<String>,
 }
 
-impl Why {
+impl FailureReason {
     /// Derives the reason from the row of a submission; `None` for one that is running or finished.
     pub fn of(row: &Submission) -> Option<Self> {
         if row.state == State::Running {
@@ -76,10 +76,10 @@ impl Why {
 impl Submissions {
     /// Returns the reason with all details: those of the row, the events of the pod (current, or at its end), and the end of
     /// the driver's log.
-    pub async fn why(&self, row: &Submission) -> Result<Option<Why>, Error> {
-        let Some(mut why) = Why::of(row) else { return Ok(None) };
+    pub async fn failure_reason(&self, row: &Submission) -> Result<Option<FailureReason>, Error> {
+        let Some(mut why) = FailureReason::of(row) else { return Ok(None) };
         if row.state.is_terminal() {
-            (why.events, why.log_tail) = self.logs.what_stayed(&row.id, row.attempt).await?;
+            (why.events, why.log_tail) = self.logs.archived(&row.id, row.attempt).await?;
         } else if let Some(uid) = &row.pod_uid {
             why.events = self.logs.pod_events(&row.id, &row.namespace, uid).await;
             why.learn_from_events(row.state);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_reason_comes_from_the_newest_event_of_a_pod() {
         let reason = |events: Vec<PodEvent>| {
-            let mut why = Why::waiting(State::Pending, None, None);
+            let mut why = FailureReason::waiting(State::Pending, None, None);
             why.events = PodEvent::that_matter(events);
             why.learn_from_events(State::Pending);
             (why.code, why.message)
