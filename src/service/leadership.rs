@@ -43,8 +43,8 @@ impl Leadership {
     }
 
     /// Releases all claims and leases, so that other replicas needn't wait until they expire.
-    pub async fn leave(&self) -> Result<(), Error> {
-        self.leases.end().await
+    pub async fn resign_all(&self) -> Result<(), Error> {
+        self.leases.resign_all().await
     }
 
     /// Tries to acquire the lease `name`, which one replica holds at a time.
@@ -63,7 +63,7 @@ impl Leadership {
                 Err(_) => tracing::warn!("renewing this replica's leases failed: no answer within {LIMIT:?}"),
             }
         }
-        if let Ok(Err(error)) = timeout(LIMIT, self.leave()).await {
+        if let Ok(Err(error)) = timeout(LIMIT, self.resign_all()).await {
             tracing::warn!("releasing this replica's leases failed: {}", chain(&error));
         }
     }

@@ -45,7 +45,7 @@ async fn a_claim_or_lease_of_one_replica_is_left_alone_by_the_other(pool: PgPool
     assert!(!other.service.leadership.acquire("watch/*").await.unwrap());
 
     // A replica that shuts down releases everything at once.
-    one.service.leadership.leave().await.unwrap();
+    one.service.leadership.resign_all().await.unwrap();
     assert_eq!(other.service.launcher.claim(16).await.unwrap().len(), 1);
     assert!(other.service.leadership.acquire("watch/*").await.unwrap());
 }

@@ -142,7 +142,7 @@ impl Leases {
     }
 
     /// Releases one lease.
-    async fn end_one(&self, name: &str) -> Result<(), Error> {
+    async fn resign(&self, name: &str) -> Result<(), Error> {
         let session = self.now.borrow().id;
         self.now.send_modify(|now| {
             now.held.remove(name);
@@ -151,12 +151,12 @@ impl Leases {
     }
 
     /// Waits until a lease that this replica holds is lost.
-    async fn gone(&self, name: &str) {
+    async fn until_lost(&self, name: &str) {
         self.no_longer(|now| now.held.contains(name)).await;
     }
 
     /// Releases all leases.
-    pub(super) async fn end(&self) -> Result<(), Error> {
+    pub(super) async fn resign_all(&self) -> Result<(), Error> {
         let id = self.now.borrow().id;
         self.now.send_replace(Session::new());
         Ok(self.store.end_leases(id).await?)
@@ -178,11 +178,11 @@ impl Leases {
                     tracing::info!(lease = name, "lease acquired");
                     tokio::select! {
                         () = task() => tracing::warn!(lease = name, "lease resigned"),
-                        () = self.gone(name) => tracing::warn!(lease = name, "lease lost"),
+                        () = self.until_lost(name) => tracing::warn!(lease = name, "lease lost"),
                         () = stop.cancelled() => {}
                     }
                     // Released in every case, so that the next holder needn't wait until the lease expires.
-                    if let Err(error) = self.end_one(name).await {
+                    if let Err(error) = self.resign(name).await {
                         tracing::debug!(lease = name, "lease not released: {}", chain(&error));
                     }
                 }
