@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     store::Store,
-    submission::{Placement, Progress},
+    submission::{Placement, StateChange},
 };
 use sqlx::PgPool;
 use tokio::time::timeout;
@@ -25,7 +25,7 @@ async fn a_wait_returns_at_the_end_and_in_the_requested_state(pool: PgPool) {
     let acting = async {
         // The write of another replica: this replica gets no signal.
         let store = Store::new(pool.clone());
-        assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
+        assert!(store.advance(&id, 1, None, &StateChange::Launched, &Placement::default()).await.unwrap());
     };
     let (begun, ()) = timeout(LIMIT, async { tokio::join!(get(replica.address, &begun), acting) }).await.unwrap();
     assert_eq!((begun.status, begun.waited.as_deref()), (200, Some("done")));

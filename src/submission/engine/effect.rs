@@ -1,6 +1,6 @@
 //! The effects that machines request, and their answers.
 
-use crate::submission::{KillCause, Observation, Outcome, Placement, Progress, State};
+use crate::submission::{KillCause, Observation, Outcome, Placement, State, StateChange};
 
 /// One read or one write. Objects are identified by their position in the submission's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Effect {
     /// Restore the labels that the watch selects by, on exactly the pod of this uid.
     RestoreLabels(String),
     /// Move the row forwards, unless it is in that state or beyond.
-    Advance(Progress, Placement),
+    Advance(StateChange, Placement),
     /// Record why a driver that hasn't started still waits.
     NoteWaiting {
         reason: String,
@@ -118,7 +118,7 @@ pub struct Row {
 
 impl Effect {
     pub(super) fn end(outcome: Outcome) -> Self {
-        Self::Advance(Progress::Ended(outcome), Placement::default())
+        Self::Advance(StateChange::Ended(outcome), Placement::default())
     }
 
     pub(super) fn done() -> Self {

@@ -1,7 +1,7 @@
 //! Turns observations of a driver pod into state.
 
 use super::{Effect, EffectResult, Found, Machine, Row, Settled};
-use crate::submission::{Observation, Outcome, Progress, State, Step, step};
+use crate::submission::{Observation, Outcome, State, StateChange, Step, step};
 
 /// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
 /// deletes pods without a submission.
@@ -49,7 +49,7 @@ impl Follow {
                 Some(before) => self.looked_again(&before, found),
             },
             // The outcome is committed, now or earlier: the finalizer may be removed.
-            (Effect::Advance(Progress::Ended(_), _), EffectResult::Moved(_)) => self.remove_finalizer(),
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) => self.remove_finalizer(),
             (Effect::Advance(..), EffectResult::Moved(_)) | (Effect::NoteWaiting { .. }, EffectResult::Done) => {
                 self.keep_watched()
             }
@@ -79,9 +79,9 @@ impl Follow {
         match step(row.state, &row.kill, seen) {
             Step::Stay => self.keep_watched(),
             Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
-            Step::Started => Effect::Advance(Progress::Running, seen.placement()),
+            Step::Started => Effect::Advance(StateChange::Running, seen.placement()),
             Step::Ended(_) if seen.left_unexplained() && !self.confirmed => Effect::LookUp,
-            Step::Ended(outcome) => Effect::Advance(Progress::Ended(outcome), seen.placement()),
+            Step::Ended(outcome) => Effect::Advance(StateChange::Ended(outcome), seen.placement()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Carries out a kill.
 
 use super::{Effect, EffectResult, Found, Job, Machine, Settled};
-use crate::submission::{Observation, Outcome, Progress, State, Step, step};
+use crate::submission::{Observation, Outcome, State, StateChange, Step, step};
 
 /// Deletes the driver pod of a claimed submission, or records the end if there is no pod. Usually the watch observes the end of
 /// the deleted pod; the kill is retried until the end is recorded.
@@ -42,7 +42,7 @@ impl Kill {
                 self.deleted = true;
                 Effect::LookUp
             }
-            (Effect::Advance(Progress::Ended(_), _), EffectResult::Moved(true)) => match &self.held {
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.held {
                 Some(uid) => Effect::RemoveFinalizer(uid.clone()),
                 None => Effect::done(),
             },
@@ -70,7 +70,7 @@ impl Kill {
             // The driver may have ended before the kill reached it: a finished pod is kept, with its log.
             Step::Ended(outcome) => {
                 self.held = Some(seen.pod_uid.clone()).filter(|_| seen.holds_finalizer);
-                Effect::Advance(Progress::Ended(outcome), seen.placement())
+                Effect::Advance(StateChange::Ended(outcome), seen.placement())
             }
             _ if self.deleted || seen.deleting => Effect::Settle(Settled::LookAgain),
             _ => Effect::Delete(seen.pod_uid.clone()),

@@ -1,7 +1,7 @@
 //! Creates the driver of a claimed row in the cluster.
 
 use super::{Effect, EffectResult, Found, Job, Machine, Settled, error};
-use crate::submission::{Outcome, Placement, Progress};
+use crate::submission::{Outcome, Placement, StateChange};
 
 /// Makes sure that the driver pod and all its objects exist.
 ///
@@ -60,11 +60,13 @@ impl Launch {
             (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
             // The end is written first, so that its reason is recorded when the watch observes the deletion. If it wasn't
             // written, the pod isn't ours to delete.
-            (Effect::Advance(Progress::Ended(_), _), EffectResult::Moved(true)) => match &self.pod {
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.pod {
                 Some(uid) => Effect::Delete(uid.clone()),
                 None => Effect::done(),
             },
-            (Effect::Advance(Progress::Launched, _), EffectResult::Moved(true)) => Effect::Settle(Settled::GivenBack),
+            (Effect::Advance(StateChange::Launched, _), EffectResult::Moved(true)) => {
+                Effect::Settle(Settled::GivenBack)
+            }
             (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
             (Effect::Delete(_) | Effect::RemoveFinalizer(_), EffectResult::Refused { message, .. }) => {
                 Effect::Settle(Settled::GivenUp(message))
@@ -136,5 +138,5 @@ fn beside(job: &Job, next: usize, uid: String) -> Effect {
     if next < job.beside {
         return Effect::CreateBeside(next, uid);
     }
-    Effect::Advance(Progress::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
+    Effect::Advance(StateChange::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::submission::{Container, Observation, Phase, Placement, Progress};
+use crate::submission::{Container, Observation, Phase, Placement, StateChange};
 
 fn seen(phase: Phase, container: Container) -> Observation {
     Observation {
@@ -49,7 +49,7 @@ fn refusal() -> EffectResult {
 
 fn ends(effect: &Effect) -> Option<State> {
     match effect {
-        Effect::Advance(progress @ Progress::Ended(_), _) => Some(progress.state()),
+        Effect::Advance(progress @ StateChange::Ended(_), _) => Some(progress.state()),
         _ => None,
     }
 }
@@ -78,7 +78,7 @@ fn the_uid_is_recorded_before_any_object_that_the_pod_owns_is_created() {
             Effect::HandOver(0, u()),
             Effect::CreateBeside(0, u()),
             Effect::CreateBeside(1, u()),
-            Effect::Advance(Progress::Launched, launched),
+            Effect::Advance(StateChange::Launched, launched),
             Effect::Settle(Settled::GivenBack),
         ]
     );
@@ -298,7 +298,7 @@ fn labels_of_a_pod_that_lost_them_are_restored() {
     let started = Observation { labelled: false, ..running() };
     let pending = EffectResult::Row(Some(row(State::Pending, Some("u"))));
     let asked = run(Follow::seen(Box::new(started)), [pending, EffectResult::Moved(true), EffectResult::Done]);
-    assert!(matches!(asked[1], Effect::Advance(Progress::Running, _)), "{asked:?}");
+    assert!(matches!(asked[1], Effect::Advance(StateChange::Running, _)), "{asked:?}");
     assert_eq!(asked[2..], [Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
 }
 

@@ -17,14 +17,14 @@ pub struct Placement {
 
 /// A step of a submission towards its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum StateChange {
     /// All objects exist.
     Launched,
     Running,
     Ended(Outcome),
 }
 
-impl Progress {
+impl StateChange {
     /// Returns the state that the row moves to, unless it is in that state or beyond.
     pub fn state(&self) -> State {
         match self {
@@ -43,7 +43,7 @@ impl Progress {
     }
 }
 
-impl fmt::Display for Progress {
+impl fmt::Display for StateChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended(outcome) => write!(f, "{}: {}", outcome.state, outcome.message),
