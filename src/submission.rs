@@ -22,7 +22,7 @@ pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::Installation;
 pub use kept::kept;
 pub use kill_cause::{KillCause, UnknownKillCause};
-pub use observation::{Container, Observation, Phase};
+pub use observation::{Container, Phase, PodObservation};
 pub use outcome::Outcome;
 pub use pod_event::PodEvent;
 pub use state::{DriverState, State, UnknownState};

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::pace::WatchPace;
 use self::{pods::Pods, scope::Scope};
 use super::{Cluster, Error, error::in_time};
-use crate::submission::{ExecutorKey, ExecutorObservation, Observation, SubmissionId};
+use crate::submission::{ExecutorKey, ExecutorObservation, PodObservation, SubmissionId};
 
 /// One driver pod: its submission, attempt and uid.
 pub type PodKey = (SubmissionId, i32, String);
@@ -24,7 +24,7 @@ pub type PodKey = (SubmissionId, i32, String);
 #[derive(Debug, PartialEq)]
 pub enum Seen {
     /// A driver pod as it is now, or its last state before it was removed.
-    Driver(Box<Observation>),
+    Driver(Box<PodObservation>),
     /// An executor pod as it is now, or its last state before it was removed.
     Executor(Box<ExecutorObservation>),
     /// A full list is complete (at start, after every gap and every ten minutes): these pods existed when it was made.

@@ -15,7 +15,7 @@ pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;
 
-use super::{KillCause, Observation, Outcome, State};
+use super::{KillCause, Outcome, PodObservation, State};
 
 /// A state machine.
 pub trait Machine {
@@ -43,7 +43,7 @@ pub struct Job {
 impl Job {
     /// Returns whether this pod is the attempt's. Until its uid is recorded, only its signed identity proves it: other clients
     /// can create a pod with the same name and labels, also beforehand.
-    fn owns(&self, seen: &Observation) -> bool {
+    fn owns(&self, seen: &PodObservation) -> bool {
         match &self.pod_uid {
             Some(uid) => *uid == seen.pod_uid,
             None => seen.genuine || (!self.signed && seen.labelled),

@@ -6,7 +6,7 @@ use serde_json::json;
 use sparkgate::{
     cluster::Seen,
     service::Service,
-    submission::{Container, DriverState, Observation, SubmissionId},
+    submission::{Container, DriverState, PodObservation, SubmissionId},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -232,7 +232,7 @@ async fn a_pod_whose_side_car_never_ends_is_deleted_once_its_outcome_is_recorded
         }
     };
     world.until(&id, DriverState::Finished).await;
-    let another = Observation { pod_uid: "another".to_owned(), ..(*lingering).clone() };
+    let another = PodObservation { pod_uid: "another".to_owned(), ..(*lingering).clone() };
     seen.end_side_cars(&another).await.unwrap();
     assert_eq!(world.driver().await.metadata.deletion_timestamp, None, "the name may be another pod's by now");
     seen.end_side_cars(&lingering).await.unwrap();

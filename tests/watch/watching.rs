@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use sparkgate::cluster::{Seen, Shown};
-use sparkgate::submission::{Container, ExecutorObservation, Observation};
+use sparkgate::submission::{Container, ExecutorObservation, PodObservation};
 use tokio::time::{Instant, timeout_at};
 
 /// The timeout of all waits.
@@ -48,7 +48,7 @@ impl Watching {
         }
     }
 
-    pub(crate) async fn driver(&mut self, wanted: impl Fn(&Observation) -> bool) -> Observation {
+    pub(crate) async fn driver(&mut self, wanted: impl Fn(&PodObservation) -> bool) -> PodObservation {
         self.until(|seen| match seen {
             Seen::Driver(driver) if wanted(&driver) => Some(*driver),
             _ => None,

@@ -17,7 +17,7 @@ use crate::{
         error::{Error, chain},
     },
     submission::{
-        KillCause, Observation, SubmissionId,
+        KillCause, PodObservation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
     },
 };
@@ -53,7 +53,7 @@ impl PodFollower {
         namespace: Option<&str>,
         batch: impl IntoIterator<Item = impl Into<Option<Seen>>>,
     ) {
-        let mut drivers: HashMap<SubmissionId, Vec<Observation>> = HashMap::new();
+        let mut drivers: HashMap<SubmissionId, Vec<PodObservation>> = HashMap::new();
         for seen in batch {
             match seen.into() {
                 Some(Seen::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
@@ -82,7 +82,11 @@ impl PodFollower {
         self.set_aside.is_empty(namespace) && self.executors.is_written(namespace)
     }
 
-    async fn take_in_drivers(self: &Arc<Self>, namespace: Option<&str>, seen: HashMap<SubmissionId, Vec<Observation>>) {
+    async fn take_in_drivers(
+        self: &Arc<Self>,
+        namespace: Option<&str>,
+        seen: HashMap<SubmissionId, Vec<PodObservation>>,
+    ) {
         // One statement for all submissions: a list contains every pod, and most of them have not changed.
         let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
         let mut rows = self.store.rows(&ids).await.unwrap_or_default();
@@ -276,7 +280,7 @@ impl Sight {
     fn subject(&self) -> Subject<'_> {
         match self {
             Self::Pod(seen) => {
-                let Observation { submission, attempt, namespace, pod, .. } = &**seen;
+                let PodObservation { submission, attempt, namespace, pod, .. } = &**seen;
                 Subject { id: submission, attempt: *attempt, namespace, pod, claim: None }
             }
             Self::Missed(live) => {

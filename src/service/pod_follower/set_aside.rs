@@ -12,7 +12,7 @@ use tokio::{task::JoinSet, time::Instant};
 use crate::{
     service::error::{Error, chain},
     store::Live,
-    submission::{Observation, SubmissionId},
+    submission::{PodObservation, SubmissionId},
 };
 
 /// Maximum number of submissions in one scope. Beyond that (for example, when a whole table is locked), the watch waits.
@@ -37,7 +37,7 @@ struct Scope {
 /// What the watch reports about a submission.
 #[derive(Debug, Clone)]
 pub(super) enum Sight {
-    Pod(Box<Observation>),
+    Pod(Box<PodObservation>),
     /// A full list doesn't contain its pod.
     Missed(Box<Live>),
 }

@@ -12,7 +12,7 @@ use super::PodFollower;
 use crate::{
     cluster::{self, LogOf},
     service::error::{Error, chain},
-    submission::{Container, Observation, Phase, engine::Found},
+    submission::{Container, Phase, PodObservation, engine::Found},
 };
 
 /// How long the other containers may take to end after the driver container.
@@ -26,7 +26,7 @@ impl PodFollower {
 
     /// Schedules a check, one minute later, of a driver pod that still runs though its driver has ended. After a restart, the
     /// initial list of the watch shows the pod again.
-    pub(super) fn note_side_cars(self: &Arc<Self>, seen: &Observation) {
+    pub(super) fn note_side_cars(self: &Arc<Self>, seen: &PodObservation) {
         if !still_runs(seen) || !self.with_side_cars(|uids| uids.insert(seen.pod_uid.clone())) {
             return;
         }
@@ -50,15 +50,15 @@ impl PodFollower {
     ///
     /// # Errors
     /// The cluster or the database can't be read, or the pod can't be deleted.
-    pub async fn end_side_cars(&self, seen: &Observation) -> Result<(), Error> {
-        let Observation { submission: id, attempt, namespace, pod, pod_uid, .. } = seen;
+    pub async fn end_side_cars(&self, seen: &PodObservation) -> Result<(), Error> {
+        let PodObservation { submission: id, attempt, namespace, pod, pod_uid, .. } = seen;
         let Some(row) = self.store.row(id).await? else { return Ok(()) };
         if !row.state.is_terminal() && row.attempt <= *attempt {
             return Ok(());
         }
         // Another client may have put our labels on a pod.
         let is_recorded = row.attempt == *attempt && row.pod_uid.as_ref() == Some(pod_uid);
-        let is_ours = |now: &Observation| now.pod_uid == *pod_uid && (now.genuine || is_recorded);
+        let is_ours = |now: &PodObservation| now.pod_uid == *pod_uid && (now.genuine || is_recorded);
         let _one = self.effects.permit_to_finish(namespace).await;
         let now = match self.cluster.find_driver(namespace, pod, id, *attempt).await? {
             Found::There(now) if is_ours(&now) && still_runs(&now) => now,
@@ -74,7 +74,7 @@ impl PodFollower {
 }
 
 /// Returns whether a pod runs only because of containers other than the driver container.
-fn still_runs(seen: &Observation) -> bool {
+fn still_runs(seen: &PodObservation) -> bool {
     let ended = matches!(seen.container, Container::Terminated { .. });
     ended && seen.phase == Phase::Running && !seen.deleting && !seen.gone
 }

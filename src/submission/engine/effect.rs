@@ -1,6 +1,6 @@
 //! The effects that machines request, and their answers.
 
-use crate::submission::{KillCause, Observation, Outcome, Placement, State, StateChange};
+use crate::submission::{KillCause, Outcome, Placement, PodObservation, State, StateChange};
 
 /// One read or one write. Objects are identified by their position in the submission's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub enum EffectResult {
 /// The pod with the driver's name, independent of its creator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    There(Box<Observation>),
+    There(Box<PodObservation>),
     Nothing,
 }
 

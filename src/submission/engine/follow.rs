@@ -1,14 +1,14 @@
 //! Turns observations of a driver pod into state.
 
 use super::{Effect, EffectResult, Found, Machine, Row, Settled};
-use crate::submission::{Observation, Outcome, State, StateChange, Step, step};
+use crate::submission::{Outcome, PodObservation, State, StateChange, Step, step};
 
 /// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
 /// deletes pods without a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
     /// The observation; `None` for a pod that wasn't in a list, until it is looked up.
-    seen: Option<Box<Observation>>,
+    seen: Option<Box<PodObservation>>,
     /// The API server confirmed that the observed pod no longer exists.
     confirmed: bool,
     effect: Effect,
@@ -17,7 +17,7 @@ pub struct Follow {
 
 impl Follow {
     /// Starts with an observation of a pod, from a watch or a list.
-    pub fn seen(seen: Box<Observation>) -> Self {
+    pub fn seen(seen: Box<PodObservation>) -> Self {
         Self { seen: Some(seen), confirmed: false, effect: Effect::Read, row: None }
     }
 
@@ -98,7 +98,7 @@ impl Follow {
     }
 
     /// Handles the look-up of a pod, described by `before`, that left the watch.
-    fn looked_behind(&mut self, before: Box<Observation>, found: Found) -> Effect {
+    fn looked_behind(&mut self, before: Box<PodObservation>, found: Found) -> Effect {
         match found {
             // It still exists, and has only lost its labels.
             Found::There(now) if now.pod_uid == before.pod_uid => {
@@ -131,7 +131,7 @@ impl Follow {
 
     /// Handles the look-up of a live driver without a submission. It must not run: a writer that was paused may have created it
     /// late.
-    fn looked_again(&mut self, before: &Observation, found: Found) -> Effect {
+    fn looked_again(&mut self, before: &PodObservation, found: Found) -> Effect {
         match found {
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
             Found::There(now) if now.pod_uid == before.pod_uid => {
@@ -169,6 +169,6 @@ impl Machine for Follow {
 }
 
 /// Returns whether the pod belongs to the submission's current attempt. Labels alone never prove it.
-fn stands_for(row: &Row, seen: &Observation) -> bool {
+fn stands_for(row: &Row, seen: &PodObservation) -> bool {
     row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
 }

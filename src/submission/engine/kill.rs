@@ -1,7 +1,7 @@
 //! Carries out a kill.
 
 use super::{Effect, EffectResult, Found, Job, Machine, Settled};
-use crate::submission::{Observation, Outcome, State, StateChange, Step, step};
+use crate::submission::{Outcome, PodObservation, State, StateChange, Step, step};
 
 /// Deletes the driver pod of a claimed submission, or records the end if there is no pod. Usually the watch observes the end of
 /// the deleted pod; the kill is retried until the end is recorded.
@@ -62,7 +62,7 @@ impl Kill {
         Effect::LookUp
     }
 
-    fn found(&mut self, seen: &Observation) -> Effect {
+    fn found(&mut self, seen: &PodObservation) -> Effect {
         if self.job.before > 0 && !self.handed_over {
             return self.hand_over(0, seen.pod_uid.clone());
         }

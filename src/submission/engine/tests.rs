@@ -1,8 +1,8 @@
 use super::*;
-use crate::submission::{Container, Observation, Phase, Placement, StateChange};
+use crate::submission::{Container, Phase, Placement, PodObservation, StateChange};
 
-fn seen(phase: Phase, container: Container) -> Observation {
-    Observation {
+fn seen(phase: Phase, container: Container) -> PodObservation {
+    PodObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
         namespace: "spark".to_owned(),
@@ -24,7 +24,7 @@ fn seen(phase: Phase, container: Container) -> Observation {
     }
 }
 
-fn running() -> Observation {
+fn running() -> PodObservation {
     seen(Phase::Running, Container::Running { started_at: None })
 }
 
@@ -87,7 +87,7 @@ fn the_uid_is_recorded_before_any_object_that_the_pod_owns_is_created() {
 #[test]
 fn a_recorded_pod_is_never_created_again() {
     let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
-    for found in [Found::Nothing, Found::There(Box::new(Observation { pod_uid: "v".into(), ..running() }))] {
+    for found in [Found::Nothing, Found::There(Box::new(PodObservation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(
             Launch::begin(job.clone()),
             [EffectResult::Found(found), EffectResult::Done, EffectResult::Moved(true)],
@@ -150,7 +150,7 @@ fn a_refused_pod_deletes_the_objects_that_were_created_for_it() {
 
 #[test]
 fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
-    let held = Observation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
+    let held = PodObservation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
     let pending = seen(Phase::Pending, Container::Absent);
     let asked = run(
         Kill::begin(Job::default()),
@@ -227,15 +227,15 @@ fn a_pod_that_is_missing_from_a_list_is_looked_up_before_its_submission_is_lost(
 }
 
 /// A pod of another client: it has our labels, but no signed identity.
-fn forged() -> Observation {
-    Observation { genuine: false, ..running() }
+fn forged() -> PodObservation {
+    PodObservation { genuine: false, ..running() }
 }
 
 #[test]
 fn a_forged_pod_changes_no_row_and_is_left_alone() {
-    let ended = Observation { genuine: false, ..seen(Phase::Succeeded, exit(0)) };
+    let ended = PodObservation { genuine: false, ..seen(Phase::Succeeded, exit(0)) };
     for row in [row(State::Queued, None), row(State::Launching, None), row(State::Running, Some("v"))] {
-        for forged in [forged(), Observation { holds_finalizer: false, ..ended.clone() }] {
+        for forged in [forged(), PodObservation { holds_finalizer: false, ..ended.clone() }] {
             let asked = run(Follow::seen(Box::new(forged)), [EffectResult::Row(Some(row.clone()))]);
             assert_eq!(asked[1], Effect::Settle(Settled::Done), "{row:?}");
         }
@@ -263,39 +263,39 @@ fn a_pod_that_another_client_created_is_neither_adopted_nor_deleted() {
 
 #[test]
 fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
-    let left = || Observation { gone: true, ..running() };
+    let left = || PodObservation { gone: true, ..running() };
     let live = || EffectResult::Row(Some(row(State::Running, Some("u"))));
-    let unlabelled = Observation { labelled: false, ..running() };
+    let unlabelled = PodObservation { labelled: false, ..running() };
     let asked = run(
         Follow::seen(Box::new(left())),
         [live(), EffectResult::Found(Found::There(Box::new(unlabelled.clone()))), EffectResult::Done],
     );
     assert_eq!(asked[1..], [Effect::LookUp, Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
 
-    let over = Observation { labelled: false, ..seen(Phase::Failed, exit(3)) };
+    let over = PodObservation { labelled: false, ..seen(Phase::Failed, exit(3)) };
     let asked = run(Follow::seen(Box::new(left())), [live(), EffectResult::Found(Found::There(Box::new(over)))]);
     assert_eq!(ends(&asked[2]), Some(State::Failed), "it ended in the meantime");
 
-    for found in [Found::Nothing, Found::There(Box::new(Observation { pod_uid: "v".into(), ..running() }))] {
+    for found in [Found::Nothing, Found::There(Box::new(PodObservation { pod_uid: "v".into(), ..running() }))] {
         let asked = run(
             Follow::seen(Box::new(left())),
             [live(), EffectResult::Found(found), live(), EffectResult::Moved(true)],
         );
         assert_eq!((&asked[1], &asked[2], ends(&asked[3])), (&Effect::LookUp, &Effect::Read, Some(State::Lost)));
     }
-    let being_deleted = Observation { deleting: true, ..left() };
+    let being_deleted = PodObservation { deleting: true, ..left() };
     let asked =
         run(Follow::seen(Box::new(being_deleted)), [live(), EffectResult::Found(Found::There(Box::new(unlabelled)))]);
     assert_eq!(asked[2], Effect::RestoreLabels("u".into()), "it still runs during its grace period");
 
-    let explained = Observation { gone: true, ..seen(Phase::Failed, exit(3)) };
+    let explained = PodObservation { gone: true, ..seen(Phase::Failed, exit(3)) };
     let asked = run(Follow::seen(Box::new(explained)), [live()]);
     assert_eq!(ends(&asked[1]), Some(State::Failed), "its last state is known");
 }
 
 #[test]
 fn labels_of_a_pod_that_lost_them_are_restored() {
-    let started = Observation { labelled: false, ..running() };
+    let started = PodObservation { labelled: false, ..running() };
     let pending = EffectResult::Row(Some(row(State::Pending, Some("u"))));
     let asked = run(Follow::seen(Box::new(started)), [pending, EffectResult::Moved(true), EffectResult::Done]);
     assert!(matches!(asked[1], Effect::Advance(StateChange::Running, _)), "{asked:?}");

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use futures::StreamExt;
 use sparkgate::{
     cluster::{Error, Seen, labels},
-    submission::{Container, Observation, Phase, SubmissionId, engine::Found},
+    submission::{Container, Phase, PodObservation, SubmissionId, engine::Found},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -223,7 +223,7 @@ impl Both {
     }
 
     /// Translates an observation into the model's terms.
-    fn known(&self, seen: &Observation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
+    fn known(&self, seen: &PodObservation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
         let body = match &seen.container {
             Container::Absent => Body::Absent,
             Container::Waiting { .. } => Body::Stuck,

@@ -1,7 +1,7 @@
 //! Tasks: state machines of the engine, which advance effect by effect, several at once.
 
 use sparkgate::submission::{
-    Observation,
+    PodObservation,
     engine::{self, Effect, EffectResult, Follow, Job, Kill, Launch, Machine, Settled},
 };
 
@@ -26,7 +26,7 @@ const PAUSE_MAX: Time = 1_000;
 #[derive(Debug, Clone)]
 pub(super) enum Cause {
     Claim { claim: i64, kill: bool, failed_tries: i32 },
-    Seen(Box<Observation>),
+    Seen(Box<PodObservation>),
     Missed(engine::Row),
 }
 
