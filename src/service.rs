@@ -26,17 +26,17 @@ use tokio_util::sync::CancellationToken;
 use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{cluster::Cluster, store::Store};
 
-pub use crate::store::{AttemptRecord, Change, Filter, Found, KillAnswer, Page, Submission};
+pub use crate::store::{AttemptRecord, Event, Filter, Found, KillAnswer, Page, Submission};
 
 pub use self::{
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
     error::{Error, chain},
     event_feed::{
         EventFeed,
-        filter::ChangeFilter,
+        filter::EventFilter,
         publish::Published,
-        ring::Told,
-        submission_events::Changes,
+        ring::PublishedEvent,
+        submission_events::SubmissionEvents,
         subscription::{Interrupted, Subscription},
         wait::{Target, Waited},
     },

@@ -28,7 +28,7 @@ impl EventFeed {
         Self { store, hub: Hub::default(), closing }
     }
 
-    /// Reports that this process changed a state, so that subscribers get the change soon.
+    /// Reports that this process changed a state, so that subscribers get the event soon.
     pub(super) fn changed(&self) {
         self.hub.changed();
     }

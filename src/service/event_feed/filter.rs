@@ -1,10 +1,10 @@
 //! The filter of a subscription.
 
-use crate::{store::Change, submission::SubmissionId};
+use crate::{store::Event, submission::SubmissionId};
 
-/// All given criteria have to match; the default matches every change.
+/// All given criteria have to match; the default matches every event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ChangeFilter {
+pub struct EventFilter {
     pub submission: Option<SubmissionId>,
     pub owner: Option<String>,
     pub namespace: Option<String>,
@@ -12,11 +12,11 @@ pub struct ChangeFilter {
     pub labels: Vec<(String, String)>,
 }
 
-impl ChangeFilter {
-    /// Returns whether the change matches.
-    pub fn takes(&self, change: &Change) -> bool {
-        let about = &change.of;
-        self.submission.as_ref().is_none_or(|id| id.as_str() == change.submission_id)
+impl EventFilter {
+    /// Returns whether the event matches.
+    pub fn takes(&self, event: &Event) -> bool {
+        let about = &event.of;
+        self.submission.as_ref().is_none_or(|id| id.as_str() == event.submission_id)
             && self.owner.as_ref().is_none_or(|owner| *owner == about.owner)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == about.namespace)
             && self.labels.iter().all(|(key, value)| about.labels.get(key) == Some(value))
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn a_change_has_to_match_all_criteria_of_a_filter() {
         let labels = BTreeMap::from([("team".to_owned(), "data".to_owned()), ("tier".to_owned(), "gold".to_owned())]);
-        let change = Change {
+        let event = Event {
             sequence: Some(1),
             submission_id: "driver-20260102030405-0001".to_owned(),
             attempt: 1,
@@ -47,22 +47,22 @@ mod tests {
             of: About { owner: "alice".to_owned(), namespace: "spark".to_owned(), labels },
         };
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let all = ChangeFilter {
-            submission: Some(change.submission_id.parse().unwrap()),
+        let all = EventFilter {
+            submission: Some(event.submission_id.parse().unwrap()),
             owner: Some("alice".to_owned()),
             namespace: Some("spark".to_owned()),
             labels: vec![label("team", "data"), label("tier", "gold")],
         };
-        assert!(all.takes(&change) && ChangeFilter::default().takes(&change));
+        assert!(all.takes(&event) && EventFilter::default().takes(&event));
         let others = [
-            ChangeFilter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
-            ChangeFilter { owner: Some("bob".to_owned()), ..all.clone() },
-            ChangeFilter { namespace: Some("default".to_owned()), ..all.clone() },
-            ChangeFilter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
-            ChangeFilter { labels: vec![label("stage", "gold")], ..all },
+            EventFilter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
+            EventFilter { owner: Some("bob".to_owned()), ..all.clone() },
+            EventFilter { namespace: Some("default".to_owned()), ..all.clone() },
+            EventFilter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
+            EventFilter { labels: vec![label("stage", "gold")], ..all },
         ];
         for other in others {
-            assert!(!other.takes(&change), "{other:?}");
+            assert!(!other.takes(&event), "{other:?}");
         }
     }
 }

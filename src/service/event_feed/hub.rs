@@ -7,10 +7,10 @@ use std::sync::{
 
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 
-use super::ring::{Next, Ring, Told};
-use crate::store::{Change, Horizon};
+use super::ring::{Next, PublishedEvent, Ring};
+use crate::store::{Event, Horizon};
 
-/// Changes in memory. One usually takes some hundred bytes, and never more than some kilobytes.
+/// Events in memory. One usually takes some hundred bytes, and never more than some kilobytes.
 const CAPACITY: usize = 4096;
 /// Maximum number of subscribers that read from the database at the same time: after a restart, all of them may have to.
 const CATCHING_UP: usize = 2;
@@ -18,18 +18,18 @@ const CATCHING_UP: usize = 2;
 /// How far this replica has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Newest {
-    /// Number of the newest change in the ring.
+    /// Number of the newest event in the ring.
     pub(super) sequence: i64,
     /// Incremented when the database has lost events that were sent already.
     pub(super) history: u64,
 }
 
-/// The newest changes, and their subscribers.
+/// The newest events, and their subscribers.
 #[derive(Debug)]
 pub(super) struct Hub {
     ring: RwLock<Ring>,
     newest: watch::Sender<Newest>,
-    /// Held by the task that reads changes into the ring.
+    /// Held by the task that reads events into the ring.
     pub(super) rounds: Mutex<Rounds>,
     /// Notified when there may be something to publish for a subscriber of this replica.
     changed: Notify,
@@ -68,7 +68,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Reports that this process changed a state, so that subscribers get the change soon.
+    /// Reports that this process changed a state, so that subscribers get the event soon.
     pub(super) fn changed(&self) {
         if self.subscribers() > 0 {
             self.changed.notify_one();
@@ -106,8 +106,8 @@ impl Hub {
         self.ring.read().unwrap_or_else(PoisonError::into_inner).after(after, limit)
     }
 
-    /// Skips changes before those that fit into the ring, up to `last`. The ring is filled as far as possible, so that clients
-    /// that reconnect after a restart find their changes in memory.
+    /// Skips events before those that fit into the ring, up to `last`. The ring is filled as far as possible, so that clients
+    /// that reconnect after a restart find their events in memory.
     pub(super) fn skip_to_what_fits(&self, last: i64) {
         let first = last - CAPACITY as i64;
         if self.newest().sequence < first {
@@ -115,16 +115,16 @@ impl Hub {
         }
     }
 
-    /// Appends a page of changes. `end`: the page is the last one of the changes up to this number.
-    pub(super) fn take_in(&self, page: Vec<Change>, end: Option<i64>) {
+    /// Appends a page of events. `end`: the page is the last one of the events up to this number.
+    pub(super) fn take_in(&self, page: Vec<Event>, end: Option<i64>) {
         self.set(|ring| {
-            for change in page {
-                if let Some(sequence) = change.sequence {
-                    ring.push(Told::new(sequence, change));
+            for event in page {
+                if let Some(sequence) = event.sequence {
+                    ring.push(PublishedEvent::new(sequence, event));
                 }
             }
             if let Some(end) = end.filter(|end| ring.newest() < *end) {
-                // The newest changes were deleted before this replica read them.
+                // The newest events were deleted before this replica read them.
                 ring.reset(end);
             }
         });

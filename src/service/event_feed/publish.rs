@@ -11,11 +11,11 @@ use crate::{
     store::NUMBERED_AT_ONCE,
 };
 
-/// Changes that are read in one statement.
+/// Events that are read in one statement.
 const PAGE: u32 = 1000;
-/// Pause between two rounds while this replica has subscribers, so that changes are sent in batches.
+/// Pause between two rounds while this replica has subscribers, so that events are sent in batches.
 const GAP: Duration = Duration::from_millis(15);
-/// Poll intervals for changes of other replicas, with and without subscribers here.
+/// Poll intervals for events of other replicas, with and without subscribers here.
 const AWAITED: Duration = Duration::from_millis(50);
 const UNATTENDED: Duration = Duration::from_secs(1);
 
@@ -67,7 +67,7 @@ impl EventFeed {
         if self.hub.subscribers() > 0 || !rounds.begun {
             rounds.begun = true;
             self.hub.skip_to_what_fits(found.last);
-            self.take_in_changes(found.last).await?;
+            self.take_in_events(found.last).await?;
         }
         Ok(Published { numbered, more: found.more })
     }
@@ -84,14 +84,14 @@ impl EventFeed {
         }
     }
 
-    async fn take_in_changes(&self, last: i64) -> Result<(), Error> {
+    async fn take_in_events(&self, last: i64) -> Result<(), Error> {
         let hub = &self.hub;
         loop {
             let from = hub.newest().sequence;
             if from >= last {
                 return Ok(());
             }
-            let page = self.store.new_changes(from, PAGE).await?;
+            let page = self.store.new_events(from, PAGE).await?;
             let is_last = page.len() < PAGE as usize;
             hub.take_in(page, is_last.then_some(last));
         }

@@ -1,4 +1,4 @@
-//! One subscriber, with its own cursor in the order of changes.
+//! One subscriber, with its own cursor in the order of events.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use tokio::sync::watch;
 
 use super::{
     EventFeed,
-    filter::ChangeFilter,
+    filter::EventFilter,
     hub::{Newest, Place},
-    ring::{Next, Told},
+    ring::{Next, PublishedEvent},
 };
 use crate::{
     service::{detached::detached, error::Error},
-    store::Change,
+    store::Event,
 };
 
-/// Maximum number of changes that are read at once from memory, and from the database.
+/// Maximum number of events that are read at once from memory, and from the database.
 const BATCH: usize = 200;
 const PAGE: u32 = 200;
 
 /// The reason why a subscription can't start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum Interrupted {
-    /// Changes after the cursor were deleted with their submissions, before they could be sent.
+    /// Events after the cursor were deleted with their submissions, before they could be sent.
     #[error("changes after {0} are no longer stored: list the submissions, then follow new changes")]
     Expired(i64),
-    /// No change has this number yet.
+    /// No event has this number yet.
     #[error("{cursor} is not the number of a change: the newest change has number {newest}")]
     Future { cursor: i64, newest: i64 },
     #[error("there are {0} subscribers already")]
@@ -38,10 +38,10 @@ pub enum Interrupted {
     Failed(#[from] Error),
 }
 
-/// The changes that match one client's filter, in order, each exactly once.
+/// The events that match one client's filter, in order, each exactly once.
 pub struct Subscription {
     feed: Arc<EventFeed>,
-    filter: ChangeFilter,
+    filter: EventFilter,
     cursor: i64,
     newest: watch::Receiver<Newest>,
     history: u64,
@@ -49,14 +49,14 @@ pub struct Subscription {
 }
 
 impl EventFeed {
-    /// Follows the changes after the number `after`, or new ones only. `most` is the maximum number of subscribers, including
+    /// Follows the events after the number `after`, or new ones only. `most` is the maximum number of subscribers, including
     /// this one.
     ///
     /// # Errors
     /// [`Interrupted::Future`], [`Interrupted::TooMany`], or an error of the database.
     pub async fn subscribe(
         self: &Arc<Self>,
-        filter: ChangeFilter,
+        filter: EventFilter,
         after: Option<i64>,
         most: usize,
     ) -> Result<Subscription, Interrupted> {
@@ -66,7 +66,7 @@ impl EventFeed {
         let history = newest.borrow().history;
         let cursor = match after {
             Some(cursor) if cursor <= hub.newest().sequence => cursor,
-            // Another replica may have read newer changes than this one.
+            // Another replica may have read newer events than this one.
             _ => {
                 let newest = self.store.last_number().await.map_err(Error::from)?;
                 let cursor = after.unwrap_or(newest);
@@ -81,17 +81,17 @@ impl EventFeed {
 }
 
 impl Subscription {
-    /// Returns the cursor: all changes up to this number were returned or didn't match.
+    /// Returns the cursor: all events up to this number were returned or didn't match.
     pub fn cursor(&self) -> i64 {
         self.cursor
     }
 
-    /// Returns the changes that are available without waiting. The result may be empty because none of them matches;
+    /// Returns the events that are available without waiting. The result may be empty because none of them matches;
     /// [`Subscription::is_behind`] says whether there are more.
     ///
     /// # Errors
     /// [`Interrupted::Expired`], [`Interrupted::Closing`], or an error of the database.
-    pub async fn pull(&mut self) -> Result<Vec<Arc<Told>>, Interrupted> {
+    pub async fn pull(&mut self) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
         let hub = &self.feed.hub;
         if self.feed.closing.is_cancelled() {
             return Err(Interrupted::Closing);
@@ -99,29 +99,29 @@ impl Subscription {
         if self.newest.borrow().history != self.history {
             return Err(Interrupted::Expired(self.cursor));
         }
-        let mut told = match hub.after(self.cursor, BATCH) {
-            Next::Here(told) => told,
+        let mut events = match hub.after(self.cursor, BATCH) {
+            Next::Here(events) => events,
             Next::Nothing => return Ok(Vec::new()),
             Next::Older(newest) => self.catch_up(newest).await?,
         };
-        if let Some(last) = told.last() {
+        if let Some(last) = events.last() {
             self.cursor = last.sequence;
         }
-        told.retain(|told| self.filter.takes(&told.change));
-        Ok(told)
+        events.retain(|event| self.filter.takes(&event.event));
+        Ok(events)
     }
 
-    /// Waits for the next matching changes and returns at least one.
+    /// Waits for the next matching events and returns at least one.
     ///
-    /// Cancel-safe: dropping the future loses no change.
+    /// Cancel-safe: dropping the future loses no event.
     ///
     /// # Errors
     /// As [`Subscription::pull`].
-    pub async fn next(&mut self) -> Result<Vec<Arc<Told>>, Interrupted> {
+    pub async fn next(&mut self) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
         loop {
-            let told = self.pull().await?;
-            if !told.is_empty() {
-                return Ok(told);
+            let events = self.pull().await?;
+            if !events.is_empty() {
+                return Ok(events);
             }
             let (cursor, history) = (self.cursor, self.history);
             let more = self.newest.wait_for(|newest| newest.sequence > cursor || newest.history != history);
@@ -132,31 +132,31 @@ impl Subscription {
         }
     }
 
-    /// Returns whether more changes can be pulled without waiting.
+    /// Returns whether more events can be pulled without waiting.
     pub fn is_behind(&self) -> bool {
         self.feed.hub.newest().sequence > self.cursor
     }
 
     /// Reads a page from the database. Numbers have no gaps, so a missing one was deleted.
-    async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<Told>>, Interrupted> {
+    async fn catch_up(&self, newest: i64) -> Result<Vec<Arc<PublishedEvent>>, Interrupted> {
         let (feed, cursor) = (self.feed.clone(), self.cursor);
         let page = detached(async move {
             let _turn = feed.hub.catching_up.acquire().await;
-            feed.store.changes(cursor, PAGE).await
+            feed.store.events(cursor, PAGE).await
         });
         let page = page.await.map_err(Error::from)?;
         if !is_whole(self.cursor, newest, &page) {
             return Err(Interrupted::Expired(self.cursor));
         }
-        Ok(page.into_iter().filter_map(|change| Some(Told::new(change.sequence?, change))).collect())
+        Ok(page.into_iter().filter_map(|event| Some(PublishedEvent::new(event.sequence?, event))).collect())
     }
 }
 
 /// Returns whether a page starts right after the cursor, has no gaps, and ends either because it is full or not before
 /// `newest`.
-fn is_whole(cursor: i64, newest: i64, page: &[Change]) -> bool {
+fn is_whole(cursor: i64, newest: i64, page: &[Event]) -> bool {
     let ends_at = (cursor + 1..)
         .zip(page)
-        .try_fold(cursor, |_, (expected, change)| (change.sequence == Some(expected)).then_some(expected));
+        .try_fold(cursor, |_, (expected, event)| (event.sequence == Some(expected)).then_some(expected));
     ends_at.is_some_and(|end| page.len() == PAGE as usize || end >= newest)
 }

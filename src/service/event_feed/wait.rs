@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{EventFeed, filter::ChangeFilter, subscription::Interrupted};
+use super::{EventFeed, filter::EventFilter, subscription::Interrupted};
 use crate::{
     service::error::Error,
     submission::{State, SubmissionId},
@@ -49,8 +49,8 @@ impl EventFeed {
         most: usize,
     ) -> Result<Waited, Interrupted> {
         let deadline = Instant::now() + limit;
-        let filter = ChangeFilter { submission: Some(id.clone()), ..ChangeFilter::default() };
-        // Subscribed before the row is read: any later change has a higher number.
+        let filter = EventFilter { submission: Some(id.clone()), ..EventFilter::default() };
+        // Subscribed before the row is read: any later event has a higher number.
         let mut subscription = self.subscribe(filter, None, most).await?;
         loop {
             match self.stands(id, target).await? {
@@ -61,7 +61,7 @@ impl EventFeed {
                 Ok(Ok(_)) => {}
                 // No cursor is needed here: the row has the present state.
                 Ok(Err(Interrupted::Expired(_))) => {
-                    let filter = ChangeFilter { submission: Some(id.clone()), ..ChangeFilter::default() };
+                    let filter = EventFilter { submission: Some(id.clone()), ..EventFilter::default() };
                     subscription = self.subscribe(filter, None, most).await?;
                 }
                 Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(self.stands(id, target).await?),

@@ -1,4 +1,4 @@
-//! Reads changes of state: all of them in the order of their numbers, and those of one submission.
+//! Reads events, the records of state changes: all of them in the order of their numbers, and those of one submission.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::submission::SubmissionId;
 
 /// One change of a submission's state. Its texts are returned as they were written, by whatever release.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Change {
-    /// Its number in the order of all changes; `None` for a moment after its commit.
+pub struct Event {
+    /// Its number in the order of all events; `None` for a moment after its commit.
     pub sequence: Option<i64>,
     pub submission_id: String,
     pub attempt: i32,
@@ -24,7 +24,7 @@ pub struct Change {
     pub of: About,
 }
 
-/// Properties by which changes are filtered, besides the submission.
+/// Properties by which events are filtered, besides the submission.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct About {
     pub owner: String,
@@ -33,22 +33,22 @@ pub struct About {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The columns of [`Change`], of an event `e` and its submission `s`.
+/// The columns of [`Event`], of an event `e` and its submission `s`.
 const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
     s.owner, s.namespace, s.labels,
     (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id AND p.id < e.id
      ORDER BY p.id DESC LIMIT 1) AS previous";
 
 impl Store {
-    /// Returns up to `limit` changes with numbers above `after`, in order, for workers.
-    pub async fn new_changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
+    /// Returns up to `limit` events with numbers above `after`, in order, for workers.
+    pub async fn new_events(&self, after: i64, limit: u32) -> Result<Vec<Event>, Error> {
         let statement = in_order();
         let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
         within("reading new events", page.fetch_all(&self.patient)).await
     }
 
     /// Returns the same for requests.
-    pub async fn changes(&self, after: i64, limit: u32) -> Result<Vec<Change>, Error> {
+    pub async fn events(&self, after: i64, limit: u32) -> Result<Vec<Event>, Error> {
         let action = "reading events";
         let statement = in_order();
         let mut connection = self.for_long_read(action).await?;
@@ -56,9 +56,14 @@ impl Store {
         within(action, page.fetch_all(&mut *connection)).await
     }
 
-    /// Returns up to `limit` changes of one submission, oldest first: those with numbers above `after`, then those that have no
+    /// Returns up to `limit` events of one submission, oldest first: those with numbers above `after`, then those that have no
     /// number yet. `None` if no submission has this id.
-    pub async fn changes_of(&self, id: &SubmissionId, after: i64, limit: u32) -> Result<Option<Vec<Change>>, Error> {
+    pub async fn submission_events(
+        &self,
+        id: &SubmissionId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Vec<Event>>, Error> {
         let action = "reading a submission's events";
         let statement = format!(
             "SELECT {COLUMNS} FROM submission_events e JOIN submissions s ON s.id = e.submission_id
@@ -66,7 +71,7 @@ impl Store {
         );
         let mut connection = self.for_long_read(action).await?;
         let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id.as_str()).bind(after).bind(i64::from(limit));
-        let page: Vec<Change> = within(action, page.fetch_all(&mut *connection)).await?;
+        let page: Vec<Event> = within(action, page.fetch_all(&mut *connection)).await?;
         if !page.is_empty() {
             return Ok(Some(page));
         }
