@@ -102,7 +102,7 @@ impl Effects {
     /// Runs a machine until it settles.
     pub(super) async fn run(&self, subject: &Subject<'_>, mut machine: impl Machine) -> Result<Settled, Stopped> {
         loop {
-            let answer = match (machine.effect(), &subject.claim) {
+            let result = match (machine.effect(), &subject.claim) {
                 (Effect::Settle(settled), _) => return Ok(settled.clone()),
                 // The lease is checked right before each write, and as long as the write may still be in flight.
                 (effect, Some(claim)) if effect.writes_to_the_cluster() => {
@@ -111,13 +111,13 @@ impl Effects {
                     }
                     tokio::select! {
                         biased;
-                        answer = self.perform(subject, effect) => answer?,
+                        result = self.carry_out(subject, effect) => result?,
                         () = self.leases.lost(claim.session) => return Err(Stopped::ClaimLost),
                     }
                 }
-                (effect, _) => self.perform(subject, effect).await?,
+                (effect, _) => self.carry_out(subject, effect).await?,
             };
-            machine.take_result(answer);
+            machine.take_result(result);
         }
     }
 
@@ -133,14 +133,14 @@ impl Effects {
                 Effect::Settle(settled) => return Ok(Ran::Settled(settled.clone())),
                 effect if effect.writes_to_the_cluster() => return Ok(Ran::ToWrite(machine)),
                 effect => {
-                    let answer = self.perform(subject, effect).await?;
-                    machine.take_result(answer);
+                    let result = self.carry_out(subject, effect).await?;
+                    machine.take_result(result);
                 }
             }
         }
     }
 
-    async fn perform(&self, subject: &Subject<'_>, effect: &Effect) -> Result<EffectResult, Stopped> {
+    async fn carry_out(&self, subject: &Subject<'_>, effect: &Effect) -> Result<EffectResult, Stopped> {
         let Subject { id, attempt, namespace, pod, claim } = subject;
         let (cluster, store) = (&self.cluster, &self.store);
         let epoch = claim.as_ref().map(|claim| claim.epoch);
