@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use sparkgate::{
-    cluster::{Cluster, Seen, Shown},
+    cluster::{Cluster, WatchItem, WatchReport},
     service::{Service, SubmissionOptions},
     spark::rest::parse_create,
 };
@@ -34,7 +34,7 @@ async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
     let cluster = Cluster::new(server.gateway().await, std::slice::from_ref(&namespace));
     let service = world::service(&world::url(&pool), cluster).await;
     let mut observed = service.pods.watch_pods(Some(&namespace), None);
-    while !matches!(observed.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
+    while !matches!(observed.next().await.unwrap().report, Some(WatchReport::Listed { .. })) {}
     let statements = Statements::listen();
 
     // The first submission opens connections and prepares statements.
@@ -75,7 +75,7 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    async fn live(&mut self, n: usize, observed: &mut (impl Stream<Item = Shown> + Unpin)) {
+    async fn live(&mut self, n: usize, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) {
         self.service.leadership.renew().await.unwrap();
         self.statements.take();
         let (request, _) =
@@ -102,16 +102,16 @@ impl Life<'_> {
         self.steps.push((name, self.statements.take()));
     }
 
-    async fn take_in(&self, observed: &mut (impl Stream<Item = Shown> + Unpin)) {
+    async fn take_in(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) {
         let seen = self.next(observed).await;
         self.service.pods.take_in(Some(&self.namespace), [seen]).await;
     }
 
-    async fn next(&self, observed: &mut (impl Stream<Item = Shown> + Unpin)) -> Seen {
+    async fn next(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) -> WatchReport {
         loop {
-            match observed.next().await.unwrap().seen {
-                Some(seen @ Seen::Driver(_)) => return seen,
-                Some(Seen::Broken { reason }) => panic!("{reason}"),
+            match observed.next().await.unwrap().report {
+                Some(seen @ WatchReport::Driver(_)) => return seen,
+                Some(WatchReport::Broken { reason }) => panic!("{reason}"),
                 _ => {}
             }
         }

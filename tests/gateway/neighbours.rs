@@ -4,7 +4,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use sparkgate::{
-    cluster::Seen,
+    cluster::WatchReport,
     service::Service,
     submission::{Container, DriverState, PodObservation, SubmissionId},
 };
@@ -226,8 +226,8 @@ async fn a_pod_whose_side_car_never_ends_is_deleted_once_its_outcome_is_recorded
     let (seen, mut shown) = (world.service.pods.clone(), world.service.pods.watch_pods(Some(&world.namespace), None));
     world.play("Running", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
     let lingering = loop {
-        match shown.next().await.unwrap().seen {
-            Some(Seen::Driver(pod)) if matches!(pod.container, Container::Terminated { .. }) => break pod,
+        match shown.next().await.unwrap().report {
+            Some(WatchReport::Driver(pod)) if matches!(pod.container, Container::Terminated { .. }) => break pod,
             _ => {}
         }
     };

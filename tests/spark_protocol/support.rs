@@ -6,7 +6,7 @@ use axum::{Router, body::Body, http::Request};
 use http_body_util::BodyExt;
 use sparkgate::{
     api::{HttpSettings, router},
-    cluster::{Cluster, Seen},
+    cluster::{Cluster, WatchReport},
     sandbox::apiserver::Apiserver,
     service::{Caps, Service, Settings, SparkSettings, Submitter},
     spark::SparkVersion,
@@ -35,7 +35,7 @@ pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Service {
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
     let service = Service::new(store, cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
-    service.pods.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
+    service.pods.take_in(None, [WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
     service
 }
 

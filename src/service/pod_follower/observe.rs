@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::{PodFollower, set_aside::Sight};
 use crate::{
-    cluster::{PodKey, Seen},
+    cluster::{PodKey, WatchReport},
     service::{
         effects::{Ran, Stopped, Subject},
         error::{Error, chain},
@@ -51,20 +51,20 @@ impl PodFollower {
     pub async fn take_in(
         self: &Arc<Self>,
         namespace: Option<&str>,
-        batch: impl IntoIterator<Item = impl Into<Option<Seen>>>,
+        batch: impl IntoIterator<Item = impl Into<Option<WatchReport>>>,
     ) {
         let mut drivers: HashMap<SubmissionId, Vec<PodObservation>> = HashMap::new();
         for seen in batch {
             match seen.into() {
-                Some(Seen::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
-                Some(Seen::Executor(pod)) => self.executors.note(namespace, &pod),
-                Some(Seen::Listed { drivers: listed, executors }) => {
+                Some(WatchReport::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
+                Some(WatchReport::Executor(pod)) => self.executors.note(namespace, &pod),
+                Some(WatchReport::Listed { drivers: listed, executors }) => {
                     self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
                     self.executors.listed(namespace, executors);
                     self.health.watch.listed(namespace);
                 }
-                Some(Seen::Broken { reason }) => {
+                Some(WatchReport::Broken { reason }) => {
                     tracing::warn!(%reason, "pod watch interrupted");
                     self.health.watch.broken(namespace, reason);
                     continue;

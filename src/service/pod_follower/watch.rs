@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::PodFollower;
 use crate::{
-    cluster::{self, Seen, Shown},
+    cluster::{self, WatchItem, WatchReport},
     service::error::{Error, chain},
 };
 
@@ -57,12 +57,12 @@ impl PodFollower {
             tokio::select! {
                 batch = observations.next() => {
                     let Some(batch) = batch else { return };
-                    position = batch.iter().rev().find_map(|shown| shown.resource_version.clone()).or(position);
+                    position = batch.iter().rev().find_map(|item| item.resource_version.clone()).or(position);
                     for shown in &batch {
-                        let is_broken = matches!(shown.seen, Some(Seen::Broken { .. }));
+                        let is_broken = matches!(shown.report, Some(WatchReport::Broken { .. }));
                         broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
                     }
-                    self.take_in(scope, batch.into_iter().map(|shown| shown.seen)).await;
+                    self.take_in(scope, batch.into_iter().map(|shown| shown.report)).await;
                     if !self.executors.batch_is_full(scope) {
                         continue;
                     }
@@ -138,7 +138,7 @@ impl PodFollower {
         &self,
         scope: Option<&str>,
         resume: Option<String>,
-    ) -> impl Stream<Item = Shown> + Send + Unpin + 'static {
+    ) -> impl Stream<Item = WatchItem> + Send + Unpin + 'static {
         self.cluster.watch(scope.map(str::to_owned), resume)
     }
 

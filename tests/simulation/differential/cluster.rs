@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use futures::StreamExt;
 use sparkgate::{
-    cluster::{Error, Seen, labels},
+    cluster::{Error, WatchReport, labels},
     submission::{Container, Phase, PodObservation, SubmissionId, engine::Found},
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -44,7 +44,7 @@ async fn the_model_cluster_answers_as_kubernetes_does() {
         let mut both = Both { rng: Rng::new(seed), seed, now: 0, model, real, ids, uids, real_uids };
         (0..NAMES).for_each(|_| both.model.add(1, 1));
         let mut watch = both.real.cluster.watch(Some(both.real.namespace.clone()), None);
-        while !matches!(watch.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
+        while !matches!(watch.next().await.unwrap().report, Some(WatchReport::Listed { .. })) {}
         for number in 0..OPERATIONS {
             let done = both.operation().await;
             both.compare(&format!("seed {seed}, operation {number}: {done}")).await;
@@ -251,14 +251,14 @@ impl Both {
     }
 
     /// Compares the changes that a watch reported, in their order.
-    async fn compare_changes(&self, mut watch: impl StreamExt<Item = sparkgate::cluster::Shown> + Unpin) {
+    async fn compare_changes(&self, mut watch: impl StreamExt<Item = sparkgate::cluster::WatchItem> + Unpin) {
         let ours = |change: &crate::cluster::Change| change.pod.observation(&self.ids[change.pod.name], change.gone);
         for (number, change) in self.model.log.iter().filter_map(ours).enumerate() {
             let seen = loop {
                 let shown = timeout(PATIENCE, watch.next()).await;
-                match shown.unwrap_or_else(|_| panic!("seed {}: {change:?} isn't shown", self.seed)).unwrap().seen {
-                    Some(Seen::Driver(seen)) => break seen,
-                    Some(Seen::Broken { reason }) => panic!("{reason}"),
+                match shown.unwrap_or_else(|_| panic!("seed {}: {change:?} isn't shown", self.seed)).unwrap().report {
+                    Some(WatchReport::Driver(seen)) => break seen,
+                    Some(WatchReport::Broken { reason }) => panic!("{reason}"),
                     _ => {}
                 }
             };
