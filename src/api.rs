@@ -12,7 +12,7 @@ use axum::{
 use request_log::RequestId;
 use tower::ServiceExt;
 
-use crate::service::Gateway;
+use crate::service::Service;
 
 mod body;
 mod browser;
@@ -59,7 +59,7 @@ impl Default for HttpSettings {
 
 #[derive(Clone)]
 struct AppState {
-    gateway: Gateway,
+    service: Service,
     settings: HttpSettings,
 }
 
@@ -67,10 +67,10 @@ struct AppState {
 ///
 /// # Errors
 /// An origin of the settings that can't be used.
-pub fn router(gateway: Gateway, settings: HttpSettings) -> Result<Router, OriginError> {
-    let version = gateway.spark_version();
+pub fn router(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
+    let version = service.submissions.spark_version();
     let browser = settings.browser.clone();
-    let state = AppState { gateway, settings };
+    let state = AppState { service, settings };
     let (all, resources) = (state.clone(), v1::router(state.clone()));
     let router = Router::new()
         .route("/livez", get(health::livez))

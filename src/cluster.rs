@@ -27,7 +27,7 @@ pub use manifest::{Manifest, Marks};
 pub use namespaces::SYSTEM;
 pub use release::Released;
 pub use rights::MissingRight;
-pub use watch::{PodKey, Seen, Shown, WatchPace};
+pub use watch::{PodKey, WatchItem, WatchPace, WatchReport};
 
 use crate::submission::Installation;
 use std::sync::{

@@ -1,7 +1,7 @@
 //! Sparkgate: an HTTP gateway for Apache Spark on Kubernetes.
 //!
 //! `ARCHITECTURE.md` is the map. Layers import downwards only:
-//! `app` → `api`, `workers`, `sandbox`, `client` → `service` → `store`, `cluster` → `spark`, `submission`.
+//! `app` → `api`, `sandbox`, `client` → `service` → `store`, `cluster` → `spark`, `submission`.
 
 pub mod api;
 pub mod app;
@@ -12,4 +12,3 @@ pub mod service;
 pub mod spark;
 pub mod store;
 pub mod submission;
-pub mod workers;

@@ -1,177 +1,135 @@
-//! Use cases of Sparkgate: the only layer that makes decisions. HTTP and the workers call it; it calls the store, the cluster
-//! and Spark's contract.
+//! Use cases of Sparkgate, and their loops: the only layer that makes decisions. Each of the six types of [`Service`] has its
+//! state, its use cases and its loop in one folder. Other files here are parts that these types share.
 
-mod attempts;
-mod capture;
-mod circuit_breaker;
-mod clean_up;
-mod clock;
-mod create;
-mod deadlines;
 mod detached;
+mod driver_logs;
+mod effects;
 mod error;
-mod events;
-mod executors;
+mod event_feed;
 mod health;
 mod home_cluster;
-mod kill;
-mod leases;
-mod limits;
-mod logs;
-mod observe;
+mod launcher;
+mod leadership;
 mod options;
-mod perform;
-mod plan;
-mod replica;
-mod set_aside;
+mod pod_follower;
 mod settings;
 mod shares;
-mod side_cars;
-mod status;
 mod submissions;
 mod submitter;
-mod why;
-mod work;
+mod wakeups;
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
-use tokio::sync::{Mutex, Notify};
+use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
-use circuit_breaker::CircuitBreakers;
-use clock::DatabaseClock;
-use events::Hub;
-use home_cluster::HomeCluster;
-use leases::Leases;
-use shares::Shares;
+use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
+use crate::{cluster::Cluster, store::Store};
 
-use crate::{cluster::Cluster, spark::SparkVersion, store::Store, submission::Installation};
+pub use crate::store::{AttemptRecord, Event, Filter, Found, KillAnswer, Page, Submission};
 
-pub use crate::store::{AttemptRecord, Filter, Found, KillAnswer, Page, Submission};
+pub use self::{
+    driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
+    error::{Error, chain},
+    event_feed::{
+        EventFeed,
+        filter::EventFilter,
+        publish::Published,
+        ring::PublishedEvent,
+        submission_events::SubmissionEvents,
+        subscription::{Interrupted, Subscription},
+        wait::{Target, Waited},
+    },
+    health::{Health, Readiness},
+    home_cluster::{HomeClusterError, adopt_cluster},
+    launcher::{Launcher, work::Work},
+    leadership::{
+        Leadership,
+        clean_up::{CleanUpSettings, CleanedUp},
+    },
+    options::{Caps, Retries, SubmissionOptions},
+    pod_follower::{PodFollower, executors::Executors},
+    settings::{Resolved, Settings, SparkSettings},
+    submissions::{
+        Submissions,
+        failure_reason::FailureReason,
+        plan::{AppliedDefault, Plan},
+        status::{Status, Worker},
+        submit::Accepted,
+    },
+    submitter::{Submitter, read::SubmitterError},
+};
 
-pub use clean_up::{CleanUpSettings, CleanedUp};
-pub use create::Accepted;
-pub use error::{Error, chain};
-pub use events::{Change, ChangeFilter, Changes, Interrupted, Published, Subscription, Target, Told, Waited};
-pub use executors::Executors;
-pub use health::{Readiness, WatchHealth};
-pub use home_cluster::{HomeClusterError, adopt_cluster};
-pub use logs::{Log, LogRequest, LogSource, LogStream, NoLog};
-pub use options::{Caps, Retries, SubmissionOptions};
-pub use plan::{AppliedDefault, Plan};
-pub use replica::ALL;
-pub use set_aside::SetAside;
-pub use settings::{Resolved, Settings, SparkSettings};
-pub use status::{Status, Worker};
-pub use submitter::{Submitter, SubmitterError};
-pub use why::Why;
-pub use work::Work;
-
-/// The gateway's use cases on one database and one cluster. Cheap to clone.
+/// The service on one database and one cluster. Cheap to clone.
 #[derive(Clone)]
-pub struct Gateway(Arc<Parts>);
-
-/// State that all clones of a [`Gateway`] share.
-pub struct Parts {
-    store: Store,
-    cluster: Cluster,
-    spark: SparkSettings,
-    /// The installation that owns the pods of this database.
-    installation: Installation,
-    /// Whether a finalizer keeps driver pods until their outcome is recorded.
-    outcome_finalizer: bool,
-    caps: Caps,
-    leases: Leases,
-    clock: DatabaseClock,
-    /// The submissions that this process works on under a claim.
-    busy: Mutex<work::UnderWay>,
-    breakers: CircuitBreakers,
-    home: HomeCluster,
-    /// How much of the end of a driver's log is archived, in bytes.
-    kept_log: usize,
-    /// Limits the logs that are read concurrently.
-    readers: Shares,
-    /// Limits the concurrent lists of events.
-    event_lists: Shares,
-    /// Cancelled when this process shuts down, to end the streams to clients.
-    closing: CancellationToken,
-    /// Limits concurrent writes to pods after their outcome is committed.
-    finishing: Shares,
-    /// Notified when there may be something to launch or to kill.
-    wake: Notify,
-    watch: WatchHealth,
-    /// The subscribers of this replica.
-    events: Hub,
-    /// Observations of executors that are not written to the database yet.
-    pub executors: Executors,
-    /// Observations of submissions whose rows can't be written at the moment.
-    pub set_aside: SetAside,
-    /// Pods that wait for their sidecars to end.
-    side_cars: side_cars::SideCars,
+pub struct Service {
+    pub submissions: Arc<Submissions>,
+    pub launcher: Arc<Launcher>,
+    pub pods: Arc<PodFollower>,
+    pub events: Arc<EventFeed>,
+    pub logs: Arc<DriverLogs>,
+    pub leadership: Arc<Leadership>,
+    pub health: Arc<Health>,
 }
 
-/// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
-const FINISHING: usize = 32;
-
-impl Deref for Gateway {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Gateway {
-    /// Creates the gateway.
+impl Service {
+    /// Creates the service.
     ///
     /// # Errors
     /// The id of the installation can't be read from the database.
     pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
-        let installation = store.installation().await?;
-        let watch = WatchHealth::new(cluster.namespaces());
-        Ok(Self(Arc::new(Parts {
-            leases: Leases::new(store.clone()),
-            clock: DatabaseClock::default(),
-            store,
-            cluster: cluster.of_installation(installation.clone()),
-            spark: settings.spark,
-            installation,
-            outcome_finalizer: settings.outcome_finalizer,
-            kept_log: settings.kept_log,
-            readers: Shares::new(logs::READERS),
-            event_lists: Shares::new(capture::EVENT_LISTS),
-            closing: CancellationToken::new(),
-            caps: settings.caps,
-            busy: Mutex::default(),
-            breakers: CircuitBreakers::default(),
-            home: HomeCluster::default(),
-            finishing: Shares::new(FINISHING),
-            wake: Notify::new(),
-            watch,
-            events: Hub::default(),
-            executors: Executors::default(),
-            set_aside: SetAside::default(),
-            side_cars: side_cars::SideCars::default(),
-        })))
+        let installation = Arc::new(store.installation().await?);
+        let cluster = cluster.of_installation((*installation).clone());
+        let closing = CancellationToken::new();
+        // Shared parts.
+        let leases = Arc::new(Leases::new(store.clone()));
+        let health = Arc::new(Health::new(store.clone(), cluster.clone(), closing.clone()));
+        let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
+        let wakeups = Arc::new(Wakeups::new(events.clone()));
+        let logs = Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing));
+        let finalizer = settings.outcome_finalizer;
+        let effects =
+            Effects::new(store.clone(), cluster.clone(), leases.clone(), wakeups.clone(), logs.clone(), finalizer);
+        let effects = Arc::new(effects);
+        let launcher = Launcher::new(
+            store.clone(),
+            cluster.clone(),
+            installation.clone(),
+            leases.clone(),
+            health.clone(),
+            wakeups.clone(),
+            effects.clone(),
+        );
+        let pods =
+            PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
+        let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone());
+        let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone());
+        Ok(Self {
+            submissions: Arc::new(submissions),
+            launcher: Arc::new(launcher),
+            pods: Arc::new(pods),
+            events,
+            logs,
+            leadership: Arc::new(leadership),
+            health,
+        })
     }
 
-    /// Returns the id in the label that marks this installation's pods.
-    pub fn instance(&self) -> uuid::Uuid {
-        self.installation.id
-    }
-
-    /// Returns the Spark release whose contract drivers follow and that replies name.
-    pub fn spark_version(&self) -> SparkVersion {
-        self.spark.version
-    }
-
-    /// Returns the cluster, for work that doesn't concern a submission.
-    pub(crate) fn cluster(&self) -> &Cluster {
-        &self.cluster
-    }
-
-    /// Waits until there may be work to claim. A notification between two calls isn't lost.
-    pub async fn work_may_be_due(&self) {
-        self.wake.notified().await;
+    /// Returns the loops of a replica with their names. Each runs until `stop`. [`Leadership::run_renewal`] isn't among them: it
+    /// has to outlast the others, because work in progress needs its leases.
+    pub fn loops(
+        &self,
+        clean_up: CleanUpSettings,
+        stop: &CancellationToken,
+    ) -> [(&'static str, BoxFuture<'static, ()>); 6] {
+        let (launcher, leadership) = (&self.launcher, &self.leadership);
+        [
+            ("launcher", launcher.clone().run(stop.clone()).boxed()),
+            ("publisher", self.events.clone().run(stop.clone()).boxed()),
+            ("watcher", self.pods.clone().run(stop.clone()).boxed()),
+            ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
+            ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
+            ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
+        ]
     }
 }

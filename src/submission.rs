@@ -10,8 +10,8 @@ mod kill_cause;
 mod observation;
 mod outcome;
 mod pod_event;
-mod progress;
 mod state;
+mod state_change;
 mod transition;
 
 pub use executor::{
@@ -22,9 +22,9 @@ pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::Installation;
 pub use kept::kept;
 pub use kill_cause::{KillCause, UnknownKillCause};
-pub use observation::{Container, Observation, Phase};
+pub use observation::{Container, Phase, PodObservation};
 pub use outcome::Outcome;
 pub use pod_event::PodEvent;
-pub use progress::{Placement, Progress};
 pub use state::{DriverState, State, UnknownState};
+pub use state_change::{Placement, StateChange};
 pub use transition::{Step, step};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
     store::{Drawn, Error, NewSubmission, Options, Store, Task, replica},
-    submission::{Outcome, Placement, Progress, State, SubmissionId},
+    submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -63,8 +63,8 @@ async fn state(store: &Store, id: &SubmissionId) -> State {
     store.find(id).await.unwrap().unwrap().state
 }
 
-fn ended(state: State, code: i32) -> Progress {
-    Progress::Ended(Outcome { exit_code: Some(code), ..Outcome::new(state, "Error", "over") })
+fn ended(state: State, code: i32) -> StateChange {
+    StateChange::Ended(Outcome { exit_code: Some(code), ..Outcome::new(state, "Error", "over") })
 }
 
 #[sqlx::test]
@@ -178,8 +178,8 @@ async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
     let here = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
-    assert!(store.advance(&id, 1, None, &Progress::Running, &here).await.unwrap());
-    assert!(!store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap(), "late");
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &here).await.unwrap());
+    assert!(!store.advance(&id, 1, None, &StateChange::Launched, &Placement::default()).await.unwrap(), "late");
     assert!(!store.advance(&id, 2, None, &ended(State::Failed, 1), &here).await.unwrap(), "another attempt");
     assert!(store.advance(&id, 1, None, &ended(State::Failed, 3), &here).await.unwrap());
     assert!(!store.advance(&id, 1, None, &ended(State::Finished, 0), &here).await.unwrap(), "ends absorb");
@@ -199,7 +199,7 @@ async fn an_observation_of_another_pod_changes_no_row(pool: PgPool) {
     assert!(store.record_pod(&id, 1, claim, "second").await.unwrap());
     let of = |uid: &str| Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
     assert!(!store.advance(&id, 1, None, &ended(State::Killed, 143), &of("first")).await.unwrap());
-    assert!(store.advance(&id, 1, None, &Progress::Running, &of("second")).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &of("second")).await.unwrap());
     assert_eq!(events(&pool, &id).await, ["QUEUED", "LAUNCHING", "RUNNING"]);
 }
 
@@ -220,7 +220,7 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     assert_eq!(state(&store, &launched).await, State::Killing);
     let busy = std::slice::from_ref(&launched);
     assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still has the claim");
-    assert!(!store.advance(&launched, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
+    assert!(!store.advance(&launched, 1, None, &StateChange::Launched, &Placement::default()).await.unwrap());
     store.release(&claimed).await.unwrap();
     assert_eq!(store.claim(worker, 10, &[], &[]).await.unwrap()[0].task, Task::Kill);
     assert_eq!(events(&pool, &launched).await, ["QUEUED", "LAUNCHING", "KILLING"]);
@@ -262,14 +262,14 @@ async fn a_row_that_cannot_be_read_does_not_stop_the_others(pool: PgPool) {
 async fn foreign_texts_are_cleaned_and_cut(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;
-    assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Launched, &Placement::default()).await.unwrap());
     let said = format!("a\0{}", "ü".repeat(50_000));
     store.note_waiting(&id, 1, "Odd\0", &said).await.unwrap();
     let waiting = store.find(&id).await.unwrap().unwrap();
     assert_eq!(waiting.reason.as_deref(), Some("Odd\u{fffd}"));
     assert!(waiting.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
 
-    let end = Progress::Ended(Outcome::new(State::Failed, "Odd\0", said));
+    let end = StateChange::Ended(Outcome::new(State::Failed, "Odd\0", said));
     assert!(store.advance(&id, 1, None, &end, &Placement::default()).await.unwrap());
     let record = store.find(&id).await.unwrap().unwrap();
     assert_eq!((record.state, record.reason.as_deref()), (State::Failed, Some("Odd\u{fffd}")));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
     store::{NewSubmission, Options, Store, Task, replica},
-    submission::{KillCause, Outcome, Placement, Progress, State, SubmissionId},
+    submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -61,12 +61,12 @@ async fn with(pool: &PgPool, store: &Store, columns: &str) -> SubmissionId {
 
 const RETRIES: &str = "max_retries_infrastructure = 2, max_retries_application = 1, start_timeout = 60";
 
-fn evicted() -> Progress {
-    Progress::Ended(Outcome::new(State::Failed, "Evicted", "low on memory"))
+fn evicted() -> StateChange {
+    StateChange::Ended(Outcome::new(State::Failed, "Evicted", "low on memory"))
 }
 
-fn exited(code: i32) -> Progress {
-    Progress::Ended(Outcome { exit_code: Some(code), ..Outcome::new(State::Failed, "Error", "exited") })
+fn exited(code: i32) -> StateChange {
+    StateChange::Ended(Outcome { exit_code: Some(code), ..Outcome::new(State::Failed, "Error", "exited") })
 }
 
 fn of(uid: &str) -> Placement {
@@ -159,11 +159,11 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
     assert_eq!(state(&application).await, (State::Failed, 2), "that is another kind");
 
     let both = with(&pool, &store, RETRIES).await;
-    for (attempt, end) in [exited(3), evicted(), Progress::Ended(Outcome::pod_gone())].iter().enumerate() {
+    for (attempt, end) in [exited(3), evicted(), StateChange::Ended(Outcome::pod_gone())].iter().enumerate() {
         assert!(store.advance(&both, attempt as i32 + 1, None, end, &here).await.unwrap());
     }
     assert_eq!(state(&both).await, (State::Queued, 4));
-    assert!(store.advance(&both, 4, None, &Progress::Ended(Outcome::pod_gone()), &here).await.unwrap());
+    assert!(store.advance(&both, 4, None, &StateChange::Ended(Outcome::pod_gone()), &here).await.unwrap());
     assert_eq!(state(&both).await, (State::Lost, 4));
     assert_eq!(store.attempts(&both).await.unwrap()[2].state, State::Lost);
 
@@ -173,7 +173,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
         (Outcome { exit_code: Some(0), ..Outcome::new(State::Finished, "Completed", "") }, State::Finished),
     ] {
         let id = with(&pool, &store, RETRIES).await;
-        assert!(store.advance(&id, 1, None, &Progress::Ended(end), &here).await.unwrap());
+        assert!(store.advance(&id, 1, None, &StateChange::Ended(end), &here).await.unwrap());
         assert_eq!(state(&id).await, (ended, 1), "never");
     }
 }
@@ -182,7 +182,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
 async fn a_submission_that_is_being_killed_is_never_retried(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, RETRIES).await;
-    assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &of("u")).await.unwrap());
     assert!(store.request_kill(&id).await.unwrap().live);
     assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
     assert_eq!(store.find(&id).await.unwrap().unwrap().state, State::Failed);
@@ -236,7 +236,7 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
     store.retry_later(&claimed, Duration::ZERO, Some((None, "away"))).await.unwrap();
     assert_eq!(its_due().await, 0);
-    assert!(store.advance(&id, 2, None, &Progress::Running, &of("v")).await.unwrap());
+    assert!(store.advance(&id, 2, None, &StateChange::Running, &of("v")).await.unwrap());
     assert!(store.request_kill(&id).await.unwrap().live);
     assert_eq!(its_due().await, 0);
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
@@ -253,7 +253,7 @@ async fn a_start_timeout_kills_and_shows_the_reason_for_the_wait(pool: PgPool) {
     let store = Store::new(pool.clone());
     let (queued, pending) = (with(&pool, &store, OVERDUE).await, with(&pool, &store, OVERDUE).await);
     let in_time = with(&pool, &store, "start_timeout = 600, deadline = now() + interval '600 s'").await;
-    assert!(store.advance(&pending, 1, None, &Progress::Launched, &of("u")).await.unwrap());
+    assert!(store.advance(&pending, 1, None, &StateChange::Launched, &of("u")).await.unwrap());
     store.note_waiting(&pending, 1, "Unschedulable", "0/3 nodes are available").await.unwrap();
     assert_eq!(store.kill_overdue(1, None).await.unwrap().killed, 1);
     let overdue = store.kill_overdue(10, None).await.unwrap();
@@ -282,7 +282,7 @@ async fn a_start_timeout_kills_and_shows_the_reason_for_the_wait(pool: PgPool) {
 async fn a_run_timeout_kills(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, "start_timeout = 600, run_timeout = 7200, deadline = now() + interval '600 s'").await;
-    assert!(store.advance(&id, 1, None, &Progress::Running, &of("u")).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &of("u")).await.unwrap());
     let left = seconds_until(&pool, &id, "deadline").await;
     assert!((7100.0..=7200.0).contains(&left), "{left}");
     let long_ago =
@@ -316,7 +316,7 @@ async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(po
 async fn the_reason_for_a_wait_follows_the_cluster(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store).await;
-    assert!(store.advance(&id, 1, None, &Progress::Launched, &of("u")).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Launched, &of("u")).await.unwrap());
     let version = async || column::<String>(&pool, &id, "xmin::text").await;
     store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
     let before = version().await;

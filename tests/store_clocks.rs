@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{TimeDelta, Utc};
 use sparkgate::{
     store::replica,
-    submission::{Outcome, Placement, Progress, State, SubmissionId},
+    submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 
@@ -117,9 +117,9 @@ async fn a_time_to_run_does_not_count_by_the_clock_of_a_node(pool: PgPool) {
         let claimed = claim_one(&store, session(&store).await).await;
         let mut placement = Placement { pod_uid: Some(pod.to_owned()), ..Placement::default() };
         assert!(store.record_pod(&id, 1, claimed.epoch, pod).await.unwrap());
-        assert!(store.advance(&id, 1, Some(claimed.epoch), &Progress::Launched, &placement).await.unwrap());
+        assert!(store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await.unwrap());
         placement.started_at = Some(Utc::now() + TimeDelta::minutes(minutes));
-        assert!(store.advance(&id, 1, None, &Progress::Running, &placement).await.unwrap());
+        assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());
         let row: (bool, bool) = sqlx::query_as(
             "SELECT started_at BETWEEN queued_at AND now(), deadline BETWEEN started_at AND now() + interval '600 s'
              FROM submissions WHERE id = $1",
@@ -145,7 +145,7 @@ async fn an_attempt_is_kept_with_a_start_that_can_be_true(pool: PgPool) {
     let id = accept(&store, "a").await;
     set(&pool, &id, "max_retries_infrastructure = 1").await;
     let placement = Placement { started_at: Some(Utc::now() - TimeDelta::days(1)), ..Placement::default() };
-    let end = Progress::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
+    let end = StateChange::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
     claim_one(&store, session(&store).await).await;
     assert!(store.advance(&id, 1, None, &end, &placement).await.unwrap());
     let attempts = store.attempts(&id).await.unwrap();

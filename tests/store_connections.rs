@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use sparkgate::{
     store::{DatabaseSettings, Room, Store, replica},
-    submission::{Placement, Progress, SubmissionId},
+    submission::{Placement, StateChange, SubmissionId},
 };
 use sqlx::{ConnectOptions, PgPool};
 use tokio::time::timeout;
@@ -87,9 +87,11 @@ async fn launch(store: &Store, session: Uuid) {
         let uid = Uuid::new_v4().to_string();
         assert!(store.record_pod(&one.id, one.attempt, one.epoch, &uid).await.unwrap());
         let placement = Placement { pod_uid: Some(uid), ..Placement::default() };
-        assert!(store.advance(&one.id, one.attempt, Some(one.epoch), &Progress::Launched, &placement).await.unwrap());
+        assert!(
+            store.advance(&one.id, one.attempt, Some(one.epoch), &StateChange::Launched, &placement).await.unwrap()
+        );
         store.rows(&[one.id.as_str()]).await.unwrap();
-        assert!(store.advance(&one.id, one.attempt, None, &Progress::Running, &placement).await.unwrap());
+        assert!(store.advance(&one.id, one.attempt, None, &StateChange::Running, &placement).await.unwrap());
     }
 }
 

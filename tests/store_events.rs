@@ -211,7 +211,7 @@ async fn a_number_does_not_come_again_after_its_event_was_deleted(pool: PgPool) 
     assert_eq!(store.delete_ended(DAY, 10, None).await.unwrap(), 1);
     write(&mut connection, 1, "QUEUED").await;
     store.number_events(&Horizon::default()).await.unwrap();
-    let changes = store.changes(0, 10).await.unwrap();
+    let changes = store.events(0, 10).await.unwrap();
     assert_eq!(changes.iter().map(|change| change.sequence).collect::<Vec<_>>(), [Some(3)]);
 }
 
@@ -226,7 +226,7 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
     store.number_events(&Horizon::default()).await.unwrap();
     write(&mut connection, 0, "RUNNING").await;
     let id = "driver-20260101000000-0000".parse().unwrap();
-    let changes = store.changes_of(&id, 1, 10).await.unwrap().unwrap();
+    let changes = store.submission_events(&id, 1, 10).await.unwrap().unwrap();
     let changes: Vec<_> = changes.iter().map(|it| (it.sequence, it.state.as_str(), it.previous.as_deref())).collect();
     let expected = [
         (Some(3), "LAUNCHING", Some("QUEUED")),
@@ -234,8 +234,8 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
         (None, "RUNNING", Some("PENDING")),
     ];
     assert_eq!(changes, expected);
-    assert_eq!(store.changes_of(&id, 0, 1).await.unwrap().unwrap()[0].previous, None);
-    assert_eq!(store.changes_of(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(), None);
+    assert_eq!(store.submission_events(&id, 0, 1).await.unwrap().unwrap()[0].previous, None);
+    assert_eq!(store.submission_events(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(), None);
 }
 
 /// Otherwise the next event of its submission could be numbered before it.

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use sparkgate::{
     store::{Accepted, Error, Horizon, NewSubmission, Store, replica},
-    submission::{Outcome, Placement, Progress, State},
+    submission::{Outcome, Placement, State, StateChange},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
@@ -24,7 +24,7 @@ async fn the_server_cancels_a_statement_that_waits_for_a_locked_row(pool: PgPool
     lock(&mut other, locked.as_str()).await;
     let error = store.request_kill(&locked).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
-    let error = store.advance(&locked, 1, None, &Progress::Running, &Placement::default()).await.unwrap_err();
+    let error = store.advance(&locked, 1, None, &StateChange::Running, &Placement::default()).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
     assert!(store.request_kill(&free).await.unwrap().live, "other rows aren't affected");
     let waiting =
@@ -52,7 +52,7 @@ async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     // The two share their statements.
     let (held_up, goes_on) = tokio::join!(store.record_pod(&locked, 1, first.epoch, "u"), async {
         assert!(store.record_pod(&free, 1, second.epoch, "v").await.unwrap());
-        store.advance(&free, 1, Some(second.epoch), &Progress::Launched, &of("v")).await
+        store.advance(&free, 1, Some(second.epoch), &StateChange::Launched, &of("v")).await
     });
     assert!(goes_on.unwrap());
     let error = held_up.unwrap_err();
@@ -65,7 +65,7 @@ async fn a_locked_row_delays_only_its_own_launch(pool: PgPool) {
     assert_eq!(store.ended_pods(Duration::ZERO, 10, None).await.unwrap(), []);
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert!(store.record_pod(&locked, 1, first.epoch, "u").await.unwrap());
-    assert!(store.advance(&locked, 1, Some(first.epoch), &Progress::Launched, &of("u")).await.unwrap());
+    assert!(store.advance(&locked, 1, Some(first.epoch), &StateChange::Launched, &of("u")).await.unwrap());
     assert_eq!(state(&store, &locked).await, State::Pending);
 }
 
@@ -311,10 +311,10 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     let claimed = claim_one(store, holder).await;
     assert!(faults.everywhere("record_pod", async || store.record_pod(&id, 1, claimed.epoch, "u").await).await);
     let placement = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
-    let launched = async || store.advance(&id, 1, Some(claimed.epoch), &Progress::Launched, &placement).await;
+    let launched = async || store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await;
     assert!(faults.everywhere("launched", launched).await);
     faults.everywhere("note_waiting", async || store.note_waiting(&id, 1, "Unschedulable", "no node").await).await;
-    let running = async || store.advance(&id, 1, None, &Progress::Running, &placement).await;
+    let running = async || store.advance(&id, 1, None, &StateChange::Running, &placement).await;
     assert!(faults.everywhere("advance", running).await);
     let executors = [executor(&id)];
     assert_eq!(faults.everywhere("write_executors", async || store.write_executors(&executors).await).await, 1);
@@ -327,7 +327,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     };
     assert_eq!(faults.everywhere("number_events", number).await, 4);
 
-    let lost = Progress::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
+    let lost = StateChange::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
     assert!(faults.everywhere("retry", async || store.advance(&id, 1, None, &lost, &placement).await).await);
     assert_eq!(store.attempts(&id).await.unwrap().len(), 2);
     sqlx::query("UPDATE submissions SET not_before = NULL, deadline = now()").execute(faults.pool).await.unwrap();
@@ -337,7 +337,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     assert!(faults.everywhere("keep_attempt", kept).await);
     assert_eq!(faults.everywhere("kill_overdue", async || store.kill_overdue(10, None).await).await.killed, 1);
     faults.everywhere("release", async || store.release(&claimed).await).await;
-    let killed = Progress::Ended(Outcome::new(State::Killed, "StartTimeout", "too late"));
+    let killed = StateChange::Ended(Outcome::new(State::Killed, "StartTimeout", "too late"));
     assert!(faults.everywhere("end", async || store.advance(&id, 2, None, &killed, &placement).await).await);
     faults.everywhere("keep_log", async || store.keep_log(&id, 2, None, &[]).await).await;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sparkgate::{
     store::{ConnectError, DatabaseSettings, Horizon, Store},
-    submission::{Outcome, Placement, Progress, State},
+    submission::{Outcome, Placement, State, StateChange},
 };
 use sqlx::{ConnectOptions, PgPool};
 use uuid::Uuid;
@@ -57,11 +57,11 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     let claimed = claim_one(&store, holder).await;
     assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
     let placement = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
-    assert!(store.advance(&id, 1, Some(claimed.epoch), &Progress::Launched, &placement).await.unwrap());
+    assert!(store.advance(&id, 1, Some(claimed.epoch), &StateChange::Launched, &placement).await.unwrap());
     store.note_waiting(&id, 1, "Unschedulable", "no node").await.unwrap();
-    assert!(store.advance(&id, 1, None, &Progress::Running, &placement).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());
     assert_eq!(store.write_executors(&[executor(&id)]).await.unwrap(), 1);
-    let lost = Progress::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
+    let lost = StateChange::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
     assert!(store.advance(&id, 1, None, &lost, &placement).await.unwrap());
     store.keep_log(&id, 1, None, &[]).await.unwrap();
     let mut horizon = Horizon::default();

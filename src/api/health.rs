@@ -29,7 +29,7 @@ pub(super) async fn livez() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
-    match state.gateway.readiness().await {
+    match state.service.health.readiness().await {
         Readiness::Ready => "ok".into_response(),
         // No replica reaches the cluster. Submissions are still accepted.
         Readiness::Accepting(trouble) => format!("ok, but {trouble}").into_response(),

@@ -28,7 +28,7 @@ pub(super) use reply::error;
 
 /// Answers any request that matches no other route.
 pub(super) async fn serve(state: &AppState, request_id: &RequestId, request: Request) -> Response {
-    let version = state.gateway.spark_version();
+    let version = state.service.submissions.spark_version();
     let is_head = request.method() == Method::HEAD;
     let response = match parse_path(request.uri().path(), version) {
         Ok(Target::Action { action, id }) if is_for(action, request.method()) => {
@@ -51,7 +51,7 @@ fn is_for(action: Action, method: &Method) -> bool {
 }
 
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
-    let gateway = &state.gateway;
+    let service = &state.service;
     let (body, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());
@@ -63,12 +63,12 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     };
     let answer = async {
         match action {
-            Action::Create => reply::success(&create::create(gateway, &body, key).await?),
-            Action::Kill => reply::success(&kill::kill(gateway, id).await?),
-            Action::KillAll => reply::success(&killall::killall(gateway).await?),
-            Action::Status => reply::success(&status::status(gateway, id).await?),
-            Action::Clear => reply::success(&clear::clear(gateway).await?),
-            Action::Readyz => reply::success(&readyz::readyz(gateway).await?),
+            Action::Create => reply::success(&create::create(service, &body, key).await?),
+            Action::Kill => reply::success(&kill::kill(service, id).await?),
+            Action::KillAll => reply::success(&killall::killall(service).await?),
+            Action::Status => reply::success(&status::status(service, id).await?),
+            Action::Clear => reply::success(&clear::clear(service).await?),
+            Action::Readyz => reply::success(&readyz::readyz(service).await?),
         }
     };
     tokio::time::timeout(state.settings.request_timeout, answer).await.map_err(|_| Fault::Slow)?
@@ -77,7 +77,7 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
 /// Answers as `HttpServlet` does for a method that the servlet doesn't override. TRACE is not offered, because it would
 /// echo the request with its headers.
 fn other_method(action: Action, request: &Request, state: &AppState) -> Response {
-    let version = state.gateway.spark_version();
+    let version = state.service.submissions.spark_version();
     let allow = if action.is_read() { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" };
     match *request.method() {
         Method::OPTIONS => reply::empty(StatusCode::OK, Some(allow), None),

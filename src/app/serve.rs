@@ -1,4 +1,4 @@
-//! `sparkgate serve`: runs HTTP and the workers on one database and one cluster until a signal.
+//! `sparkgate serve`: runs HTTP and the service's loops on one database and one cluster until a signal.
 
 mod connect;
 mod signals;
@@ -10,10 +10,7 @@ use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::settings::Serve;
-use crate::{
-    api::{self, Door},
-    workers,
-};
+use crate::api::{self, Door};
 use connect::Parts;
 
 pub(super) use signals::Signals;
@@ -78,23 +75,20 @@ impl Parts {
         stop: CancellationToken,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let Self { store, gateway, http, clean_up } = self;
+        let Self { store, service, http, clean_up } = self;
         let last = CancellationToken::new();
         // Work in progress needs its leases until the end of the drain.
-        let keeper = tokio::spawn(workers::lease_keeper(gateway.clone(), last.clone()));
-        tasks.spawn(named("launcher", workers::launcher(gateway.clone(), stop.clone())));
-        tasks.spawn(named("publisher", workers::publisher(gateway.clone(), stop.clone())));
-        tasks.spawn(named("watcher", workers::watcher(gateway.clone(), stop.clone())));
-        tasks.spawn(named("deadlines", workers::deadlines(gateway.clone(), stop.clone())));
-        tasks.spawn(named("rights", workers::rights(gateway.clone(), stop.clone())));
-        tasks.spawn(named("clean-up", workers::clean_up(gateway.clone(), clean_up, stop.clone())));
-        door.open(api::router(gateway.clone(), http)?);
+        let keeper = tokio::spawn(service.leadership.clone().run_renewal(last.clone()));
+        for (name, part) in service.loops(clean_up, &stop) {
+            tasks.spawn(named(name, part));
+        }
+        door.open(api::router(service.clone(), http)?);
 
         let ended = tokio::select! {
             name = tasks.join_next() => Err(by_itself(name)),
             ended = until => ended,
         };
-        gateway.drain();
+        service.health.drain();
         stop.cancel();
         tracing::info!("shutting down");
         if timeout(DRAIN, async { while tasks.join_next().await.is_some() {} }).await.is_err() {

@@ -9,19 +9,19 @@ use k8s_openapi::{
 use uuid::Uuid;
 
 use super::{labels, slim_pod::SlimPod};
-use crate::submission::{Container, Installation, Observation, Phase, SubmissionId};
+use crate::submission::{Container, Installation, Phase, PodObservation, SubmissionId};
 
 /// Spark's name for the container, unless a pod template names another (`DEFAULT_DRIVER_CONTAINER_NAME`).
 const CONTAINER: &str = "spark-kubernetes-driver";
 
 /// Returns the observation of a driver pod that a watch found, or `None` if nothing on the pod names an attempt: what other
 /// clients wrote there must not stop a watch. The identity names the attempt; if there is none, the labels do.
-pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Installation>) -> Option<Observation> {
+pub(super) fn observation(pod: &SlimPod, gone: bool, installation: Option<&Installation>) -> Option<PodObservation> {
     let signed = signed(pod, installation);
     let is_driver = signed.is_some() || pod.label(labels::ROLE) == Some(labels::DRIVER);
     let genuine = signed.is_some();
     let of = signed.or_else(|| labels_name(pod)).filter(|_| is_driver)?;
-    Some(Observation { gone, ..shown(pod, of, genuine, installation)? })
+    Some(PodObservation { gone, ..shown(pod, of, genuine, installation)? })
 }
 
 /// Returns the attempt that the pod's identity names, if this installation signed it for exactly this pod.
@@ -41,7 +41,7 @@ pub(super) fn observation_of(
     pod: &SlimPod,
     of: (SubmissionId, i32),
     installation: Option<&Installation>,
-) -> Option<Observation> {
+) -> Option<PodObservation> {
     let genuine = signed(pod, installation).is_some_and(|signed| signed == of);
     shown(pod, of, genuine, installation)
 }
@@ -51,13 +51,13 @@ fn shown(
     of: (SubmissionId, i32),
     genuine: bool,
     installation: Option<&Installation>,
-) -> Option<Observation> {
+) -> Option<PodObservation> {
     let (metadata, status) = (&pod.metadata, &pod.status);
     let (reason, message) = status.disruption();
     let watched = installation.is_none_or(|installation| {
         pod.label(labels::INSTANCE).is_some_and(|label| Uuid::try_parse(label).is_ok_and(|id| id == installation.id))
     });
-    Some(Observation {
+    Some(PodObservation {
         genuine,
         labelled: watched
             && pod.label(labels::ROLE) == Some(labels::DRIVER)

@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     /// Removes our finalizer from exactly this pod. A pod that is gone, or that never had the finalizer, counts as success.
-    pub async fn let_go(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
+    pub async fn remove_finalizer(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
         let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
         self.patch_metadata("removing the finalizer from", namespace, pod, without).await
     }

@@ -101,7 +101,7 @@ impl Cluster {
     }
 
     async fn release(&self, pod: &Metadata) -> Result<(), Error> {
-        self.let_go(&pod.namespace, &pod.name, &pod.uid).await
+        self.remove_finalizer(&pod.namespace, &pod.name, &pod.uid).await
     }
 }
 

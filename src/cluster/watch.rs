@@ -15,16 +15,16 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::pace::WatchPace;
 use self::{pods::Pods, scope::Scope};
 use super::{Cluster, Error, error::in_time};
-use crate::submission::{ExecutorKey, ExecutorObservation, Observation, SubmissionId};
+use crate::submission::{ExecutorKey, ExecutorObservation, PodObservation, SubmissionId};
 
 /// One driver pod: its submission, attempt and uid.
 pub type PodKey = (SubmissionId, i32, String);
 
 /// What the watch reports.
 #[derive(Debug, PartialEq)]
-pub enum Seen {
+pub enum WatchReport {
     /// A driver pod as it is now, or its last state before it was removed.
-    Driver(Box<Observation>),
+    Driver(Box<PodObservation>),
     /// An executor pod as it is now, or its last state before it was removed.
     Executor(Box<ExecutorObservation>),
     /// A full list is complete (at start, after every gap and every ten minutes): these pods existed when it was made.
@@ -36,8 +36,8 @@ pub enum Seen {
 
 /// One item of the watch, and the position from which a watch can resume after it.
 #[derive(Debug, PartialEq)]
-pub struct Shown {
-    pub seen: Option<Seen>,
+pub struct WatchItem {
+    pub report: Option<WatchReport>,
     /// A caller that has processed this item and all items before it can resume from this version.
     pub resource_version: Option<String>,
 }
@@ -60,8 +60,8 @@ impl Cluster {
 
     /// Watches the pods of `namespace` (`None` means everywhere) until the stream is dropped.
     ///
-    /// The stream begins with a list: each pod, then [`Seen::Listed`]. With `resume`, everything that happened since that
-    /// resource version comes before [`Seen::Listed`], as long as the API server remembers it. So a pod that ended and was
+    /// The stream begins with a list: each pod, then [`WatchReport::Listed`]. With `resume`, everything that happened since that
+    /// resource version comes before [`WatchReport::Listed`], as long as the API server remembers it. So a pod that ended and was
     /// removed while no replica watched is reported with its end before the list shows that the pod no longer exists. The same
     /// holds for every later list. As a consequence, a pod may be reported in its current state, and then again in a slightly
     /// earlier one.
@@ -69,7 +69,7 @@ impl Cluster {
         &self,
         namespace: Option<String>,
         resume: Option<String>,
-    ) -> impl Stream<Item = Shown> + Send + Unpin + 'static {
+    ) -> impl Stream<Item = WatchItem> + Send + Unpin + 'static {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let pods = Pods::new(self, namespace.as_deref());
         // A separate task reads on while the caller processes earlier items. It ends with the stream.

@@ -7,8 +7,13 @@ use std::{
 };
 
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
-use super::{Gateway, error::chain};
+use super::{
+    error::chain,
+    home_cluster::{HomeCluster, HomeClusterError},
+};
+use crate::{cluster::Cluster, store::Store};
 
 /// The result of a readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +25,18 @@ pub enum Readiness {
     NotReady(String),
 }
 
+/// Whether this process can work: its database, its cluster, its watches. Answers readiness probes, and drains the process.
+pub struct Health {
+    store: Store,
+    pub(super) home: HomeCluster,
+    pub(super) watch: WatchHealth,
+    /// Cancelled when this process shuts down, to end the streams to clients.
+    closing: CancellationToken,
+}
+
 /// State of the watches, as far as this replica knows it.
 #[derive(Debug)]
-pub struct WatchHealth(Mutex<State>);
+pub(super) struct WatchHealth(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -55,7 +69,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(3);
 
 impl WatchHealth {
     /// Creates the state for the watches of these namespaces; an empty list means one watch of all namespaces.
-    pub fn new(namespaces: &[String]) -> Self {
+    pub(super) fn new(namespaces: &[String]) -> Self {
         let scopes = match namespaces {
             [] => vec![None],
             named => named.iter().cloned().map(Some).collect(),
@@ -177,7 +191,21 @@ impl WatchHealth {
     }
 }
 
-impl Gateway {
+impl Health {
+    pub(super) fn new(store: Store, cluster: Cluster, closing: CancellationToken) -> Self {
+        let watch = WatchHealth::new(cluster.namespaces());
+        Self { home: HomeCluster::new(store.clone(), cluster), store, watch, closing }
+    }
+
+    /// Compares the cluster with the one that the database belongs to. A database that belongs to none yet becomes this
+    /// cluster's.
+    ///
+    /// # Errors
+    /// [`HomeClusterError::Other`]; or the database or the API server doesn't answer.
+    pub async fn check_cluster(&self) -> Result<(), HomeClusterError> {
+        self.home.check().await
+    }
+
     /// Returns whether submissions can be accepted and followed.
     pub async fn readiness(&self) -> Readiness {
         match timeout(SIGN_OF_LIFE, self.store.ping()).await {

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Error, Gateway, error::chain};
+use super::error::{Error, chain};
 use crate::{
     cluster::{Cluster, SYSTEM},
     store::Store,
@@ -49,9 +49,13 @@ pub(super) const FRESH: Duration = Duration::from_secs(15);
 /// Pause before a failed comparison is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The last comparison with the cluster behind the API server.
-#[derive(Debug, Default)]
-pub(super) struct HomeCluster(Mutex<Known>);
+/// The cluster behind the API server, compared with the database's own.
+pub(super) struct HomeCluster {
+    store: Store,
+    cluster: Cluster,
+    /// The last comparison.
+    known: Mutex<Known>,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -63,35 +67,37 @@ struct Known {
 }
 
 impl HomeCluster {
+    pub(super) fn new(store: Store, cluster: Cluster) -> Self {
+        Self { store, cluster, known: Mutex::default() }
+    }
+
     /// Returns why nothing is launched or followed, if the API server belongs to another cluster.
     pub(super) fn problem(&self) -> Option<String> {
         self.with(|known| known.problem.clone())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl Gateway {
     /// Returns whether the API server belongs to the database's own cluster, from a comparison that is at most as old as `age`.
     /// While the API server doesn't answer, the last result holds.
-    pub(super) async fn is_home_cluster(&self, age: Duration) -> bool {
-        let answered = self.home.with(|known| {
+    pub(super) async fn is_here(&self, age: Duration) -> bool {
+        let answered = self.with(|known| {
             let age = if known.ours { age } else { AGAIN };
             known.asked.is_some_and(|asked| asked.elapsed() < age).then_some(known.ours)
         });
         if let Some(ours) = answered {
             return ours;
         }
-        match self.check_cluster().await {
+        match self.check().await {
             Ok(()) => {}
             Err(error @ HomeClusterError::Other { .. }) => {
                 tracing::error!("nothing is launched, killed or followed: {}", chain(&error));
             }
             Err(error) => tracing::warn!("the cluster can't be compared with the database's: {}", chain(&error)),
         }
-        self.home.with(|known| known.ours)
+        self.with(|known| known.ours)
     }
 
     /// Compares the cluster with the one that the database belongs to. A database that belongs to none yet becomes this
@@ -99,10 +105,10 @@ impl Gateway {
     ///
     /// # Errors
     /// [`HomeClusterError::Other`]; or the database or the API server doesn't answer.
-    pub async fn check_cluster(&self) -> Result<(), HomeClusterError> {
-        self.home.with(|known| known.asked = Some(Instant::now()));
+    pub(super) async fn check(&self) -> Result<(), HomeClusterError> {
+        self.with(|known| known.asked = Some(Instant::now()));
         let checked = check(&self.store, &self.cluster).await;
-        self.home.with(|known| match &checked {
+        self.with(|known| match &checked {
             Ok(()) => (known.ours, known.problem) = (true, None),
             Err(error @ HomeClusterError::Other { .. }) => {
                 (known.ours, known.problem) = (false, Some(error.to_string()))

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{Caps, SubmissionOptions, Submitter};
+use super::{
+    options::{Caps, SubmissionOptions},
+    submitter::Submitter,
+};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
 
 /// All settings of the service.

@@ -1,18 +1,69 @@
-//! Reads of submissions: one, a page, the objects of one.
+//! Submissions: accepts them, shows them, and takes requests to kill them.
+
+pub(super) mod failure_reason;
+mod limits;
+pub(super) mod plan;
+pub(super) mod status;
+pub(super) mod submit;
+
+use std::sync::Arc;
 
 use serde_json::Value;
+use uuid::Uuid;
 
-use super::{Error, Gateway};
+use super::{
+    driver_logs::DriverLogs,
+    error::Error,
+    settings::{Settings, SparkSettings},
+    wakeups::Wakeups,
+};
 use crate::{
-    cluster::Manifest,
-    store::{Filter, Page, Submission},
-    submission::SubmissionId,
+    cluster::{Cluster, Manifest},
+    spark::SparkVersion,
+    store::{AttemptRecord, Filter, KillAnswer, Page, Store, Submission},
+    submission::{ExecutorRecord, Installation, SubmissionId},
 };
 
 /// The signed identity of a driver pod.
 const IDENTITY: &str = "/metadata/annotations/sparkgate.dev~1identity";
 
-impl Gateway {
+/// The submissions of all replicas.
+pub struct Submissions {
+    store: Store,
+    cluster: Cluster,
+    /// The installation that owns the pods of this database.
+    installation: Arc<Installation>,
+    settings: Settings,
+    wakeups: Arc<Wakeups>,
+    logs: Arc<DriverLogs>,
+}
+
+impl Submissions {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        installation: Arc<Installation>,
+        settings: Settings,
+        wakeups: Arc<Wakeups>,
+        logs: Arc<DriverLogs>,
+    ) -> Self {
+        Self { store, cluster, installation, settings, wakeups, logs }
+    }
+
+    /// Returns the id in the label that marks this installation's pods.
+    pub fn instance(&self) -> Uuid {
+        self.installation.id
+    }
+
+    /// Returns the Spark release whose contract drivers follow and that replies name.
+    pub fn spark_version(&self) -> SparkVersion {
+        self.spark().version
+    }
+
+    fn spark(&self) -> &SparkSettings {
+        &self.settings.spark
+    }
+
     /// Returns a submission, or `None` if none has that id. Includes submissions that Spark's `clear` hides.
     pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
         Ok(self.store.submission(id).await?)
@@ -46,10 +97,57 @@ impl Gateway {
         }
         Ok(objects)
     }
+
+    /// Returns all attempts of a submission, the current one last; none if no submission has this id.
+    pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
+        Ok(self.store.attempts(id).await?)
+    }
+
+    /// Returns up to `limit` executors of a submission, ordered by attempt and id, starting after `after`.
+    pub async fn executors(
+        &self,
+        id: &SubmissionId,
+        after: Option<(i32, i64)>,
+        limit: u32,
+    ) -> Result<Vec<ExecutorRecord>, Error> {
+        Ok(self.store.executors(id, after, limit).await?)
+    }
+
+    /// Requests the kill of a submission. Returns `false` if no submission has that id or it has ended already.
+    pub async fn kill(&self, id: &SubmissionId) -> Result<bool, Error> {
+        Ok(self.request_kill(id).await?.live)
+    }
+
+    /// Requests the kill of a submission and returns the result.
+    pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let answer = self.store.request_kill(id).await?;
+        if answer.live {
+            tracing::info!(submission = %id, "kill requested");
+            self.wakeups.work_is_due();
+            self.wakeups.state_changed();
+        }
+        Ok(answer)
+    }
+
+    /// Requests the kill of every live submission.
+    pub async fn kill_all(&self) -> Result<(), Error> {
+        let live = self.store.request_kill_of_all().await?;
+        tracing::info!(live, "kill of all submissions requested");
+        self.wakeups.work_is_due();
+        self.wakeups.state_changed();
+        Ok(())
+    }
+
+    /// Hides ended submissions from Spark's protocol. Their records stay.
+    pub async fn clear(&self) -> Result<(), Error> {
+        let cleared = self.store.clear_ended().await?;
+        tracing::info!(cleared, "ended submissions cleared");
+        Ok(())
+    }
 }
 
 /// Returns the objects of a stored manifest.
-pub(super) fn objects(manifest: &str) -> Result<Vec<Value>, Error> {
+fn objects(manifest: &str) -> Result<Vec<Value>, Error> {
     let manifest: Manifest<Value> = serde_json::from_str(manifest)
         .map_err(|error| Error::Internal("reading the objects of a submission".into(), error.into()))?;
     let Manifest { before, pod, beside } = manifest;

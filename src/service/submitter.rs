@@ -1,14 +1,13 @@
 //! The files of a submitter besides the request: named defaults, templates, configuration. Clients of a gateway can't bring
 //! them, so the operator provides a directory. `docs/submitter.md` describes it.
 
-mod read;
+pub(super) mod read;
 
 use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::ByteString;
 
 use crate::spark::{CreateSubmissionRequest, Refusal, SubmitterFiles};
-pub use read::SubmitterError;
 
 /// The property with which a request selects named defaults. It is not Spark's, and the driver never sees it.
 const DEFAULTS: &str = "spark.sparkgate.defaults";

@@ -1,7 +1,7 @@
 //! Moves a submission forwards.
 
 use super::{Error, Store, deadlines::started, error::within, row::words};
-use crate::submission::{Placement, Progress, State, SubmissionId, kept};
+use crate::submission::{Placement, State, StateChange, SubmissionId, kept};
 
 impl Store {
     /// Moves the attempt to the state of `progress` and writes the event, unless its row is in that state or beyond: a late or
@@ -15,10 +15,10 @@ impl Store {
         id: &SubmissionId,
         attempt: i32,
         claim: Option<i64>,
-        progress: &Progress,
+        progress: &StateChange,
         placement: &Placement,
     ) -> Result<bool, Error> {
-        if let (Progress::Launched, Some(claim), Some(uid)) = (progress, claim, &placement.pod_uid) {
+        if let (StateChange::Launched, Some(claim), Some(uid)) = (progress, claim, &placement.pod_uid) {
             return self.launched(id, attempt, claim, uid).await;
         }
         let to = progress.state();

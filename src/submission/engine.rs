@@ -1,7 +1,7 @@
 //! The engine: the work on a submission, as state machines without I/O.
 //!
 //! A machine requests one [`Effect`] at a time: one read or one write, in the database or in the cluster. The caller carries
-//! the effect out and passes the [`Answer`]; the machine then requests the next effect, until [`Effect::Settle`]. A process may
+//! the effect out and passes the [`EffectResult`]; the machine then requests the next effect, until [`Effect::Settle`]. A process may
 //! crash between any two effects, and an answer may get lost: all three machines can be restarted at any time, by any replica,
 //! and reach the same end. `tests/simulation` checks that over millions of histories.
 
@@ -10,20 +10,20 @@ mod follow;
 mod kill;
 mod launch;
 
-pub use effect::{Answer, Effect, Found, Row, Settled};
+pub use effect::{Effect, EffectResult, Found, Row, Settled};
 pub use follow::Follow;
 pub use kill::Kill;
 pub use launch::Launch;
 
-use super::{KillCause, Observation, Outcome, State};
+use super::{KillCause, Outcome, PodObservation, State};
 
 /// A state machine.
 pub trait Machine {
-    /// Returns the effect to carry out now. It doesn't change until [`Machine::answer`] is called.
+    /// Returns the effect to carry out now. It doesn't change until [`Machine::take_result`] is called.
     fn effect(&self) -> &Effect;
 
     /// Takes the result of [`Machine::effect`] and moves on.
-    fn answer(&mut self, answer: Answer);
+    fn take_result(&mut self, answer: EffectResult);
 }
 
 /// Claimed work on a submission whose objects may exist in part.
@@ -43,7 +43,7 @@ pub struct Job {
 impl Job {
     /// Returns whether this pod is the attempt's. Until its uid is recorded, only its signed identity proves it: other clients
     /// can create a pod with the same name and labels, also beforehand.
-    fn owns(&self, seen: &Observation) -> bool {
+    fn owns(&self, seen: &PodObservation) -> bool {
         match &self.pod_uid {
             Some(uid) => *uid == seen.pod_uid,
             None => seen.genuine || (!self.signed && seen.labelled),

@@ -6,7 +6,7 @@ use super::{Placement, SubmissionId};
 
 /// One observation of an attempt's driver pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observation {
+pub struct PodObservation {
     pub submission: SubmissionId,
     pub attempt: i32,
     pub namespace: String,
@@ -40,7 +40,7 @@ pub struct Observation {
     pub container: Container,
 }
 
-impl Observation {
+impl PodObservation {
     /// Returns whether the driver may still run, and is not being stopped.
     pub fn is_alive(&self) -> bool {
         let ended = matches!(self.container, Container::Terminated { .. });

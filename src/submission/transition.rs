@@ -1,6 +1,6 @@
 //! The rule that derives the next state from an observation. Every write of a state follows it.
 
-use super::{Container, KillCause, Observation, Outcome, Phase, State};
+use super::{Container, KillCause, Outcome, Phase, PodObservation, State};
 
 /// The effect of an observation on a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Step {
 /// Evaluates one observation of a submission in `state`, which, if it is being killed, is killed for `cause`.
 ///
 /// The exit code of the driver *container* decides, not the phase of the pod: sidecars and node problems affect the phase.
-pub fn step(state: State, cause: &KillCause, seen: &Observation) -> Step {
+pub fn step(state: State, cause: &KillCause, seen: &PodObservation) -> Step {
     if state.is_terminal() {
         return Step::Stay;
     }
@@ -48,7 +48,7 @@ pub fn step(state: State, cause: &KillCause, seen: &Observation) -> Step {
 
 fn ended(
     killing: Option<&KillCause>,
-    seen: &Observation,
+    seen: &PodObservation,
     exit_code: i32,
     reason: Option<String>,
     said: Option<String>,
@@ -80,7 +80,7 @@ fn ended(
     Outcome { state, exit_code: Some(exit_code), reason, message }
 }
 
-fn failed_without_exit_code(killing: Option<&KillCause>, seen: &Observation) -> Outcome {
+fn failed_without_exit_code(killing: Option<&KillCause>, seen: &PodObservation) -> Outcome {
     if let Some(cause) = killing {
         return Outcome::killed(cause);
     }
@@ -91,7 +91,7 @@ fn failed_without_exit_code(killing: Option<&KillCause>, seen: &Observation) -> 
     ended_by_the_cluster(seen)
 }
 
-fn gone(killing: Option<&KillCause>, seen: &Observation) -> Outcome {
+fn gone(killing: Option<&KillCause>, seen: &PodObservation) -> Outcome {
     if let Some(cause) = killing {
         Outcome::killed(cause)
     } else if seen.deleting && seen.reason.is_some() {
@@ -103,7 +103,7 @@ fn gone(killing: Option<&KillCause>, seen: &Observation) -> Outcome {
     }
 }
 
-fn ended_by_the_cluster(seen: &Observation) -> Outcome {
+fn ended_by_the_cluster(seen: &PodObservation) -> Outcome {
     let reason = seen.reason.clone().unwrap_or_else(|| "PodFailed".to_owned());
     let message = match &seen.message {
         Some(message) => format!("the driver pod failed ({reason}): {message}"),

@@ -21,13 +21,13 @@ async fn cost_of_accepting_is_as_expected(pool: PgPool) {
     // Allocations are counted per thread, so everything has to run on one thread.
     let counted = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let gateway = runtime.block_on(async { world::gateway(&url, nowhere()).await });
+        let service = runtime.block_on(async { world::service(&url, nowhere()).await });
         let accept = |n: usize| -> AllocationInfo {
             let body = request(n, "default");
             measure(|| {
                 runtime.block_on(async {
-                    let (request, _) = parse_create(&body, gateway.spark_version()).unwrap();
-                    gateway.submit(request, SubmissionOptions::default()).await.unwrap();
+                    let (request, _) = parse_create(&body, service.submissions.spark_version()).unwrap();
+                    service.submissions.submit(request, SubmissionOptions::default()).await.unwrap();
                 });
             })
         };

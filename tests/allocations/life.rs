@@ -9,8 +9,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 use sparkgate::{
-    cluster::{Cluster, Seen, Shown},
-    service::{Gateway, SubmissionOptions},
+    cluster::{Cluster, WatchItem, WatchReport},
+    service::{Service, SubmissionOptions},
     spark::rest::parse_create,
 };
 use sqlx::PgPool;
@@ -32,14 +32,14 @@ async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
     let namespace = format!("test-{}", uuid::Uuid::new_v4().simple());
     server.create_namespace(&namespace).await;
     let cluster = Cluster::new(server.gateway().await, std::slice::from_ref(&namespace));
-    let gateway = world::gateway(&world::url(&pool), cluster).await;
-    let mut observed = gateway.watch_pods(Some(&namespace), None);
-    while !matches!(observed.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
+    let service = world::service(&world::url(&pool), cluster).await;
+    let mut observed = service.pods.watch_pods(Some(&namespace), None);
+    while !matches!(observed.next().await.unwrap().report, Some(WatchReport::Listed { .. })) {}
     let statements = Statements::listen();
 
     // The first submission opens connections and prepares statements.
     let mut life =
-        Life { gateway: &gateway, client: server.admin().await, namespace, statements: &statements, steps: Vec::new() };
+        Life { service: &service, client: server.admin().await, namespace, statements: &statements, steps: Vec::new() };
     life.live(0, &mut observed).await;
     for n in 1..=TRIES {
         life.steps.clear();
@@ -66,7 +66,7 @@ async fn cost_of_a_whole_life_is_as_expected(pool: PgPool) {
 }
 
 struct Life<'a> {
-    gateway: &'a Gateway,
+    service: &'a Service,
     client: Client,
     namespace: String,
     statements: &'a Statements,
@@ -75,13 +75,14 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    async fn live(&mut self, n: usize, observed: &mut (impl Stream<Item = Shown> + Unpin)) {
-        self.gateway.keep_leases().await.unwrap();
+    async fn live(&mut self, n: usize, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) {
+        self.service.leadership.renew().await.unwrap();
         self.statements.take();
-        let (request, _) = parse_create(&request(n, &self.namespace), self.gateway.spark_version()).unwrap();
-        self.gateway.submit(request, SubmissionOptions::default()).await.unwrap();
+        let (request, _) =
+            parse_create(&request(n, &self.namespace), self.service.submissions.spark_version()).unwrap();
+        self.service.submissions.submit(request, SubmissionOptions::default()).await.unwrap();
         self.step("accept");
-        assert_eq!(self.gateway.work().await.unwrap(), 1);
+        assert_eq!(self.service.launcher.work().await.unwrap(), 1);
         self.step("launch");
         self.take_in(observed).await;
         self.step("see the pod");
@@ -93,7 +94,7 @@ impl Life<'_> {
         // The finalizer is removed after the outcome is committed.
         let let_go = self.next(observed).await;
         self.step("see its end and let it go");
-        self.gateway.take_in(Some(&self.namespace), [let_go]).await;
+        self.service.pods.take_in(Some(&self.namespace), [let_go]).await;
         self.step("see that it is let go");
     }
 
@@ -101,16 +102,16 @@ impl Life<'_> {
         self.steps.push((name, self.statements.take()));
     }
 
-    async fn take_in(&self, observed: &mut (impl Stream<Item = Shown> + Unpin)) {
+    async fn take_in(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) {
         let seen = self.next(observed).await;
-        self.gateway.take_in(Some(&self.namespace), [seen]).await;
+        self.service.pods.take_in(Some(&self.namespace), [seen]).await;
     }
 
-    async fn next(&self, observed: &mut (impl Stream<Item = Shown> + Unpin)) -> Seen {
+    async fn next(&self, observed: &mut (impl Stream<Item = WatchItem> + Unpin)) -> WatchReport {
         loop {
-            match observed.next().await.unwrap().seen {
-                Some(seen @ Seen::Driver(_)) => return seen,
-                Some(Seen::Broken { reason }) => panic!("{reason}"),
+            match observed.next().await.unwrap().report {
+                Some(seen @ WatchReport::Driver(_)) => return seen,
+                Some(WatchReport::Broken { reason }) => panic!("{reason}"),
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use http_body_util::StreamBody;
 use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::json;
-use sparkgate::cluster::{Cluster, Seen};
+use sparkgate::cluster::{Cluster, WatchReport};
 use tokio::runtime::Builder;
 
 use crate::{
@@ -42,10 +42,10 @@ fn watching(events: usize) -> AllocationInfo {
     let cluster = Cluster::new(server(lines.into()), &[]);
     measure(|| {
         runtime.block_on(async {
-            let mut observed = cluster.watch(None, None).filter_map(async |shown| shown.seen).boxed_local();
-            assert!(matches!(observed.next().await, Some(Seen::Listed { .. })));
+            let mut observed = cluster.watch(None, None).filter_map(async |shown| shown.report).boxed_local();
+            assert!(matches!(observed.next().await, Some(WatchReport::Listed { .. })));
             for _ in 0..events {
-                assert!(matches!(observed.next().await, Some(Seen::Driver(_))));
+                assert!(matches!(observed.next().await, Some(WatchReport::Driver(_))));
             }
         });
     })

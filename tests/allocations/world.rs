@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sparkgate::{
     cluster::Cluster,
-    service::{Caps, Gateway, Settings, SparkSettings, Submitter},
+    service::{Caps, Service, Settings, SparkSettings, Submitter},
     store::{DatabaseSettings, Store},
 };
 use sqlx::PgPool;
@@ -20,11 +20,11 @@ pub(crate) fn spark() -> SparkSettings {
 }
 
 /// Creates a gateway that connects to its database as the program does, with the same number of connections.
-pub(crate) async fn gateway(url: &str, cluster: Cluster) -> Gateway {
+pub(crate) async fn service(url: &str, cluster: Cluster) -> Service {
     let database = DatabaseSettings { url: url.to_owned(), max_connections: 16 };
     let store = Store::connect(&database).await.unwrap();
     let settings = Settings { spark: spark(), outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
-    Gateway::new(store, cluster, settings).await.unwrap()
+    Service::new(store, cluster, settings).await.unwrap()
 }
 
 /// Returns the URL of a test's own database.

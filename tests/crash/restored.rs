@@ -6,7 +6,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
-use sparkgate::cluster::{Cluster, Seen, Shown};
+use sparkgate::cluster::{Cluster, WatchItem, WatchReport};
 use tokio::time::timeout;
 
 use crate::harness::servers::borrow;
@@ -22,11 +22,11 @@ async fn create(client: &Client, namespace: &str, number: u32) {
     pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
 }
 
-async fn shown(watch: &mut (impl StreamExt<Item = Shown> + Unpin), number: u32) {
+async fn shown(watch: &mut (impl StreamExt<Item = WatchItem> + Unpin), number: u32) {
     let id = format!("driver-{number}");
     let seen = async {
         loop {
-            if let Some(Seen::Driver(seen)) = watch.next().await.unwrap().seen
+            if let Some(WatchReport::Driver(seen)) = watch.next().await.unwrap().report
                 && seen.submission.as_str() == id
             {
                 return;

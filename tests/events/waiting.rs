@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     store::Store,
-    submission::{Placement, Progress},
+    submission::{Placement, StateChange},
 };
 use sqlx::PgPool;
 use tokio::time::timeout;
@@ -25,7 +25,7 @@ async fn a_wait_returns_at_the_end_and_in_the_requested_state(pool: PgPool) {
     let acting = async {
         // The write of another replica: this replica gets no signal.
         let store = Store::new(pool.clone());
-        assert!(store.advance(&id, 1, None, &Progress::Launched, &Placement::default()).await.unwrap());
+        assert!(store.advance(&id, 1, None, &StateChange::Launched, &Placement::default()).await.unwrap());
     };
     let (begun, ()) = timeout(LIMIT, async { tokio::join!(get(replica.address, &begun), acting) }).await.unwrap();
     assert_eq!((begun.status, begun.waited.as_deref()), (200, Some("done")));
@@ -48,7 +48,7 @@ async fn a_wait_that_times_out_returns_the_current_state(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let (id, other) = (replica.submit().await, replica.submit().await);
     let target = format!("/v1/submissions/{id}/wait?timeoutSeconds=1");
-    let acting = replica.gateway.kill(&other);
+    let acting = replica.service.submissions.kill(&other);
     let (answer, _) = tokio::join!(get(replica.address, &target), acting);
     assert_eq!((answer.status, answer.waited.as_deref()), (200, Some("timeout")));
     assert_eq!(answer.body["state"], "QUEUED");
@@ -66,7 +66,7 @@ async fn a_shutdown_ends_waits_and_streams(pool: PgPool) {
     let address = replica.address;
     let waiting = tokio::spawn(async move { get(address, &target).await });
     // Succeeds until the stream and the wait occupy both slots: then the wait has begun.
-    while replica.gateway.subscribe(Default::default(), None, 2).await.is_ok() {}
+    while replica.service.events.subscribe(Default::default(), None, 2).await.is_ok() {}
     replica.end().await;
     assert_eq!(waiting.await.unwrap().waited.as_deref(), Some("timeout"));
     assert!(stream.next().await.is_none());

@@ -8,11 +8,10 @@ use sparkgate::{
     api::{self, HttpSettings, router},
     cluster::Cluster,
     sandbox::apiserver::Apiserver,
-    service::{Caps, Gateway, Settings, SparkSettings, Submitter},
+    service::{Caps, Service, Settings, SparkSettings, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::SubmissionId,
-    workers,
 };
 use sqlx::PgPool;
 use tokio::{
@@ -24,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{Layer, util::MapRequestLayer};
 
 pub(crate) struct Replica {
-    pub(crate) gateway: Gateway,
+    pub(crate) service: Service,
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
     tasks: JoinSet<()>,
@@ -44,20 +43,20 @@ impl Replica {
         let version = "4.3.0".parse().unwrap();
         let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
-        let gateway = Gateway::new(Store::new(pool), cluster, settings).await.unwrap();
+        let service = Service::new(Store::new(pool), cluster, settings).await.unwrap();
         let listener = listen();
         let address = listener.local_addr().unwrap();
         let http = HttpSettings { max_subscribers, ..HttpSettings::default() };
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-        tasks.spawn(workers::publisher(gateway.clone(), stop.clone()));
-        let router = router(gateway.clone(), http).unwrap();
+        tasks.spawn(service.events.clone().run(stop.clone()));
+        let router = router(service.clone(), http).unwrap();
         tasks.spawn(api::serve(listener, router, HttpSettings::default().max_connections, stop.clone()));
-        Self { gateway, address, stop, tasks }
+        Self { service, address, stop, tasks }
     }
 
     /// Shuts down as after a signal. Open streams don't delay it.
     pub(crate) async fn end(mut self) {
-        self.gateway.drain();
+        self.service.health.drain();
         self.stop.cancel();
         let ended = timeout(Duration::from_secs(20), async { while self.tasks.join_next().await.is_some() {} }).await;
         assert!(ended.is_ok(), "open streams delay the shutdown");
@@ -70,7 +69,7 @@ impl Replica {
             main_class: "org.example.Main".to_owned(),
             ..CreateSubmissionRequest::default()
         };
-        self.gateway.create(request).await.unwrap()
+        self.service.submissions.create(request).await.unwrap()
     }
 }
 

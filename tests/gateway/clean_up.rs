@@ -15,7 +15,6 @@ use serde_json::json;
 use sparkgate::{
     service::{CleanUpSettings, CleanedUp},
     submission::{DriverState, SubmissionId},
-    workers,
 };
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +33,7 @@ const RETENTION: CleanUpSettings = CleanUpSettings { retention: Some(DAY), ..OFF
 async fn finished(world: &mut World) -> SubmissionId {
     world.watch();
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.play_exit(0).await;
     world.until(&id, DriverState::Finished).await;
     // The watch removes it once the end is recorded.
@@ -60,7 +59,7 @@ async fn later(pool: &PgPool, time: Duration) {
 }
 
 async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u64) {
-    let CleanedUp { pods, put_off, submissions, more } = world.gateway.clean_up(&settings).await.unwrap();
+    let CleanedUp { pods, put_off, submissions, more } = world.service.leadership.clean_up(&settings).await.unwrap();
     assert!(!more);
     (pods, put_off, submissions)
 }
@@ -70,7 +69,7 @@ async fn clean_up(world: &World, settings: CleanUpSettings) -> (usize, usize, u6
 async fn clean_up_deletes_a_pod_that_lost_its_labels_and_has_the_finalizer(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.set(&id, "state = 'FINISHED', finished_at = now()").await;
     let pod = world.driver().await.metadata.name.unwrap();
     let without = json!({"metadata": {"labels": {"sparkgate.dev/instance": null}}});
@@ -114,7 +113,7 @@ async fn an_old_submission_is_deleted_after_its_pod(pool: PgPool) {
     world.until_no_driver().await;
     later(&world.pool, Duration::from_secs(120)).await;
     assert_eq!(clean_up(&world, RETENTION).await, (0, 0, 1));
-    assert_eq!(world.gateway.status(&id).await.unwrap(), None);
+    assert_eq!(world.service.submissions.status(&id).await.unwrap(), None);
     assert_eq!(world.events(&id).await, Vec::<String>::new());
     assert_eq!(world.status(&live).await.driver_state, DriverState::Submitted);
 }
@@ -138,7 +137,7 @@ async fn clean_up_is_retried_later_when_the_cluster_is_unavailable(pool: PgPool)
         http::Response::builder().status(503).body(kube::client::Body::from(status.as_bytes().to_vec()))
     });
     let world = World::on(pool.clone(), Client::new(away, "default"), good.namespace.clone()).await;
-    assert!(world.gateway.clean_up(&POD_TTL).await.unwrap_err().may_pass());
+    assert!(world.service.leadership.clean_up(&POD_TTL).await.unwrap_err().may_pass());
     assert_eq!(clean_up(&good, POD_TTL).await, (0, 0, 0), "not again at once");
     later(&pool, Duration::from_secs(3600)).await;
     assert_eq!(clean_up(&good, POD_TTL).await, (1, 0, 0));
@@ -149,9 +148,9 @@ async fn the_clean_up_worker_runs_until_it_is_stopped(pool: PgPool) {
     let mut world = World::new(pool).await;
     finished(&mut world).await;
     let stop = CancellationToken::new();
-    let idle = tokio::spawn(workers::clean_up(world.gateway.clone(), OFF, stop.clone()));
+    let idle = tokio::spawn(world.service.leadership.clone().run_clean_up(OFF, stop.clone()));
     let at_once = CleanUpSettings { finished_pod_ttl: Some(Duration::ZERO), ..OFF };
-    let busy = tokio::spawn(workers::clean_up(world.gateway.clone(), at_once, stop.clone()));
+    let busy = tokio::spawn(world.service.leadership.clone().run_clean_up(at_once, stop.clone()));
     world.until_no_driver().await;
     assert!(!idle.is_finished() && !busy.is_finished());
     stop.cancel();
@@ -199,12 +198,12 @@ async fn clean_up_works_in_bounded_rounds_and_counts_pods_that_are_gone(pool: Pg
     .await
     .unwrap();
     for (pods, more) in [(100, true), (100, true), (50, false), (0, false)] {
-        let done = world.gateway.clean_up(&POD_TTL).await.unwrap();
+        let done = world.service.leadership.clean_up(&POD_TTL).await.unwrap();
         assert_eq!(done, CleanedUp { pods, more, ..CleanedUp::default() });
     }
     later(&world.pool, Duration::from_secs(120)).await;
     for (submissions, more) in [(100, true), (100, true), (50, false)] {
-        let done = world.gateway.clean_up(&RETENTION).await.unwrap();
+        let done = world.service.leadership.clean_up(&RETENTION).await.unwrap();
         assert_eq!(done, CleanedUp { submissions, more, ..CleanedUp::default() });
     }
 }

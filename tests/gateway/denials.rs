@@ -31,7 +31,7 @@ async fn rights_that_vanish_and_come_back_end_nothing(pool: PgPool) {
 
     let queued = [world.submit(&[]).await, world.submit(&[]).await];
     for _ in 0..3 {
-        world.gateway.work().await.unwrap();
+        world.service.launcher.work().await.unwrap();
         due_at_once(&world.pool).await;
     }
     // Its outcome can't be seen meanwhile.
@@ -48,7 +48,7 @@ async fn rights_that_vanish_and_come_back_end_nothing(pool: PgPool) {
     world.until(&running, DriverState::Failed).await;
     eventually(|| async {
         due_at_once(&world.pool).await;
-        world.gateway.work().await.unwrap();
+        world.service.launcher.work().await.unwrap();
         let mut launched = 0;
         for id in &queued {
             launched += usize::from(world.events(id).await.last().unwrap() == "PENDING");
@@ -78,7 +78,7 @@ async fn an_api_server_that_starts_refuses_nothing_for_good(pool: PgPool) {
         let ids = [world.submit(&[]).await, world.submit(&[]).await, world.submit(&[]).await];
         eventually(|| async {
             due_at_once(&world.pool).await;
-            world.gateway.work().await.unwrap();
+            world.service.launcher.work().await.unwrap();
             for id in &ids {
                 let events = world.events(id).await;
                 assert!(

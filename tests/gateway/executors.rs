@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use sparkgate::{
     cluster::labels,
-    service::Gateway,
+    service::Service,
     submission::{Container, ExecutorObservation, ExecutorState, Phase, SubmissionId},
 };
 use sqlx::PgPool;
@@ -52,26 +52,26 @@ fn oom(submission: &SubmissionId, id: i64) -> ExecutorObservation {
     ExecutorObservation { container, ..look(submission, id, Phase::Failed) }
 }
 
-async fn states(gateway: &Gateway, id: &SubmissionId) -> Vec<(i64, ExecutorState)> {
-    let all = gateway.executors(id, None, 10_000).await.unwrap();
+async fn states(service: &Service, id: &SubmissionId) -> Vec<(i64, ExecutorState)> {
+    let all = service.submissions.executors(id, None, 10_000).await.unwrap();
     all.into_iter().map(|one| (one.executor_id, one.state)).collect()
 }
 
 #[sqlx::test]
 async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
     let world = World::new(pool).await;
-    let (gateway, here) = (&world.gateway, Some(world.namespace.as_str()));
+    let (service, here) = (&world.service, Some(world.namespace.as_str()));
     let id = with_driver(&world).await;
-    gateway.executors.note(here, &look(&id, 1, Phase::Running));
-    gateway.executors.note(here, &look(&id, 2, Phase::Pending));
-    assert_eq!(gateway.flush_executors(here).await.unwrap(), 2);
-    gateway.executors.note(here, &oom(&id, 1));
+    service.pods.executors.note(here, &look(&id, 1, Phase::Running));
+    service.pods.executors.note(here, &look(&id, 2, Phase::Pending));
+    assert_eq!(service.pods.flush_executors(here).await.unwrap(), 2);
+    service.pods.executors.note(here, &oom(&id, 1));
     let gone = ExecutorObservation { gone: true, deleting: true, ..oom(&id, 1) };
-    gateway.executors.note(here, &gone);
-    gateway.executors.note(here, &gone);
-    assert_eq!(gateway.flush_executors(here).await.unwrap(), 1);
-    assert_eq!(gateway.flush_executors(here).await.unwrap(), 0, "nothing is new");
-    let first = gateway.executors(&id, None, 1).await.unwrap().remove(0);
+    service.pods.executors.note(here, &gone);
+    service.pods.executors.note(here, &gone);
+    assert_eq!(service.pods.flush_executors(here).await.unwrap(), 1);
+    assert_eq!(service.pods.flush_executors(here).await.unwrap(), 0, "nothing is new");
+    let first = service.submissions.executors(&id, None, 1).await.unwrap().remove(0);
     assert_eq!((first.state, first.exit_code), (ExecutorState::Failed, Some(137)));
     assert_eq!(first.reason.as_deref(), Some("OOMKilled"));
 }
@@ -79,45 +79,45 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
 #[sqlx::test]
 async fn thousands_of_executors_are_written_except_those_of_unknown_submissions(pool: PgPool) {
     let world = World::new(pool).await;
-    let gateway = &world.gateway;
+    let service = &world.service;
     let id = with_driver(&world).await;
     let unknown = "driver-20200101000000-9999".parse().unwrap();
     for n in 0..1600 {
-        gateway.executors.note(None, &look(&id, n, Phase::Running));
-        gateway.executors.note(None, &look(&unknown, n, Phase::Running));
+        service.pods.executors.note(None, &look(&id, n, Phase::Running));
+        service.pods.executors.note(None, &look(&unknown, n, Phase::Running));
     }
-    assert!(gateway.executors.batch_is_full(None));
-    assert_eq!(gateway.flush_executors(None).await.unwrap(), 1600);
-    assert!(!gateway.executors.batch_is_full(None));
-    assert_eq!(states(gateway, &id).await.len(), 1600);
+    assert!(service.pods.executors.batch_is_full(None));
+    assert_eq!(service.pods.flush_executors(None).await.unwrap(), 1600);
+    assert!(!service.pods.executors.batch_is_full(None));
+    assert_eq!(states(service, &id).await.len(), 1600);
 }
 
 #[sqlx::test]
 async fn an_executor_that_the_database_refuses_delays_no_other(pool: PgPool) {
     let world = World::new(pool).await;
-    let gateway = &world.gateway;
+    let service = &world.service;
     let id = with_driver(&world).await;
     for n in 0..100 {
         // Postgres doesn't accept this year in the form in which it is sent.
         let created_at = (n == 33).then_some(chrono::DateTime::<chrono::Utc>::MAX_UTC);
-        gateway.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
+        service.pods.executors.note(None, &ExecutorObservation { created_at, ..look(&id, n, Phase::Running) });
     }
-    assert_eq!(gateway.flush_executors(None).await.unwrap(), 99);
-    assert!(states(gateway, &id).await.iter().all(|(n, _)| *n != 33));
+    assert_eq!(service.pods.flush_executors(None).await.unwrap(), 99);
+    assert!(states(service, &id).await.iter().all(|(n, _)| *n != 33));
 }
 
 #[sqlx::test]
 async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     let world = World::new(pool).await;
-    let gateway = &world.gateway;
+    let service = &world.service;
     let id = with_driver(&world).await;
-    gateway.executors.note(None, &look(&id, 1, Phase::Running));
+    service.pods.executors.note(None, &look(&id, 1, Phase::Running));
     #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = world.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE executors IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let flushing = tokio::spawn({
-        let gateway = gateway.clone();
-        async move { gateway.flush_executors(None).await }
+        let service = service.clone();
+        async move { service.pods.flush_executors(None).await }
     });
     eventually(|| async {
         let cancelled: Option<bool> = sqlx::query_scalar(
@@ -132,9 +132,9 @@ async fn executors_that_could_not_be_written_are_written_later(pool: PgPool) {
     .await;
     assert!(flushing.await.unwrap().unwrap_err().may_pass());
     lock.rollback().await.unwrap();
-    gateway.executors.note(None, &oom(&id, 1));
-    assert_eq!(gateway.flush_executors(None).await.unwrap(), 1);
-    assert_eq!(states(gateway, &id).await, [(1, ExecutorState::Failed)]);
+    service.pods.executors.note(None, &oom(&id, 1));
+    assert_eq!(service.pods.flush_executors(None).await.unwrap(), 1);
+    assert_eq!(states(service, &id).await, [(1, ExecutorState::Failed)]);
 }
 
 #[sqlx::test]
@@ -142,23 +142,23 @@ async fn executors_that_ended_without_a_watch_are_found_by_the_first_list(pool: 
     let before = World::new(pool).await;
     let here = Some(before.namespace.as_str());
     let id = before.submit(&[]).await;
-    before.gateway.work().await.unwrap();
+    before.service.launcher.work().await.unwrap();
     let driver_uid = before.driver().await.metadata.uid.unwrap();
     let look = |n| ExecutorObservation { driver_uid: driver_uid.clone(), ..look(&id, n, Phase::Running) };
     let uid = start(&before, &id, "2").await;
     for n in 1..=3 {
         let pod_uid = if n == 2 { uid.clone() } else { format!("u{n}") };
-        before.gateway.executors.note(here, &ExecutorObservation { pod_uid, ..look(n) });
+        before.service.pods.executors.note(here, &ExecutorObservation { pod_uid, ..look(n) });
     }
-    assert_eq!(before.gateway.flush_executors(here).await.unwrap(), 3);
+    assert_eq!(before.service.pods.flush_executors(here).await.unwrap(), 3);
 
     let after = World::on(before.pool.clone(), before.client.clone(), before.namespace.clone()).await;
-    after.gateway.executors.note(here, &look(1));
-    after.gateway.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
-    after.gateway.flush_executors(here).await.unwrap();
+    after.service.pods.executors.note(here, &look(1));
+    after.service.pods.executors.listed(here, HashSet::from([(id.clone(), 1, 1)]));
+    after.service.pods.flush_executors(here).await.unwrap();
     // The second is younger than the list: an earlier watch has reported it.
     let expected = [(1, ExecutorState::Running), (2, ExecutorState::Running), (3, ExecutorState::Deleted)];
-    assert_eq!(states(&after.gateway, &id).await, expected);
+    assert_eq!(states(&after.service, &id).await, expected);
 }
 
 #[sqlx::test]
@@ -166,17 +166,17 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
     let here = World::new(pool.clone()).await;
     let there = World::new(pool).await;
     let ids = [with_driver(&here).await, with_driver(&there).await];
-    let gateway = &here.gateway;
+    let service = &here.service;
     for (world, id) in [&here, &there].into_iter().zip(&ids) {
-        gateway.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
+        service.pods.executors.note(Some(&world.namespace), &look(id, 1, Phase::Running));
     }
     for world in [&here, &there] {
-        gateway.flush_executors(Some(&world.namespace)).await.unwrap();
+        service.pods.flush_executors(Some(&world.namespace)).await.unwrap();
     }
-    gateway.executors.listed(Some(&here.namespace), HashSet::new());
-    gateway.flush_executors(Some(&here.namespace)).await.unwrap();
-    assert_eq!(states(gateway, &ids[0]).await, [(1, ExecutorState::Deleted)]);
-    assert_eq!(states(gateway, &ids[1]).await, [(1, ExecutorState::Running)]);
+    service.pods.executors.listed(Some(&here.namespace), HashSet::new());
+    service.pods.flush_executors(Some(&here.namespace)).await.unwrap();
+    assert_eq!(states(service, &ids[0]).await, [(1, ExecutorState::Deleted)]);
+    assert_eq!(states(service, &ids[1]).await, [(1, ExecutorState::Running)]);
 }
 
 /// Pods as a driver creates them, on a real API server, and the watch that reports them.
@@ -184,7 +184,7 @@ async fn a_list_of_one_namespace_says_nothing_of_another(pool: PgPool) {
 async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     for n in 1..=4 {
         start(&world, &id, &n.to_string()).await;
     }
@@ -203,7 +203,7 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
         world.pods().delete(&format!("pi-exec-{n}"), &DeleteParams::default().grace_period(0)).await.unwrap();
     }
     until(&world, &id, [Succeeded, Failed, Deleted, Running]).await;
-    let failed = world.gateway.executors(&id, Some((1, 1)), 1).await.unwrap().remove(0);
+    let failed = world.service.submissions.executors(&id, Some((1, 1)), 1).await.unwrap().remove(0);
     assert_eq!(failed.message.as_deref(), Some("the executor exited with code 52 (Error; JVM OOM)"));
     assert!(failed.created_at.is_some() && failed.finished_at.is_some());
 
@@ -230,7 +230,7 @@ async fn start(world: &World, id: &SubmissionId, executor: &str) -> String {
     let pod = json!({
         "metadata": {"name": format!("pi-exec-{}", executor.to_lowercase()), "ownerReferences": owner, "labels": {"spark-role": "executor",
             "spark-exec-id": executor, labels::SUBMISSION_ID: id.to_string(), labels::ATTEMPT: "1",
-            labels::INSTANCE: world.gateway.instance().to_string()}},
+            labels::INSTANCE: world.service.submissions.instance().to_string()}},
         "spec": {"containers": [{"name": "spark-kubernetes-executor", "image": "spark"}]},
     });
     let pod = serde_json::from_value(pod).unwrap();
@@ -246,7 +246,7 @@ async fn play(world: &World, executor: i64, phase: &str, container: serde_json::
 
 async fn until(world: &World, id: &SubmissionId, expected: [ExecutorState; 4]) {
     eventually(|| async {
-        let now: Vec<_> = states(&world.gateway, id).await.into_iter().map(|(_, state)| state).collect();
+        let now: Vec<_> = states(&world.service, id).await.into_iter().map(|(_, state)| state).collect();
         if now == expected { Ok(()) } else { Err(now) }
     })
     .await;

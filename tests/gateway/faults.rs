@@ -54,14 +54,15 @@ async fn an_api_server_that_is_away_leaves_the_submission_waiting(pool: PgPool) 
     let good = World::new(pool.clone()).await;
     let world = World::on(pool, faulty(&good.client, Fault::Away, 1), good.namespace.clone()).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Submitted);
     assert!(status.message.unwrap().contains("the Kubernetes API is not available"));
-    assert_eq!(world.gateway.work().await.unwrap(), 0, "not before its time");
+    assert_eq!(world.service.launcher.work().await.unwrap(), 0, "not before its time");
 
     due_at_once(&world.pool).await;
-    eventually(|| async { (world.gateway.work().await.unwrap() == 1).then_some(()).ok_or("a pause for all") }).await;
+    eventually(|| async { (world.service.launcher.work().await.unwrap() == 1).then_some(()).ok_or("a pause for all") })
+        .await;
     assert_eq!(world.driver_count().await, 1);
     assert_eq!(world.status(&id).await.message, None, "the reason is removed");
 }
@@ -73,7 +74,7 @@ async fn a_lost_reply_makes_no_second_driver(pool: PgPool) {
     let world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 4), good.namespace.clone()).await;
     let id = world.submit(&[]).await;
     for _ in 0..5 {
-        world.gateway.work().await.unwrap();
+        world.service.launcher.work().await.unwrap();
         assert_eq!(world.driver_count().await, 1);
         due_at_once(&world.pool).await;
     }
@@ -111,9 +112,9 @@ async fn a_kill_outlasts_an_api_server_that_is_away(pool: PgPool) {
     let mut world = World::on(pool, faulty(&good.client, Fault::ReplyLost, 1), good.namespace.clone()).await;
     world.watch();
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
-    assert!(world.gateway.kill(&id).await.unwrap());
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
+    assert!(world.service.submissions.kill(&id).await.unwrap());
+    world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     // The driver whose creation was never confirmed ends, too.
     world.until_no_driver().await;
@@ -126,7 +127,7 @@ async fn a_poisoned_row_never_stops_the_others(pool: PgPool) {
     let (poisoned, good) = (world.submit(&[]).await, world.submit(&[]).await);
     let damage = sqlx::query("UPDATE manifests SET objects = '{\"pod\": ' WHERE submission_id = $1");
     damage.bind(poisoned.as_str()).execute(&world.pool).await.unwrap();
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.events(&good).await.last().unwrap(), "PENDING");
     assert_eq!(world.events(&poisoned).await.last().unwrap(), "ERROR");
     assert!(world.status(&poisoned).await.message.unwrap().contains("can't be read"));

@@ -17,7 +17,7 @@ use crate::{
 async fn until(world: &World, expected: impl Fn(&Readiness) -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(90);
     loop {
-        let now = world.gateway.readiness().await;
+        let now = world.service.health.readiness().await;
         if expected(&now) {
             return;
         }
@@ -66,7 +66,7 @@ async fn leaves_the_watch(pool: PgPool, fault: Fault) {
     replica.watch();
     until_ready(&replica).await;
     let id = healthy.submit(&[]).await;
-    healthy.gateway.work().await.unwrap();
+    healthy.service.launcher.work().await.unwrap();
     healthy.watch();
     until_ready(&healthy).await;
 
@@ -75,10 +75,10 @@ async fn leaves_the_watch(pool: PgPool, fault: Fault) {
         proxy.cut();
     }
     until(&replica, cut_off).await;
-    assert!(replica.gateway.claim(16).await.unwrap().is_empty(), "claims are left to the other replica, too");
+    assert!(replica.service.launcher.claim(16).await.unwrap().is_empty(), "claims are left to the other replica, too");
     healthy.play_exit(0).await;
     healthy.until(&id, DriverState::Finished).await;
-    assert_eq!(healthy.gateway.readiness().await, Readiness::Ready);
+    assert_eq!(healthy.service.health.readiness().await, Readiness::Ready);
 
     proxy.set(Fault::None);
     proxy.cut();
@@ -111,11 +111,11 @@ async fn while_no_replica_reaches_the_cluster_submissions_are_accepted(pool: PgP
         (watched == 0).then_some(()).ok_or("it is watched")
     })
     .await;
-    assert!(matches!(replica.gateway.readiness().await, Readiness::Accepting(_)));
+    assert!(matches!(replica.service.health.readiness().await, Readiness::Accepting(_)));
     let id = replica.submit(&[]).await;
     proxy.set(Fault::None);
     until_ready(&replica).await;
-    replica.gateway.work().await.unwrap();
+    replica.service.launcher.work().await.unwrap();
     replica.play_exit(0).await;
     replica.until(&id, DriverState::Finished).await;
 }

@@ -23,7 +23,7 @@ use crate::{
 async fn forge(world: &World, name: &str, id: &SubmissionId, attempt: i32) -> Pod {
     let pod = json!({
         "metadata": {"name": name, "labels": {"spark-role": "driver", labels::SUBMISSION_ID: id.to_string(),
-            labels::ATTEMPT: attempt.to_string(), labels::INSTANCE: world.gateway.instance().to_string()}},
+            labels::ATTEMPT: attempt.to_string(), labels::INSTANCE: world.service.submissions.instance().to_string()}},
         "spec": {"containers": [{"name": "spark-kubernetes-driver", "image": "spark"}]},
     });
     world.pods().create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap()
@@ -43,7 +43,7 @@ async fn labels_are_back(world: &World, pod: &str, id: &SubmissionId) {
         let labels = world.pods().get(pod).await.unwrap().labels().clone();
         let whole = labels.get(labels::SUBMISSION_ID) == Some(&id.to_string())
             && labels.get(labels::ATTEMPT).map(String::as_str) == Some("1")
-            && labels.get(labels::INSTANCE) == Some(&world.gateway.instance().to_string())
+            && labels.get(labels::INSTANCE) == Some(&world.service.submissions.instance().to_string())
             && labels.get("spark-role").map(String::as_str) == Some("driver");
         if whole { Ok(()) } else { Err(labels) }
     })
@@ -73,7 +73,7 @@ async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool)
 async fn a_driver_relabelled_as_another_submissions_is_followed_to_its_end(pool: PgPool) {
     let mut world = World::new(pool).await;
     let ended = world.submit(&[]).await;
-    assert!(world.gateway.kill(&ended).await.unwrap());
+    assert!(world.service.submissions.kill(&ended).await.unwrap());
     let id = world.submit_running().await;
     let pod = world.driver().await.name_any();
     patch(&world, &pod, json!({"labels": {labels::SUBMISSION_ID: ended.to_string()}})).await;
@@ -89,7 +89,7 @@ async fn a_forged_pod_ends_no_submission(pool: PgPool) {
     let forged = forge(&world, "forged", &id, 1).await;
     world.play_on(forged, "Succeeded", exited(0)).await;
     world.watch();
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let own = world.driver_named(&id).await;
     let forged = forge(&world, "forged-again", &id, 1).await;
     world.play_on(forged, "Failed", exited(9)).await;
@@ -111,7 +111,7 @@ async fn a_pod_made_beforehand_with_all_our_labels_is_not_adopted(pool: PgPool) 
     let name = "SELECT names ->> 'driverPod' FROM submissions";
     let name: String = sqlx::query_scalar(name).fetch_one(&world.pool).await.unwrap();
     let theirs = forge(&world, &name, &id, 1).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Error);
     assert_eq!(world.driver().await.metadata.uid, theirs.metadata.uid, "never touched");
 }
@@ -131,13 +131,13 @@ async fn neither_a_template_nor_an_excluded_step_names_the_pod(pool: PgPool) {
         }))
         .unwrap(),
     );
-    let id = world.gateway.create(request).await.unwrap();
-    world.gateway.work().await.unwrap();
+    let id = world.service.submissions.create(request).await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let pod = world.driver().await;
     assert_eq!(pod.name_any(), world.driver_named(&id).await.name_any());
     assert_eq!((pod.metadata.generate_name, pod.spec.unwrap().restart_policy.as_deref()), (None, Some("Never")));
-    assert!(world.gateway.kill(&id).await.unwrap());
-    world.gateway.work().await.unwrap();
+    assert!(world.service.submissions.kill(&id).await.unwrap());
+    world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     world.until_no_driver().await;
 }
@@ -158,10 +158,10 @@ async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
     patch(&other, &pod, json!({"finalizers": null})).await;
     other.remove_driver().await;
     let queued = other.submit(&[]).await;
-    assert_eq!(other.gateway.work().await.unwrap(), 0, "nothing is launched there");
+    assert_eq!(other.service.launcher.work().await.unwrap(), 0, "nothing is launched there");
     other.watch();
     eventually(|| async {
-        match other.gateway.readiness().await {
+        match other.service.health.readiness().await {
             Readiness::NotReady(why) if why.contains("adopt-cluster") => Ok(()),
             other => Err(other),
         }
@@ -174,7 +174,8 @@ async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
     let refused = sparkgate::service::adopt_cluster(&store, &cluster, false).await.unwrap_err();
     assert!(refused.to_string().contains("1 submissions may have drivers"), "{refused}");
     sparkgate::service::adopt_cluster(&store, &cluster, true).await.unwrap();
-    eventually(|| async { (other.gateway.work().await.unwrap() > 0).then_some(()).ok_or("not launched yet") }).await;
+    eventually(|| async { (other.service.launcher.work().await.unwrap() > 0).then_some(()).ok_or("not launched yet") })
+        .await;
     assert_eq!(other.events(&queued).await.last().unwrap(), "PENDING");
 }
 
@@ -193,7 +194,7 @@ async fn pods_that_are_missing_are_found_although_the_cluster_was_not_known_yet(
     let mut other = first.replica(Store::new(pool), Some(&proxy)).await;
     proxy.set(Fault::Refuse);
     proxy.cut();
-    assert!(other.gateway.check_cluster().await.is_err());
+    assert!(other.service.health.check_cluster().await.is_err());
     proxy.set(Fault::None);
     other.watch();
     other.until(&id, DriverState::Error).await;

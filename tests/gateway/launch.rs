@@ -19,7 +19,7 @@ async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[("spark.app.name", "Pi")]).await;
     assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted, "at once");
-    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
 
     let pod = world.driver().await;
     let labels = pod.metadata.labels.clone().unwrap();
@@ -41,14 +41,14 @@ async fn a_launch_creates_the_objects_of_spark_owned_by_the_pod(pool: PgPool) {
     let label = format!("spark.kubernetes.executor.label.sparkgate.dev/submission-id={id}\n");
     assert!(properties.contains(&label), "executors carry our label too: {properties}");
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
-    assert_eq!(world.gateway.work().await.unwrap(), 0, "nothing is due any more");
+    assert_eq!(world.service.launcher.work().await.unwrap(), 0, "nothing is due any more");
 }
 
 #[sqlx::test]
 async fn an_interrupted_launch_is_completed_with_the_same_pod(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let first = world.driver().await.metadata.uid;
 
     // As if the launcher had died after the pod: back to LAUNCHING, without the objects that are created after the pod.
@@ -58,7 +58,7 @@ async fn an_interrupted_launch_is_completed_with_the_same_pod(pool: PgPool) {
     let service = services.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
     services.delete(&service, &kube::api::DeleteParams::default()).await.unwrap();
 
-    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     assert_eq!(world.driver().await.metadata.uid, first, "the same pod");
     assert!(services.get_opt(&service).await.unwrap().is_some(), "made again");
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING", "PENDING"]);
@@ -72,7 +72,7 @@ async fn a_foreign_pod_is_never_touched(pool: PgPool) {
     .unwrap();
     let theirs = world.pods().create(&PostParams::default(), &theirs).await.unwrap();
     let id = world.submit(&[("spark.kubernetes.driver.pod.name", "taken")]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
 
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
@@ -85,7 +85,7 @@ async fn a_foreign_pod_is_never_touched(pool: PgPool) {
 async fn a_refusal_by_the_cluster_ends_with_the_clusters_message(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[("spark.kubernetes.driver.label.a", "no label's value")]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     let message = status.message.unwrap();
@@ -116,10 +116,10 @@ async fn invalid_names_are_refused_with_their_property(pool: PgPool) {
 async fn a_driver_that_may_have_run_is_never_made_again(pool: PgPool) {
     let world = World::without_finalizer(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     sqlx::query("UPDATE submissions SET state = 'LAUNCHING'").execute(&world.pool).await.unwrap();
     world.remove_driver().await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.driver_count().await, 0);
     assert_eq!(world.events(&id).await.last().unwrap(), "LOST");
 }
@@ -130,9 +130,9 @@ async fn a_namespace_that_one_replica_does_not_serve_waits_for_another(pool: PgP
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
     let narrowed = World::on(world.pool.clone(), world.client.clone(), "another".to_owned()).await;
-    assert_eq!(narrowed.gateway.work().await.unwrap(), 0);
+    assert_eq!(narrowed.service.launcher.work().await.unwrap(), 0);
     assert_eq!(world.events(&id).await, ["QUEUED"]);
-    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     assert_eq!(world.driver_count().await, 1);
 }
 
@@ -148,7 +148,7 @@ async fn a_quota_ends_as_error(pool: PgPool) {
     quotas.patch_status("none", &PatchParams::default(), &status).await.unwrap();
 
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("exceeded quota: none"));
@@ -159,7 +159,7 @@ async fn a_refusal_after_the_pod_deletes_the_pod(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[("spark.kubernetes.driver.service.annotation.bad key", "x")]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     let message = status.message.unwrap();
@@ -176,7 +176,7 @@ async fn a_namespace_that_is_not_ours_is_refused_and_one_that_is_not_there_is_an
     let client = KubeApiserver::start().await.gateway_everywhere().await;
     let nowhere = World::on(pool, client, "nowhere".to_owned()).await;
     let id = nowhere.submit(&[]).await;
-    nowhere.gateway.work().await.unwrap();
+    nowhere.service.launcher.work().await.unwrap();
     let status = nowhere.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("namespaces \"nowhere\" not found"));
@@ -191,7 +191,7 @@ async fn a_claim_on_demand_belongs_to_the_driver(pool: PgPool) {
     let values = ["/data", "OnDemand", "fast", "10Gi"];
     let properties: Vec<_> = keys.iter().map(String::as_str).zip(values).collect();
     world.submit(&properties).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
     assert_eq!(claims.len(), 1);
     assert_eq!(claims[0].owner_references()[0].uid, world.driver().await.uid().unwrap());

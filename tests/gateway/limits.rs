@@ -2,10 +2,7 @@
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use sparkgate::{
-    submission::{DriverState, SubmissionId},
-    workers,
-};
+use sparkgate::submission::{DriverState, SubmissionId};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +30,7 @@ async fn an_unschedulable_driver_is_killed_after_its_start_timeout_with_the_reas
     world.watch();
     let id = world.submit(&[]).await;
     world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s'").await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     for message in ["0/3 nodes are available", "0/4 nodes are available"] {
         no_node(&world, message).await;
         let unschedulable = format!("Unschedulable: {message}");
@@ -43,12 +40,12 @@ async fn an_unschedulable_driver_is_killed_after_its_start_timeout_with_the_reas
         })
         .await;
     }
-    world.gateway.kill_overdue().await.unwrap();
+    world.service.leadership.kill_overdue().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "PENDING", "not before its time");
 
     world.set(&id, "deadline = now()").await;
-    world.gateway.kill_overdue().await.unwrap();
-    world.gateway.work().await.unwrap();
+    world.service.leadership.kill_overdue().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.until(&id, DriverState::Killed).await;
     let words = "StartTimeout: not running within 10m: Unschedulable: 0/4 nodes are available";
     assert_eq!(status.message.as_deref(), Some(words));
@@ -62,18 +59,18 @@ async fn a_driver_that_runs_too_long_is_killed(pool: PgPool) {
     world.watch();
     let id = world.submit(&[]).await;
     world.set(&id, "start_timeout = 600, deadline = now() + interval '600 s', run_timeout = 7200").await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     bind(&world).await;
     // Its kubelet reports that it has run for months. It was queued just now, so the clock of its node is wrong.
     world.play_running().await;
     world.until(&id, DriverState::Running).await;
     world.set(&id, "deadline = now()").await;
-    world.gateway.kill_overdue().await.unwrap();
+    world.service.leadership.kill_overdue().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "RUNNING");
     let long_ago = "queued_at = now() - interval '3 h', started_at = now() - interval '2 h', deadline = now()";
     world.set(&id, long_ago).await;
-    world.gateway.kill_overdue().await.unwrap();
-    world.gateway.work().await.unwrap();
+    world.service.leadership.kill_overdue().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert!(world.driver().await.metadata.deletion_timestamp.is_some());
     world.play_exit(143).await;
     let status = world.until(&id, DriverState::Killed).await;
@@ -90,9 +87,9 @@ async fn a_driver_that_succeeds_while_it_is_killed_has_finished(pool: PgPool) {
     let long_ago = "queued_at = now() - interval '1 h', started_at = now() - interval '1 h'";
     world.set(&id, &format!("run_timeout = 60, deadline = now(), {long_ago}")).await;
     world.play_exit(0).await;
-    world.gateway.kill_overdue().await.unwrap();
+    world.service.leadership.kill_overdue().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "KILLING");
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Finished).await;
 }
 
@@ -101,14 +98,14 @@ async fn a_driver_that_succeeds_while_it_is_killed_has_finished(pool: PgPool) {
 async fn a_deadline_that_passed_without_a_gateway_still_counts(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.set(&id, "start_timeout = 60, deadline = now() - interval '1 d'").await;
     let mut restarted = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
     restarted.watch();
     let stop = CancellationToken::new();
     let parts = [
-        tokio::spawn(workers::deadlines(restarted.gateway.clone(), stop.clone())),
-        tokio::spawn(workers::launcher(restarted.gateway.clone(), stop.clone())),
+        tokio::spawn(restarted.service.leadership.clone().run_deadlines(stop.clone())),
+        tokio::spawn(restarted.service.launcher.clone().run(stop.clone())),
     ];
     restarted.until(&id, DriverState::Killed).await;
     assert_eq!(reason(&restarted, &id).await.as_deref(), Some("StartTimeout"));
@@ -125,8 +122,8 @@ async fn a_killed_driver_has_the_requested_grace_period(pool: PgPool) {
         let id = world.submit_running().await;
         bind(&world).await;
         world.set(&id, &format!("kill_grace = {kill_grace}")).await;
-        assert!(world.gateway.kill(&id).await.unwrap());
-        world.gateway.work().await.unwrap();
+        assert!(world.service.submissions.kill(&id).await.unwrap());
+        world.service.launcher.work().await.unwrap();
         let grace = world.driver().await.metadata.deletion_grace_period_seconds;
         assert_eq!(grace, Some(seconds), "{kill_grace}");
         world.play_exit(143).await;

@@ -43,7 +43,7 @@ async fn a_log_is_read_from_the_pod_and_later_from_the_archive(pool: PgPool) {
     assert_eq!(site.read(&id, &since).await.1, "two\nthree\nfour\n");
     let (_, again) = site.read(&id, &LogRequest { timestamps: true, ..LogRequest::default() }).await;
     assert!(again.starts_with(&stamped) && again.ends_with(" four\n"), "{again}");
-    assert_eq!(site.gateway().what_stayed(&id, 1).await.unwrap().1.as_deref(), Some("one\ntwo\nthree\nfour\n"));
+    assert_eq!(site.service().logs.archived(&id, 1).await.unwrap().1.as_deref(), Some("one\ntwo\nthree\nfour\n"));
 }
 
 #[sqlx::test]
@@ -129,7 +129,7 @@ async fn readers_that_stop_in_the_middle_of_a_query_keep_no_connection(pool: PgP
         sqlx::raw_sql("SELECT pg_sleep(0.05)").execute(&mut other).await.unwrap();
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
-    assert!(site.gateway().status(&id).await.unwrap().is_some());
+    assert!(site.service().submissions.status(&id).await.unwrap().is_some());
 }
 
 #[sqlx::test]
@@ -137,11 +137,11 @@ async fn a_reader_that_comes_before_the_driver_waits_for_it(pool: PgPool) {
     let site = Site::new(pool).await;
     let mut request = site.world.request(&[]);
     request.app_args = vec!["echo hello".to_owned()];
-    let id = site.gateway().create(request).await.unwrap();
+    let id = site.service().submissions.create(request).await.unwrap();
     assert!(matches!(site.no_log(&id, &LogRequest::default()).await, NoLog::NotStarted(_)));
     let following = site.open(&id, &follow()).await;
     let reading = tokio::spawn(text(following));
-    site.gateway().work().await.unwrap();
+    site.service().launcher.work().await.unwrap();
     assert_eq!(reading.await.unwrap(), "hello\n");
 }
 
@@ -151,7 +151,7 @@ async fn a_shutdown_ends_log_streams_with_a_retryable_error(pool: PgPool) {
     let id = site.launch("echo one; exec sleep 300").await;
     let mut following = site.open(&id, &follow()).await;
     read_until(&mut following, "one\n").await;
-    site.gateway().drain();
+    site.service().health.drain();
     let last = tokio::time::timeout(Duration::from_secs(30), following.bytes.next()).await.unwrap();
     assert!(last.unwrap().unwrap_err().may_pass());
     assert!(following.bytes.next().await.is_none());
@@ -177,7 +177,7 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let pod = world.driver().await;
     let event = |name: &str, kind: &str, reason: &str, count: i32| {
         json!({"metadata": {"name": name}, "type": kind, "reason": reason, "message": format!("{reason} it is"),
@@ -190,16 +190,16 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
         let event = serde_json::from_value(event).unwrap();
         world.api::<k8s_openapi::api::core::v1::Event>().create(&Default::default(), &event).await.unwrap();
     }
-    let row = world.gateway.submission(&id).await.unwrap().unwrap();
-    let now = world.gateway.pod_events(&id, &row.namespace, &row.pod_uid.unwrap()).await;
+    let row = world.service.submissions.submission(&id).await.unwrap().unwrap();
+    let now = world.service.logs.pod_events(&id, &row.namespace, &row.pod_uid.unwrap()).await;
     let reasons: Vec<_> = now.iter().map(|event| (event.reason.as_str(), event.count)).collect();
     assert_eq!(reasons, [("FailedScheduling", 4), ("Pulling", 1)]);
 
-    world.gateway.kill(&id).await.unwrap();
-    world.gateway.work().await.unwrap();
+    world.service.submissions.kill(&id).await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     let kept = eventually(|| async {
-        let kept = world.gateway.what_stayed(&id, 1).await.unwrap().0;
+        let kept = world.service.logs.archived(&id, 1).await.unwrap().0;
         if kept.is_empty() { Err("nothing is kept") } else { Ok(kept) }
     })
     .await;
@@ -225,14 +225,14 @@ async fn an_executors_log_is_deleted_with_its_pod(pool: PgPool) {
     site.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
     let of_executor = LogRequest { executor: Some(7), ..follow() };
     eventually(|| async {
-        let executors = site.gateway().executors(&id, None, 10).await.unwrap();
+        let executors = site.service().submissions.executors(&id, None, 10).await.unwrap();
         executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
     })
     .await;
     assert_eq!(site.read(&id, &of_executor).await, (LogSource::Pod, "from the executor\n".to_owned()));
     site.world.pods().delete("exec-7", &Default::default()).await.unwrap();
     eventually(|| async {
-        match site.gateway().log(&id, &LogRequest { executor: Some(7), ..LogRequest::default() }).await.unwrap() {
+        match site.service().logs.log(&id, &LogRequest { executor: Some(7), ..LogRequest::default() }).await.unwrap() {
             sparkgate::service::Log::None(NoLog::ExecutorGone) => Ok(()),
             _ => Err("still there"),
         }
@@ -276,7 +276,7 @@ async fn the_log_of_a_pod_without_a_finalizer_is_archived(pool: PgPool) {
     site.world = world;
     let id = site.launch("echo bye; exit 1").await;
     site.until(&id, DriverState::Failed).await;
-    eventually(|| async { site.gateway().what_stayed(&id, 1).await.unwrap().1.ok_or("nothing is kept") }).await;
+    eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().1.ok_or("nothing is kept") }).await;
     site.delete_pod().await;
     assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "bye\n".to_owned()));
 }

@@ -4,10 +4,9 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use sparkgate::{
-    cluster::Seen,
-    service::Gateway,
-    submission::{Container, DriverState, Observation, SubmissionId},
-    workers,
+    cluster::WatchReport,
+    service::Service,
+    submission::{Container, DriverState, PodObservation, SubmissionId},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -18,9 +17,9 @@ use crate::{
 };
 
 /// Launches due submissions until it is dropped.
-fn launch(gateway: &Gateway) -> DropGuard {
+fn launch(service: &Service) -> DropGuard {
     let stop = CancellationToken::new();
-    tokio::spawn(workers::launcher(gateway.clone(), stop.clone()));
+    tokio::spawn(service.launcher.clone().run(stop.clone()));
     stop.drop_guard()
 }
 
@@ -28,7 +27,7 @@ async fn submit_some(world: &World, count: usize) -> Vec<SubmissionId> {
     let mut ids = Vec::new();
     for _ in 0..count {
         // A busy machine may have no free connection for seconds.
-        ids.push(eventually(|| world.gateway.create(world.request(&[]))).await);
+        ids.push(eventually(|| world.service.submissions.create(world.request(&[]))).await);
     }
     ids
 }
@@ -55,7 +54,7 @@ async fn a_webhook_changes_the_driver_pod(pool: PgPool) {
     let webhook = Webhook::start(world.admin.clone(), &world.namespace).await;
     webhook.set(Conduct::Patch(webhook::side_car("logger")));
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted);
     let driver: Pod = world.driver().await;
     let containers: Vec<_> = driver.spec.unwrap().containers.into_iter().map(|container| container.name).collect();
@@ -71,7 +70,7 @@ async fn a_namespace_that_is_denied_delays_no_other(pool: PgPool) {
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
     webhook.set(Conduct::Deny(429));
     let denied = submit_some(&bad, 3).await;
-    let _launching = launch(&bad.gateway);
+    let _launching = launch(&bad.service);
     for id in &denied {
         eventually(|| async { (tries(&bad, id).await > 0).then_some(()).ok_or("not tried") }).await;
     }
@@ -95,7 +94,7 @@ async fn a_namespace_that_hangs_leaves_slots_to_others(pool: PgPool) {
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
     webhook.set(Conduct::Hang);
     let hanging = submit_some(&bad, 100).await;
-    let _launching = launch(&bad.gateway);
+    let _launching = launch(&bad.service);
     eventually(|| async { (webhook.asked() == 96).then_some(()).ok_or_else(|| webhook.asked()) }).await;
     until_pending(&good, &submit_some(&good, 5).await).await;
     webhook.set(Conduct::Allow);
@@ -114,7 +113,7 @@ async fn a_submission_that_is_denied_delays_no_other_of_its_namespace(pool: PgPo
         bad.push(world.submit(&[("spark.app.name", "bad")]).await);
     }
     let good = submit_some(&world, 3).await;
-    let _launching = launch(&world.gateway);
+    let _launching = launch(&world.service);
     until_pending(&world, &good).await;
     for id in &bad {
         eventually(|| async { (tries(&world, id).await > 1).then_some(()).ok_or("not retried") }).await;
@@ -131,7 +130,7 @@ async fn pods_whose_finalizer_cannot_be_removed_delay_no_other_namespace(pool: P
     let (mut bad, good) = World::two(pool).await;
     bad.watch();
     let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
-    let _launching = launch(&bad.gateway);
+    let _launching = launch(&bad.service);
     let (stuck, fine) = (submit_some(&bad, 34).await, submit_some(&good, 1).await);
     until_pending(&bad, &stuck).await;
     until_pending(&good, &fine).await;
@@ -164,7 +163,7 @@ async fn a_locked_row_delays_no_other(pool: PgPool) {
     let mut world = World::new(impatient(&pool).await).await;
     world.watch();
     let (locked, free) = (submit_some(&world, 20).await, submit_some(&world, 3).await);
-    while world.gateway.work().await.unwrap() > 0 {}
+    while world.service.launcher.work().await.unwrap() > 0 {}
     #[expect(clippy::disallowed_methods, reason = "no caller drops the future")]
     let mut lock = pool.begin().await.unwrap();
     let ids: Vec<_> = locked.iter().map(SubmissionId::as_str).collect();
@@ -183,7 +182,7 @@ async fn a_locked_row_delays_no_other(pool: PgPool) {
         assert_eq!(world.events(id).await.last().unwrap(), "PENDING");
     }
     let another = submit_some(&world, 1).await;
-    assert_eq!(world.gateway.work().await.unwrap(), 1);
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     until_pending(&world, &another).await;
     lock.rollback().await.unwrap();
     for id in &locked {
@@ -208,7 +207,7 @@ async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPo
     sqlx::query("SELECT FROM submissions FOR UPDATE").execute(&mut *lock).await.unwrap();
     world.play_exit(0).await;
     world.remove_driver().await;
-    let is_set_aside = || !world.gateway.is_taken_in(Some(&world.namespace));
+    let is_set_aside = || !world.service.pods.is_taken_in(Some(&world.namespace));
     eventually(|| async { is_set_aside().then_some(()).ok_or("it is not set aside yet") }).await;
     let before = position().await;
     world.look_away();
@@ -224,16 +223,16 @@ async fn a_watch_that_ends_while_a_row_is_locked_is_resumed_before_it(pool: PgPo
 async fn a_pod_whose_side_car_never_ends_is_deleted_once_its_outcome_is_recorded(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit_running().await;
-    let (seen, mut shown) = (world.gateway.clone(), world.gateway.watch_pods(Some(&world.namespace), None));
+    let (seen, mut shown) = (world.service.pods.clone(), world.service.pods.watch_pods(Some(&world.namespace), None));
     world.play("Running", json!({"terminated": {"exitCode": 0, "reason": "Completed"}})).await;
     let lingering = loop {
-        match shown.next().await.unwrap().seen {
-            Some(Seen::Driver(pod)) if matches!(pod.container, Container::Terminated { .. }) => break pod,
+        match shown.next().await.unwrap().report {
+            Some(WatchReport::Driver(pod)) if matches!(pod.container, Container::Terminated { .. }) => break pod,
             _ => {}
         }
     };
     world.until(&id, DriverState::Finished).await;
-    let another = Observation { pod_uid: "another".to_owned(), ..(*lingering).clone() };
+    let another = PodObservation { pod_uid: "another".to_owned(), ..(*lingering).clone() };
     seen.end_side_cars(&another).await.unwrap();
     assert_eq!(world.driver().await.metadata.deletion_timestamp, None, "the name may be another pod's by now");
     seen.end_side_cars(&lingering).await.unwrap();

@@ -3,7 +3,7 @@
 use kube::api::DeleteParams;
 use serde_json::json;
 use sparkgate::{
-    cluster::{Cluster, Seen},
+    cluster::{Cluster, WatchReport},
     submission::{DriverState, engine::Found},
 };
 use sqlx::PgPool;
@@ -15,7 +15,7 @@ async fn a_driver_runs_and_finishes(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.play_running().await;
     let running = world.until(&id, DriverState::Running).await;
     assert_eq!(running.message, None);
@@ -30,7 +30,7 @@ async fn an_exit_code_is_recorded_and_shown(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.play_exit(3).await;
     let status = world.until(&id, DriverState::Failed).await;
     assert_eq!(status.message.as_deref(), Some("the driver exited with code 3 (Error)"));
@@ -42,7 +42,7 @@ async fn a_failing_image_pull_is_shown_while_the_driver_waits(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.watch();
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.play("Pending", json!({"waiting": {"reason": "ErrImagePull", "message": "no such image"}})).await;
     eventually(|| async {
         let status = world.status(&id).await;
@@ -96,7 +96,7 @@ async fn a_termination_message_with_invalid_characters_is_cleaned(pool: PgPool) 
 async fn a_pod_that_vanished_without_a_watch_is_lost_with_a_message(pool: PgPool) {
     let mut world = World::without_finalizer(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.play_running().await;
     world.remove_driver().await;
     world.watch();
@@ -109,7 +109,7 @@ async fn a_pod_that_vanished_without_a_watch_is_lost_with_a_message(pool: PgPool
 async fn a_live_driver_of_an_ended_submission_is_reaped(pool: PgPool) {
     let mut world = World::new(pool).await;
     world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     sqlx::query("UPDATE submissions SET state = 'KILLED'").execute(&world.pool).await.unwrap();
     world.watch();
     world.until_no_driver().await;
@@ -119,7 +119,7 @@ async fn a_live_driver_of_an_ended_submission_is_reaped(pool: PgPool) {
 async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     sqlx::query("UPDATE submissions SET pod_uid = 'the-first'").execute(&world.pool).await.unwrap();
     world.watch();
     world.until_no_driver().await;
@@ -131,7 +131,7 @@ async fn a_late_driver_of_a_submission_that_knows_another_is_reaped(pool: PgPool
 async fn a_stale_observation_does_not_delete_a_finished_driver(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     world.play_running().await;
     let name = world.driver().await.metadata.name.unwrap();
     let cluster = Cluster::new(world.client.clone(), &[]);
@@ -140,7 +140,7 @@ async fn a_stale_observation_does_not_delete_a_finished_driver(pool: PgPool) {
     world.play_exit(0).await;
     let found = cluster.find_driver(&world.namespace, &name, &id, 1).await.unwrap();
     let Found::There(ended) = found else { panic!("{found:?}") };
-    world.gateway.take_in(None, [Seen::Driver(ended), Seen::Driver(running)]).await;
+    world.service.pods.take_in(None, [WatchReport::Driver(ended), WatchReport::Driver(running)]).await;
     assert_eq!(world.driver_count().await, 1, "the pod stays, with its log");
     assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
 }

@@ -43,7 +43,7 @@ async fn groups(world: &World) -> Vec<PodGroup> {
 async fn a_group_comes_before_its_pod_and_belongs_to_it(pool: PgPool) {
     let world = with_volcano(pool).await;
     let id = world.submit(&VOLCANO).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
 
     let pod = world.driver().await;
@@ -58,7 +58,7 @@ async fn a_group_is_deleted_when_its_pod_is_refused(pool: PgPool) {
     let world = with_volcano(pool).await;
     let refused = [&VOLCANO[..], &[("spark.kubernetes.driver.label.a", "no label's value")]].concat();
     let id = world.submit(&refused).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Error);
     assert_eq!(groups(&world).await.len(), 0);
 }
@@ -67,7 +67,7 @@ async fn a_group_is_deleted_when_its_pod_is_refused(pool: PgPool) {
 async fn a_group_without_a_pod_is_deleted_by_a_kill(pool: PgPool) {
     let world = with_volcano(pool).await;
     let id = world.submit(&VOLCANO).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     // As if the launcher had died between the two, and a kill had been requested.
     let orphan = json!({"metadata": {"ownerReferences": null}});
     let name = groups(&world).await[0].name_any();
@@ -76,8 +76,8 @@ async fn a_group_without_a_pod_is_deleted_by_a_kill(pool: PgPool) {
     let back = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL";
     sqlx::query(back).execute(&world.pool).await.unwrap();
 
-    assert!(world.gateway.kill(&id).await.unwrap());
-    world.gateway.work().await.unwrap();
+    assert!(world.service.submissions.kill(&id).await.unwrap());
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(groups(&world).await.len(), 0);
 }
@@ -89,7 +89,7 @@ async fn an_invalid_group_ends_the_submission_with_the_clusters_message(pool: Pg
     let client = KubeApiserver::start().await.gateway_everywhere().await;
     let world = World::on(world.pool.clone(), client, "nowhere-at-all".to_owned()).await;
     let id = world.submit(&[&VOLCANO[..], &namespace].concat()).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("creating the PodGroup"));
@@ -118,7 +118,7 @@ async fn a_group_that_may_not_be_created_ends_the_submission_in_error(pool: PgPo
     let world = World::new(pool.clone()).await;
     let world = World::on(pool, without_permission(&world.client), world.namespace.clone()).await;
     let id = world.submit(&VOLCANO).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let status = world.status(&id).await;
     assert_eq!(status.driver_state, DriverState::Error);
     assert!(status.message.unwrap().contains("podgroups is forbidden"));
@@ -131,13 +131,13 @@ async fn a_group_without_an_owner_is_deleted_by_the_clean_up(pool: PgPool) {
     let mut world = with_volcano(pool).await;
     world.watch();
     let id = world.submit(&VOLCANO).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     let orphan = json!({"metadata": {"ownerReferences": null}});
     let name = groups(&world).await[0].name_any();
     world.api::<PodGroup>().patch(&name, &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
     world.play_exit(0).await;
     world.until(&id, DriverState::Finished).await;
     let at_once = CleanUpSettings { finished_pod_ttl: Some(std::time::Duration::ZERO), retention: None };
-    world.gateway.clean_up(&at_once).await.unwrap();
+    world.service.leadership.clean_up(&at_once).await.unwrap();
     assert_eq!(groups(&world).await.len(), 0);
 }

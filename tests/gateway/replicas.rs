@@ -13,19 +13,19 @@ async fn a_replica_that_lost_its_lease_writes_nothing_more(pool: PgPool) {
     let world = World::new(pool).await;
     let other = World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await;
     let id = world.submit(&[]).await;
-    let claimed = world.gateway.claim(16).await.unwrap();
+    let claimed = world.service.launcher.claim(16).await.unwrap();
     // It was stopped here for longer than its lease.
     leases_run_out(&world.pool).await;
     for replica in [&world, &other] {
-        replica.gateway.keep_leases().await.unwrap();
+        replica.service.leadership.renew().await.unwrap();
     }
     for work in claimed {
-        world.gateway.carry_out(work).await;
+        world.service.launcher.carry_out(work).await;
     }
     assert_eq!(world.driver_count().await, 0);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING"]);
 
-    assert_eq!(other.gateway.work().await.unwrap(), 1, "the other replica has it now");
+    assert_eq!(other.service.launcher.work().await.unwrap(), 1, "the other replica has it now");
     assert_eq!(world.driver_count().await, 1);
     assert_eq!(world.events(&id).await, ["QUEUED", "LAUNCHING", "PENDING"]);
 }
@@ -35,26 +35,26 @@ async fn a_claim_or_lease_of_one_replica_is_left_alone_by_the_other(pool: PgPool
     let one = World::new(pool).await;
     let other = World::on(one.pool.clone(), one.client.clone(), one.namespace.clone()).await;
     for world in [&one, &other] {
-        world.gateway.keep_leases().await.unwrap();
+        world.service.leadership.renew().await.unwrap();
     }
     one.submit(&[]).await;
-    let claimed = one.gateway.claim(16).await.unwrap();
+    let claimed = one.service.launcher.claim(16).await.unwrap();
     assert_eq!(claimed.len(), 1);
-    assert_eq!(other.gateway.claim(16).await.unwrap().len(), 0);
-    assert!(one.gateway.become_the_one("watch/*").await.unwrap());
-    assert!(!other.gateway.become_the_one("watch/*").await.unwrap());
+    assert_eq!(other.service.launcher.claim(16).await.unwrap().len(), 0);
+    assert!(one.service.leadership.acquire("watch/*").await.unwrap());
+    assert!(!other.service.leadership.acquire("watch/*").await.unwrap());
 
     // A replica that shuts down releases everything at once.
-    one.gateway.leave().await.unwrap();
-    assert_eq!(other.gateway.claim(16).await.unwrap().len(), 1);
-    assert!(other.gateway.become_the_one("watch/*").await.unwrap());
+    one.service.leadership.resign_all().await.unwrap();
+    assert_eq!(other.service.launcher.claim(16).await.unwrap().len(), 1);
+    assert!(other.service.leadership.acquire("watch/*").await.unwrap());
 }
 
 /// Otherwise it would assume that another replica watches, and be ready before it has listed anything.
 #[sqlx::test]
 async fn a_single_replica_acquires_the_lease_at_its_first_try(pool: PgPool) {
     let world = World::new(pool).await;
-    assert!(world.gateway.become_the_one("watch/*").await.unwrap());
+    assert!(world.service.leadership.acquire("watch/*").await.unwrap());
 }
 
 /// In a rollout the newer release migrates first. The older one ignores the additions, continues, and may restart.
@@ -75,6 +75,6 @@ async fn an_older_release_works_beside_a_newer_one(pool: PgPool) {
     sparkgate::store::Store::connect(&settings).await.unwrap().close().await;
 
     let id = world.submit(&[]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
     assert_eq!(world.events(&id).await.last().unwrap(), "PENDING");
 }

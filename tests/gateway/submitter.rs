@@ -28,9 +28,15 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
     request.app_resource = String::new();
     request.app_args =
         ["--name", "From a line", "--driver-cores", "2", "local:///opt/pi.py", "10"].map(str::to_owned).to_vec();
-    world.gateway.create(request).await.unwrap();
+    world.service.submissions.create(request).await.unwrap();
     // The selection is fixed in the row: a gateway with another directory creates the same driver.
-    World::on(world.pool.clone(), world.client.clone(), world.namespace.clone()).await.gateway.work().await.unwrap();
+    World::on(world.pool.clone(), world.client.clone(), world.namespace.clone())
+        .await
+        .service
+        .launcher
+        .work()
+        .await
+        .unwrap();
 
     let pod = world.driver().await;
     let labels = pod.metadata.labels.unwrap();
@@ -57,7 +63,7 @@ async fn a_named_template_and_configuration_arrive_in_the_pod(pool: PgPool) {
     ];
     let world = World::submitting(pool, world.client.clone(), world.namespace.clone(), submitter(&files)).await;
     world.submit(&[("spark.sparkgate.defaults", "data")]).await;
-    world.gateway.work().await.unwrap();
+    world.service.launcher.work().await.unwrap();
 
     let container = &world.driver().await.spec.unwrap().containers[0];
     assert_eq!((container.name.as_str(), container.working_dir.as_deref()), ("a", Some("/work")));

@@ -10,11 +10,10 @@ use kube::{
 use serde_json::{Value, json};
 use sparkgate::{
     cluster::{Cluster, ClusterSettings},
-    service::{Caps, Error, Gateway, Settings, SparkSettings, Status, Submitter},
+    service::{Caps, Error, Service, Settings, SparkSettings, Status, Submitter},
     spark::CreateSubmissionRequest,
     store::Store,
     submission::{DriverState, SubmissionId},
-    workers,
 };
 use sqlx::PgPool;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -25,7 +24,7 @@ use crate::{
 };
 
 pub(crate) struct World {
-    pub(crate) gateway: Gateway,
+    pub(crate) service: Service,
     /// The gateway's client, with the rights of the deployment.
     pub(crate) client: Client,
     /// The client for the actions of kubelets, controllers and users, and for the test's reads.
@@ -78,8 +77,8 @@ impl World {
         let namespaces = vec![one.namespace.clone(), other.namespace.clone()];
         let cluster = connect(None, namespaces).await;
         let one = Self::reaching(Store::new(pool.clone()), pool, cluster, one.client, one.namespace).await;
-        let gateway = one.gateway.clone();
-        (one, Self { gateway, ..other })
+        let service = one.service.clone();
+        (one, Self { service, ..other })
     }
 
     /// Creates another replica for the same namespace, with its own connections to the database and the API server.
@@ -104,18 +103,18 @@ impl World {
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
         let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
-        let gateway = Gateway::new(store, cluster, settings).await.unwrap();
+        let service = Service::new(store, cluster, settings).await.unwrap();
         // A busy machine may take longer for a step than a lease lasts.
         let living = CancellationToken::new();
-        tokio::spawn(workers::lease_keeper(gateway.clone(), living.clone()));
+        tokio::spawn(service.leadership.clone().run_renewal(living.clone()));
         let admin = KubeApiserver::start().await.admin().await;
-        Self { gateway, client, admin, namespace, pool, watching: None, _living: living.drop_guard() }
+        Self { service, client, admin, namespace, pool, watching: None, _living: living.drop_guard() }
     }
 
     /// Starts the watch.
     pub(crate) fn watch(&mut self) {
         let stop = CancellationToken::new();
-        tokio::spawn(workers::watcher(self.gateway.clone(), stop.clone()));
+        tokio::spawn(self.service.pods.clone().run(stop.clone()));
         self.watching = Some(stop.drop_guard());
     }
 
@@ -139,28 +138,28 @@ impl World {
     }
 
     pub(crate) async fn submit(&self, properties: &[(&str, &str)]) -> SubmissionId {
-        self.gateway.create(self.request(properties)).await.unwrap()
+        self.service.submissions.create(self.request(properties)).await.unwrap()
     }
 
     /// Creates a submission whose driver runs, as the watch has reported.
     pub(crate) async fn submit_running(&mut self) -> SubmissionId {
         self.watch();
         let id = self.submit(&[]).await;
-        self.gateway.work().await.unwrap();
+        self.service.launcher.work().await.unwrap();
         self.play_running().await;
         self.until(&id, DriverState::Running).await;
         id
     }
 
     pub(crate) async fn refusal(&self, properties: &[(&str, &str)]) -> String {
-        match self.gateway.create(self.request(properties)).await {
+        match self.service.submissions.create(self.request(properties)).await {
             Err(Error::Refused(refusal)) => refusal.to_string(),
             other => panic!("not refused: {other:?}"),
         }
     }
 
     pub(crate) async fn status(&self, id: &SubmissionId) -> Status {
-        self.gateway.status(id).await.unwrap().unwrap()
+        self.service.submissions.status(id).await.unwrap().unwrap()
     }
 
     /// Waits for the driver state; returns the whole status.

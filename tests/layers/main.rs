@@ -2,6 +2,7 @@
 //! used, and how long a file may be. Comments, strings and unit tests don't count.
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+mod circles;
 mod named;
 mod paths;
 mod rules;
@@ -47,7 +48,7 @@ fn at_fault(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn an_import_of_a_layer_above_is_refused() {
-    let text = "use crate::spark::Refusal;\nuse crate::{\n    submission::State,\n    service::{Gateway, Error},\n};\n\
+    let text = "use crate::spark::Refusal;\nuse crate::{\n    submission::State,\n    service::{Service, Error},\n};\n\
                 fn f() { crate::app::run(); }";
     assert_eq!(
         at_fault("src/store/query.rs", text),
@@ -82,7 +83,7 @@ fn an_import_through_super_is_detected() {
 fn comments_strings_and_unit_tests_do_not_count() {
     let text = "//! See crate::api and sqlx::query.\n/* use crate::app; */\nconst A: &str = \"kube::Client\";\n\
                 #[cfg(test)]\nmod tests { use crate::store::Store; use axum::Router; }\n\
-                #[cfg(test)]\nuse crate::service::Gateway;\nuse chrono::Utc;";
+                #[cfg(test)]\nuse crate::service::Service;\nuse chrono::Utc;";
     assert_eq!(at_fault("src/spark/driver.rs", text), Vec::<String>::new());
 }
 
@@ -109,7 +110,7 @@ fn a_library_is_used_only_in_its_layer() {
 
 #[test]
 fn the_client_imports_no_layer_of_the_gateway() {
-    let text = "use crate::{service::Gateway, spark::parse_properties, submission::State};";
+    let text = "use crate::{service::Service, spark::parse_properties, submission::State};";
     assert_eq!(
         at_fault("src/client/api.rs", text),
         ["1: `client` may not import `service`: client → spark, submission"]

@@ -6,9 +6,8 @@ use crate::paths::{NamedPath, named_paths};
 
 /// The folders of `src/` and the folders that each may import. `main`, `lib` and `app` combine all parts and may use
 /// all folders.
-const ROOMS: [(&str, &[&str]); 9] = [
+const ROOMS: [(&str, &[&str]); 8] = [
     ("api", &["service", "spark", "submission"]),
-    ("workers", &["service", "cluster", "submission"]),
     ("sandbox", &[]),
     ("client", &["spark", "submission"]),
     ("service", &["store", "cluster", "spark", "submission"]),
@@ -55,7 +54,7 @@ pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Returns the module of a file: `src/store/query.rs` is `store/query`.
-fn module_of(path: &str) -> String {
+pub(crate) fn module_of(path: &str) -> String {
     path.trim_start_matches("src/").trim_end_matches(".rs").to_owned()
 }
 
@@ -84,10 +83,13 @@ fn room(module: &str, named: &NamedPath) -> Option<String> {
     Some(format!("`{from}` may not import `{to}`: {from} → {below}"))
 }
 
-/// Returns the path from the crate's root, if it starts with `crate` or `super`.
-fn from_root(module: &str, named: &NamedPath) -> Option<Vec<String>> {
+/// Returns the path from the crate's root, if it starts with `crate`, `self` or `super`.
+pub(crate) fn from_root(module: &str, named: &NamedPath) -> Option<Vec<String>> {
     if named.segments[0] == "crate" {
         return Some(named.segments[1..].to_vec());
+    }
+    if named.segments[0] == "self" {
+        return Some(module.split('/').map(str::to_owned).chain(named.segments[1..].iter().cloned()).collect());
     }
     let climbs = named.segments.iter().filter(|segment| *segment == "super").count();
     let up = climbs.checked_sub(named.depth).filter(|up| *up > 0)?;

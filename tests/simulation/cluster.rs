@@ -104,7 +104,7 @@ impl Cluster {
     }
 
     /// Removes all finalizers of the pod.
-    pub(crate) fn let_go(&mut self, name: usize, uid: u64, now: Time) -> bool {
+    pub(crate) fn remove_finalizer(&mut self, name: usize, uid: u64, now: Time) -> bool {
         let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid && pod.finalizer) else {
             return false;
         };

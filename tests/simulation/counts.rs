@@ -27,7 +27,7 @@ counted! {
     CreateBeside "effects: create an object beside the pod"
     DeleteBefore "effects: delete an object created before the pod"
     Delete "effects: delete a pod"
-    LetGo "effects: remove the finalizer"
+    RemoveFinalizer "effects: remove the finalizer"
     RestoreLabels "effects: restore a pod's labels"
     Advance "effects: advance the row"
     NoteWaiting "effects: note the reason of a wait"
@@ -116,7 +116,7 @@ impl Counts {
             Effect::CreateBeside(..) => Count::CreateBeside,
             Effect::DeleteBefore(_) => Count::DeleteBefore,
             Effect::Delete(_) => Count::Delete,
-            Effect::LetGo(_) => Count::LetGo,
+            Effect::RemoveFinalizer(_) => Count::RemoveFinalizer,
             Effect::RestoreLabels(_) => Count::RestoreLabels,
             Effect::Advance(..) => Count::Advance,
             Effect::NoteWaiting { .. } => Count::NoteWaiting,

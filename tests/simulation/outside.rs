@@ -76,7 +76,7 @@ impl World {
             self.say(|_| format!("a user removes the finalizer from pod {}", pod.uid));
             self.counts.add(Count::Stripped);
             self.truths.pod(pod.uid).stripped = true;
-            self.cluster.let_go(name, pod.uid, self.now);
+            self.cluster.remove_finalizer(name, pod.uid, self.now);
         }
     }
 
@@ -114,7 +114,7 @@ impl World {
         let truth = self.truths.pod(pod.uid);
         (truth.deleted_outside, truth.stripped) = (true, true);
         truth.forced_first |= truth.exit.is_none();
-        self.cluster.let_go(name, pod.uid, self.now);
+        self.cluster.remove_finalizer(name, pod.uid, self.now);
         self.delete(name, pod.uid, Some(0));
         let Ok(uid) = self.cluster.create_pod(name, pod.whose, pod.finalizer, self.now) else { return };
         self.cluster.report(name, |copy| (copy.labelled, copy.signed) = (pod.labelled, pod.signed));

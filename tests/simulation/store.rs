@@ -6,7 +6,7 @@ mod row;
 
 use std::collections::BTreeMap;
 
-use sparkgate::submission::{KillCause, Placement, Progress, State, engine};
+use sparkgate::submission::{KillCause, Placement, State, StateChange, engine};
 
 use row::in_words;
 pub(crate) use row::{Claimed, Limits, Row};
@@ -129,7 +129,7 @@ impl Store {
         submission: usize,
         attempt: i32,
         claim: Option<i64>,
-        progress: &Progress,
+        progress: &StateChange,
         placement: &Placement,
     ) -> bool {
         let to = progress.state();
@@ -153,7 +153,7 @@ impl Store {
             row.retry(outcome.clone(), kind, now, pause);
             return true;
         }
-        if claim.is_some() && placement.pod_uid.is_some() && *progress == Progress::Launched {
+        if claim.is_some() && placement.pod_uid.is_some() && *progress == StateChange::Launched {
             (row.claimed_by, row.not_before, row.failed_tries) = (None, None, 0);
         }
         row.state = to;

@@ -4,7 +4,7 @@ mod effect;
 
 use sparkgate::submission::{
     Step,
-    engine::{self, Answer, Effect},
+    engine::{self, Effect, EffectResult},
     step,
 };
 
@@ -48,7 +48,7 @@ pub(crate) enum Told {
     Renewed(Vec<LeaseName>),
     Claimed(Vec<Claimed>),
     Kept(bool),
-    Answer(Answer),
+    EffectResult(EffectResult),
     Live(Vec<(usize, engine::Row)>),
     Position(Option<u64>),
     Done,
@@ -133,7 +133,7 @@ impl World {
     fn carry_out(&mut self, request: &Request) -> Told {
         if let Ask::Effect { submission, attempt, name, claim, effect } = &request.ask {
             self.counts.effect(effect);
-            return Told::Answer(self.effect(*submission, *attempt, *name, *claim, effect));
+            return Told::EffectResult(self.effect(*submission, *attempt, *name, *claim, effect));
         }
         if self.now < self.database_away_until {
             return Told::Nothing;

@@ -6,9 +6,9 @@ use axum::{Router, body::Body, http::Request};
 use http_body_util::BodyExt;
 use sparkgate::{
     api::{HttpSettings, router},
-    cluster::{Cluster, Seen},
+    cluster::{Cluster, WatchReport},
     sandbox::apiserver::Apiserver,
-    service::{Caps, Gateway, Settings, SparkSettings, Submitter},
+    service::{Caps, Service, Settings, SparkSettings, Submitter},
     spark::SparkVersion,
     store::Store,
 };
@@ -21,22 +21,22 @@ pub(crate) const BODY_LIMIT: usize = 2048;
 
 /// Returns the real service on the test's database. Its cluster is an in-memory one without a kubelet or scheduler, so
 /// submissions stay queued.
-pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Gateway {
+pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Service {
     service_of(version, Store::new(pool)).await
 }
 
 /// Returns the same service on a given store.
-pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Gateway {
+pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Service {
     let cluster = Apiserver::new(CancellationToken::new()).router();
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
     let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
     let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
-    let gateway = Gateway::new(store, cluster, settings).await.expect("a gateway");
+    let service = Service::new(store, cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.
-    gateway.take_in(None, [Seen::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
-    gateway
+    service.pods.take_in(None, [WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() }]).await;
+    service
 }
 
 /// Returns the service's routes.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use sparkgate::cluster::{Seen, WatchPace};
+use sparkgate::cluster::{WatchPace, WatchReport};
 use tokio::time::{Instant, sleep};
 
 use crate::fault_proxy::{Fault, Way};
@@ -35,7 +35,7 @@ async fn a_ping_without_an_answer_ends_the_connection() {
     watch.listed().await;
     world.proxy.set(Fault::Silent(Way::ToClient));
     world.driver(1).await;
-    let broken = |seen| matches!(seen, Seen::Broken { .. }).then_some(());
+    let broken = |seen| matches!(seen, WatchReport::Broken { .. }).then_some(());
     // Without pings the connection would be closed after a minute of silence.
     watch.within(Duration::from_secs(45), broken).await.expect("the silence isn't detected");
     world.proxy.set(Fault::None);

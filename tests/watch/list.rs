@@ -1,6 +1,6 @@
 //! Full lists.
 
-use sparkgate::cluster::{Seen, WatchPace};
+use sparkgate::cluster::{WatchPace, WatchReport};
 
 use crate::watching::{exit_code, names};
 use crate::world::{World, brisk};
@@ -50,7 +50,7 @@ pub(crate) async fn lists_anew(world: &World) {
     let mut shown_gone = false;
     loop {
         let (items, listed) = watch.listed().await;
-        shown_gone |= items.iter().any(|seen| matches!(seen, Seen::Driver(driver) if driver.gone));
+        shown_gone |= items.iter().any(|seen| matches!(seen, WatchReport::Driver(driver) if driver.gone));
         if listed.is_empty() {
             break;
         }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
 use kube::client::Body;
 use serde_json::{Value, json};
-use sparkgate::cluster::{Cluster, Seen};
+use sparkgate::cluster::{Cluster, WatchReport};
 
 use crate::watching::{Watching, names};
 use crate::world::brisk;
@@ -106,7 +106,7 @@ async fn a_list_that_expires_half_way_begins_anew() {
     let mut watch = watch(&lists, &[Reply::Events(Vec::new())], None);
     let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-1", "driver-2"]));
-    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{items:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, WatchReport::Broken { .. })), "{items:?}");
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn deletions_before_the_list_are_shown_up_to_the_lists_version() {
     ];
     let mut watch = watch(&[page(10, &[driver(2, "6")])], &[Reply::Events(past)], Some("7"));
     let (items, _) = watch.listed().await;
-    let gone: Vec<_> = items.iter().map(|seen| matches!(seen, Seen::Driver(driver) if driver.gone)).collect();
+    let gone: Vec<_> = items.iter().map(|seen| matches!(seen, WatchReport::Driver(driver) if driver.gone)).collect();
     assert_eq!(gone, [false, true, false], "the list follows the first event after its version: {items:?}");
     assert_eq!(watch.version.as_deref(), Some("12"));
     watch.driver(|seen| seen.gone).await;
@@ -133,7 +133,7 @@ async fn a_failed_watch_is_tried_once_more_after_the_list() {
     let mut watch = watch(&lists, &[Reply::Status(504), gone, Reply::Events(Vec::new())], None);
     assert_eq!(watch.listed().await.1, names(["driver-1"]));
     let (items, listed) = watch.listed().await;
-    assert!(matches!(&items[..], [Seen::Driver(driver)] if driver.gone), "{items:?}");
+    assert!(matches!(&items[..], [WatchReport::Driver(driver)] if driver.gone), "{items:?}");
     assert_eq!((listed, watch.version.as_deref()), (names([]), Some("12")));
 }
 
@@ -157,6 +157,6 @@ async fn an_expired_watch_lists_again_and_other_errors_are_retried() {
     watch.broken().await;
     let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2"]));
-    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "{items:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, WatchReport::Broken { .. })), "{items:?}");
     assert_eq!(watch.driver(|_| true).await.submission.as_str(), "driver-3");
 }

@@ -1,6 +1,6 @@
 //! Resuming from a stored resource version.
 
-use sparkgate::cluster::Seen;
+use sparkgate::cluster::WatchReport;
 
 use crate::watching::{exit_code, names};
 use crate::world::World;
@@ -25,7 +25,9 @@ pub(crate) async fn deletions_without_a_watch_are_reported_first(world: &World) 
     let ends: Vec<_> = items
         .iter()
         .filter_map(|seen| match seen {
-            Seen::Driver(driver) if driver.gone => Some((driver.submission.as_str(), exit_code(&driver.container))),
+            WatchReport::Driver(driver) if driver.gone => {
+                Some((driver.submission.as_str(), exit_code(&driver.container)))
+            }
             _ => None,
         })
         .collect();
@@ -35,7 +37,10 @@ pub(crate) async fn deletions_without_a_watch_are_reported_first(world: &World) 
     let version = watch.version.unwrap();
     let mut watch = world.watch(Some(&version)).await;
     let (items, _) = watch.listed().await;
-    assert!(matches!(&items[..], [Seen::Driver(driver)] if driver.submission.as_str() == "driver-2"), "{items:?}");
+    assert!(
+        matches!(&items[..], [WatchReport::Driver(driver)] if driver.submission.as_str() == "driver-2"),
+        "{items:?}"
+    );
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }
@@ -50,7 +55,7 @@ pub(crate) async fn a_compacted_position_leads_to_a_list(world: &World) {
     let mut watch = world.watch(Some(&version)).await;
     let (items, listed) = watch.listed().await;
     assert_eq!(listed, names(["driver-2", "driver-3"]));
-    assert!(!items.iter().any(|seen| matches!(seen, Seen::Broken { .. })), "not an outage: {items:?}");
+    assert!(!items.iter().any(|seen| matches!(seen, WatchReport::Broken { .. })), "not an outage: {items:?}");
     world.remove("driver-2").await;
     watch.driver(|seen| seen.gone).await;
 }

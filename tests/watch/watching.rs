@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use sparkgate::cluster::{Seen, Shown};
-use sparkgate::submission::{Container, ExecutorObservation, Observation};
+use sparkgate::cluster::{WatchItem, WatchReport};
+use sparkgate::submission::{Container, ExecutorObservation, PodObservation};
 use tokio::time::{Instant, timeout_at};
 
 /// The timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub(crate) struct Watching {
-    stream: BoxStream<'static, Shown>,
+    stream: BoxStream<'static, WatchItem>,
     /// The version from which a watch may resume after all items so far.
     pub(crate) version: Option<String>,
 }
@@ -22,13 +22,13 @@ pub(crate) struct Watching {
 pub(crate) type Names = HashSet<String>;
 
 impl Watching {
-    pub(crate) fn new(stream: impl futures::Stream<Item = Shown> + Send + 'static) -> Self {
+    pub(crate) fn new(stream: impl futures::Stream<Item = WatchItem> + Send + 'static) -> Self {
         Self { stream: stream.boxed(), version: None }
     }
 
     /// Waits for the first item for which `wanted` returns a value.
     #[track_caller]
-    pub(crate) fn until<T>(&mut self, wanted: impl FnMut(Seen) -> Option<T>) -> impl Future<Output = T> {
+    pub(crate) fn until<T>(&mut self, wanted: impl FnMut(WatchReport) -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
         async move { self.within(PATIENCE, wanted).await.unwrap_or_else(|| panic!("{caller}: the watch doesn't show it")) }
     }
@@ -36,21 +36,21 @@ impl Watching {
     pub(crate) async fn within<T>(
         &mut self,
         patience: Duration,
-        mut wanted: impl FnMut(Seen) -> Option<T>,
+        mut wanted: impl FnMut(WatchReport) -> Option<T>,
     ) -> Option<T> {
         let deadline = Instant::now() + patience;
         loop {
             let shown = timeout_at(deadline, self.stream.next()).await.ok()?.expect("a watch never ends");
             self.version = shown.resource_version.or_else(|| self.version.take());
-            if let Some(found) = shown.seen.and_then(&mut wanted) {
+            if let Some(found) = shown.report.and_then(&mut wanted) {
                 return Some(found);
             }
         }
     }
 
-    pub(crate) async fn driver(&mut self, wanted: impl Fn(&Observation) -> bool) -> Observation {
+    pub(crate) async fn driver(&mut self, wanted: impl Fn(&PodObservation) -> bool) -> PodObservation {
         self.until(|seen| match seen {
-            Seen::Driver(driver) if wanted(&driver) => Some(*driver),
+            WatchReport::Driver(driver) if wanted(&driver) => Some(*driver),
             _ => None,
         })
         .await
@@ -58,17 +58,17 @@ impl Watching {
 
     pub(crate) async fn executor(&mut self, wanted: impl Fn(&ExecutorObservation) -> bool) -> ExecutorObservation {
         self.until(|seen| match seen {
-            Seen::Executor(executor) if wanted(&executor) => Some(*executor),
+            WatchReport::Executor(executor) if wanted(&executor) => Some(*executor),
             _ => None,
         })
         .await
     }
 
     /// Returns the items until the next full list, and the list.
-    pub(crate) async fn listed(&mut self) -> (Vec<Seen>, Names) {
+    pub(crate) async fn listed(&mut self) -> (Vec<WatchReport>, Names) {
         let mut before = Vec::new();
         let names = self.until(|seen| match seen {
-            Seen::Listed { drivers, executors } => {
+            WatchReport::Listed { drivers, executors } => {
                 let drivers = drivers.into_iter().map(|(id, _, _)| id.to_string());
                 Some(drivers.chain(executors.into_iter().map(|(id, _, number)| format!("{id}/{number}"))).collect())
             }
@@ -83,7 +83,7 @@ impl Watching {
 
     pub(crate) async fn broken(&mut self) -> String {
         self.until(|seen| match seen {
-            Seen::Broken { reason } => Some(reason),
+            WatchReport::Broken { reason } => Some(reason),
             _ => None,
         })
         .await

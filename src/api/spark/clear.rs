@@ -4,7 +4,7 @@ use tracing::Instrument;
 
 use super::Fault;
 use crate::{
-    service::Gateway,
+    service::Service,
     spark::rest::{ClearResponse, ErrorResponse},
 };
 
@@ -19,9 +19,9 @@ use crate::{
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn clear(gateway: &Gateway) -> Result<ClearResponse, Fault> {
-    let server_spark_version = gateway.spark_version().to_string();
-    let gateway = gateway.clone();
-    tokio::spawn(async move { gateway.clear().await }.in_current_span()).await??;
+pub(in crate::api) async fn clear(service: &Service) -> Result<ClearResponse, Fault> {
+    let server_spark_version = service.submissions.spark_version().to_string();
+    let service = service.clone();
+    tokio::spawn(async move { service.submissions.clear().await }.in_current_span()).await??;
     Ok(ClearResponse { action: "ClearResponse", message: String::new(), server_spark_version, success: true })
 }

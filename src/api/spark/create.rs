@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Fault;
 use crate::{
-    service::{Gateway, SubmissionOptions},
+    service::{Service, SubmissionOptions},
     spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
 };
 
@@ -60,16 +60,16 @@ pub(in crate::api) struct RequestBody {
     )
 )]
 pub(in crate::api) async fn create(
-    gateway: &Gateway,
+    service: &Service,
     body: &[u8],
     key: Option<String>,
 ) -> Result<CreateSubmissionResponse, Fault> {
     let options = SubmissionOptions { idempotency_key: key, ..SubmissionOptions::default() };
-    let version = gateway.spark_version();
+    let version = service.submissions.spark_version();
     let (request, unknown_fields) = parse_create(body, version)?;
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let gateway = gateway.clone();
-    let submit = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span());
+    let service = service.clone();
+    let submit = tokio::spawn(async move { service.submissions.submit(request, options).await }.in_current_span());
     let id = submit.await.map_err(Fault::BrokenOff)??.submission.id;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",

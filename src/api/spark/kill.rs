@@ -4,7 +4,7 @@ use tracing::Instrument;
 
 use super::Fault;
 use crate::{
-    service::Gateway,
+    service::Service,
     spark::rest::{ErrorResponse, KillSubmissionResponse},
     submission::SubmissionId,
 };
@@ -20,13 +20,13 @@ use crate::{
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn kill(gateway: &Gateway, id: Option<String>) -> Result<KillSubmissionResponse, Fault> {
+pub(in crate::api) async fn kill(service: &Service, id: Option<String>) -> Result<KillSubmissionResponse, Fault> {
     let id = id.ok_or(Fault::MissingId("kill"))?;
     // A malformed id is an unknown submission, not an error.
     let success = match id.parse::<SubmissionId>() {
         Ok(id) => {
-            let gateway = gateway.clone();
-            tokio::spawn(async move { gateway.kill(&id).await }.in_current_span()).await??
+            let service = service.clone();
+            tokio::spawn(async move { service.submissions.kill(&id).await }.in_current_span()).await??
         }
         Err(_) => false,
     };
@@ -37,7 +37,7 @@ pub(in crate::api) async fn kill(gateway: &Gateway, id: Option<String>) -> Resul
     Ok(KillSubmissionResponse {
         action: "KillSubmissionResponse",
         message,
-        server_spark_version: gateway.spark_version().to_string(),
+        server_spark_version: service.submissions.spark_version().to_string(),
         submission_id: id,
         success,
     })

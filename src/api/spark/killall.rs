@@ -4,7 +4,7 @@ use tracing::Instrument;
 
 use super::Fault;
 use crate::{
-    service::Gateway,
+    service::Service,
     spark::rest::{ErrorResponse, KillAllSubmissionResponse},
 };
 
@@ -17,10 +17,10 @@ use crate::{
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn killall(gateway: &Gateway) -> Result<KillAllSubmissionResponse, Fault> {
-    let server_spark_version = gateway.spark_version().to_string();
-    let gateway = gateway.clone();
-    tokio::spawn(async move { gateway.kill_all().await }.in_current_span()).await??;
+pub(in crate::api) async fn killall(service: &Service) -> Result<KillAllSubmissionResponse, Fault> {
+    let server_spark_version = service.submissions.spark_version().to_string();
+    let service = service.clone();
+    tokio::spawn(async move { service.submissions.kill_all().await }.in_current_span()).await??;
     Ok(KillAllSubmissionResponse {
         action: "KillAllSubmissionResponse",
         message: "Kill request for all drivers submitted".to_owned(),

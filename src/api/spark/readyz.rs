@@ -2,7 +2,7 @@
 
 use super::Fault;
 use crate::{
-    service::{Gateway, Readiness},
+    service::{Readiness, Service},
     spark::rest::{ErrorResponse, ReadyzResponse},
 };
 
@@ -14,8 +14,8 @@ use crate::{
         (status = 503, description = "Not ready; the message gives the reason", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn readyz(gateway: &Gateway) -> Result<ReadyzResponse, Fault> {
-    let message = match gateway.readiness().await {
+pub(in crate::api) async fn readyz(service: &Service) -> Result<ReadyzResponse, Fault> {
+    let message = match service.health.readiness().await {
         Readiness::Ready => String::new(),
         Readiness::Accepting(trouble) => trouble,
         Readiness::NotReady(reason) => return Err(Fault::NotReady(reason)),
@@ -23,7 +23,7 @@ pub(in crate::api) async fn readyz(gateway: &Gateway) -> Result<ReadyzResponse, 
     Ok(ReadyzResponse {
         action: "ReadyzResponse",
         message,
-        server_spark_version: gateway.spark_version().to_string(),
+        server_spark_version: service.submissions.spark_version().to_string(),
         success: true,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use crate::{
-    service::Gateway,
+    service::Service,
     spark::rest::{ErrorResponse, SubmissionStatusResponse},
     submission::SubmissionId,
 };
@@ -20,11 +20,11 @@ use crate::{
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn status(gateway: &Gateway, id: Option<String>) -> Result<SubmissionStatusResponse, Fault> {
+pub(in crate::api) async fn status(service: &Service, id: Option<String>) -> Result<SubmissionStatusResponse, Fault> {
     let submission_id = id.ok_or(Fault::MissingId("status"))?;
     // A malformed id is an unknown submission, not an error.
     let status = match submission_id.parse::<SubmissionId>() {
-        Ok(id) => gateway.status(&id).await?,
+        Ok(id) => service.submissions.status(&id).await?,
         Err(_) => None,
     };
     let success = status.is_some();
@@ -35,7 +35,7 @@ pub(in crate::api) async fn status(gateway: &Gateway, id: Option<String>) -> Res
         action: "SubmissionStatusResponse",
         driver_state,
         message,
-        server_spark_version: gateway.spark_version().to_string(),
+        server_spark_version: service.submissions.spark_version().to_string(),
         submission_id,
         success,
         worker_host_port,

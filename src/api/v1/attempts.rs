@@ -39,7 +39,7 @@ pub(in crate::api) async fn attempts(
     params: Params,
 ) -> Result<Reply<AttemptList>, Problem> {
     params.finish()?;
-    let attempts = state.gateway.attempts(&id).await?;
+    let attempts = state.service.submissions.attempts(&id).await?;
     if attempts.is_empty() {
         return Err(not_found(&id));
     }

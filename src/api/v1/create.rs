@@ -49,11 +49,11 @@ pub(in crate::api) async fn create(
     params.finish()?;
     let (request, options) = request::read(&state, request).await?;
     if is_dry_run {
-        return dry_run::dry_run(&state.gateway, request, options).await.map(IntoResponse::into_response);
+        return dry_run::dry_run(&state.service, request, options).await.map(IntoResponse::into_response);
     }
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let gateway = state.gateway;
-    let submit = tokio::spawn(async move { gateway.submit(request, options).await }.in_current_span());
+    let service = state.service;
+    let submit = tokio::spawn(async move { service.submissions.submit(request, options).await }.in_current_span());
     let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
     let Found { id, document } = accepted.submission;
     let submission =

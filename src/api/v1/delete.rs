@@ -34,10 +34,10 @@ pub(in crate::api) async fn delete(
     params: Params,
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
-    let gateway = state.gateway;
+    let service = state.service;
     // In its own task, so that the kill is recorded even if the client disconnects.
     let asked = id.clone();
-    let kill = tokio::spawn(async move { gateway.request_kill(&asked).await }.in_current_span());
+    let kill = tokio::spawn(async move { service.submissions.request_kill(&asked).await }.in_current_span());
     let KillAnswer { live, submission } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =

@@ -11,7 +11,7 @@ use super::{
     model::{Limits, MaxRetries, Submission},
 };
 use crate::{
-    service::{Gateway, SubmissionOptions},
+    service::{Service, SubmissionOptions},
     spark::CreateSubmissionRequest,
 };
 
@@ -61,11 +61,11 @@ pub(in crate::api) struct AppliedDefault {
 }
 
 pub(super) async fn dry_run(
-    gateway: &Gateway,
+    service: &Service,
     request: CreateSubmissionRequest,
     options: SubmissionOptions,
 ) -> Result<Reply<Plan>, Problem> {
-    let plan = gateway.dry_run(&request, options).await?;
+    let plan = service.submissions.dry_run(&request, options).await?;
     let options = plan.options();
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs());
     let limits = Limits {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::State;
-use crate::service::Change;
+use crate::service;
 
 /// One change of a submission's state.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,7 +35,7 @@ pub(in crate::api) struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn of(change: &'a Change) -> Self {
+    pub(super) fn of(change: &'a service::Event) -> Self {
         Self {
             sequence: change.sequence,
             submission_id: &change.submission_id,
@@ -61,7 +61,7 @@ pub(in crate::api) struct EventList<'a> {
 }
 
 impl<'a> EventList<'a> {
-    pub(super) fn new(items: impl IntoIterator<Item = &'a Change>, next: Option<i64>) -> Self {
+    pub(super) fn new(items: impl IntoIterator<Item = &'a service::Event>, next: Option<i64>) -> Self {
         Self { items: items.into_iter().map(Event::of).collect(), next: next.map(|next| next.to_string()) }
     }
 }

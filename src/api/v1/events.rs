@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     api::AppState,
-    service::{ChangeFilter, Interrupted, Subscription},
+    service::{EventFilter, Interrupted, Subscription},
 };
 
 pub(super) const LIMIT: u32 = 100;
@@ -59,7 +59,7 @@ pub(in crate::api) async fn events(
     headers: HeaderMap,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let filter = ChangeFilter {
+    let filter = EventFilter {
         submission: params.parse("submission", "the id of a submission")?,
         owner: params.take("owner")?,
         namespace: params.take("namespace")?,
@@ -75,7 +75,7 @@ pub(in crate::api) async fn events(
         let last = after(Some(last.to_str().unwrap_or_default()))?;
         cursor = if wants_stream { last } else { cursor };
     }
-    let mut subscription = state.gateway.subscribe(filter, cursor, state.settings.max_subscribers).await?;
+    let mut subscription = state.service.events.subscribe(filter, cursor, state.settings.max_subscribers).await?;
     if wants_stream {
         let first = subscription.pull().await?;
         return Ok(sse::stream(subscription, &first));
@@ -99,7 +99,7 @@ async fn page(subscription: &mut Subscription, limit: usize, deadline: Instant) 
     }
     let rest = events.split_off(limit.min(events.len()));
     let next = if rest.is_empty() { subscription.cursor() } else { events.last().map_or(begin, |last| last.sequence) };
-    Ok(Reply::ok(EventList::new(events.iter().map(|event| &event.change), Some(next))).into_response())
+    Ok(Reply::ok(EventList::new(events.iter().map(|event| &event.event), Some(next))).into_response())
 }
 
 fn labels(params: &mut Params) -> Result<Vec<(String, String)>, Problem> {

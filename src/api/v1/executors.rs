@@ -51,10 +51,10 @@ pub(in crate::api) async fn executors(
     let limit = params.limit(LIMIT, LIMIT_MAX)?;
     let given = params.take("cursor")?;
     params.finish()?;
-    let (installation, list) = (state.gateway.instance(), format!("executors of {id}"));
+    let (installation, list) = (state.service.submissions.instance(), format!("executors of {id}"));
     let after = given.map(|text| cursor::read(installation.as_bytes(), &list, &text)).transpose()?;
-    find(&state.gateway, &id).await?;
-    let mut executors = state.gateway.executors(&id, after.map(apart), limit + 1).await?;
+    find(&state.service, &id).await?;
+    let mut executors = state.service.submissions.executors(&id, after.map(apart), limit + 1).await?;
     let more = executors.len() > limit as usize;
     executors.truncate(limit as usize);
     let last = executors.last().filter(|_| more);

@@ -30,7 +30,7 @@ pub(in crate::api) async fn get(
     params: Params,
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
-    let submission = find(&state.gateway, &id).await?;
-    let why = state.gateway.why(&submission).await?;
+    let submission = find(&state.service, &id).await?;
+    let why = state.service.submissions.failure_reason(&submission).await?;
     Ok(Reply::ok(Submission::with(submission, why)))
 }

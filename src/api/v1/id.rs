@@ -7,7 +7,7 @@ use axum::{
 
 use super::{Problem, problem::Code};
 use crate::{
-    service::{Gateway, Submission},
+    service::{Service, Submission},
     submission::SubmissionId,
 };
 
@@ -28,8 +28,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// Returns the submission with this id.
-pub(super) async fn find(gateway: &Gateway, id: &SubmissionId) -> Result<Submission, Problem> {
-    gateway.submission(id).await?.ok_or_else(|| not_found(id))
+pub(super) async fn find(service: &Service, id: &SubmissionId) -> Result<Submission, Problem> {
+    service.submissions.submission(id).await?.ok_or_else(|| not_found(id))
 }
 
 pub(super) fn not_found(id: impl std::fmt::Display) -> Problem {

@@ -76,21 +76,21 @@ pub(in crate::api) async fn list(
     let given = params.take("cursor")?;
     let count = params.parse("total", "true or false")?.unwrap_or(false);
     params.finish()?;
-    let gateway = &state.gateway;
-    let (installation, list) = (gateway.instance(), format!("{filter:?}"));
+    let service = &state.service;
+    let (installation, list) = (service.submissions.instance(), format!("{filter:?}"));
     let before = match given {
         None => None,
         Some(text) => {
             let place = cursor::read(installation.as_bytes(), &list, &text)?;
             // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
-            if gateway.newest().await?.is_none_or(|newest| place > newest) {
+            if service.submissions.newest().await?.is_none_or(|newest| place > newest) {
                 return Err(cursor::invalid());
             }
             Some(place)
         }
     };
-    let page = gateway.submissions(&filter, before, limit).await?;
-    let total = if count { Some(gateway.count(&filter).await?) } else { None };
+    let page = service.submissions.submissions(&filter, before, limit).await?;
+    let total = if count { Some(service.submissions.count(&filter).await?) } else { None };
     let last = page.last.filter(|_| page.more);
     let next = last.map(|number| cursor::write(installation.as_bytes(), &list, number));
     let items = page.items.into_iter().map(Submission::from).collect();

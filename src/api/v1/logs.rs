@@ -62,7 +62,7 @@ pub(in crate::api) async fn logs(
 ) -> Result<Response, Problem> {
     let request = request(&mut params)?;
     params.finish()?;
-    match state.gateway.log(&id, &request).await? {
+    match state.service.logs.log(&id, &request).await? {
         Log::Stream(log) => Ok(answer(log)),
         Log::None(why) => Err(problem(&id, &request, why)),
     }

@@ -56,9 +56,9 @@ pub(in crate::api) async fn manifest(
 ) -> Result<Reply<ObjectList>, Problem> {
     let attempt = params.parse("attempt", "the number of an attempt")?;
     params.finish()?;
-    let submission = find(&state.gateway, &id).await?;
+    let submission = find(&state.service, &id).await?;
     let attempt = attempt.unwrap_or(submission.attempt);
-    let objects = state.gateway.manifest(&id, attempt).await?.ok_or_else(|| {
+    let objects = state.service.submissions.manifest(&id, attempt).await?.ok_or_else(|| {
         let detail =
             format!("No objects of attempt {attempt} of {id} are kept: they are deleted with the driver's pod.");
         Problem::new(Code::ManifestNotFound, detail)

@@ -41,6 +41,6 @@ pub(in crate::api) async fn events(
     let after = after(params.take("after")?.as_deref())?.unwrap_or(0);
     let limit = params.limit(LIMIT, LIMIT_MAX)?;
     params.finish()?;
-    let changes = state.gateway.changes_of(&id, after, limit).await?.ok_or_else(|| not_found(&id))?;
+    let changes = state.service.events.submission_events(&id, after, limit).await?.ok_or_else(|| not_found(&id))?;
     Ok(Reply::ok(EventList::new(&changes.items, changes.next)).into_response())
 }

@@ -31,9 +31,9 @@ pub(in crate::api) async fn outcome(
     params: Params,
 ) -> Result<Reply<Submission>, Problem> {
     params.finish()?;
-    let submission = find(&state.gateway, &id).await?;
+    let submission = find(&state.service, &id).await?;
     let ended = submission.state;
-    let why = if ended.is_terminal() { state.gateway.why(&submission).await? } else { None };
+    let why = if ended.is_terminal() { state.service.submissions.failure_reason(&submission).await? } else { None };
     let document = Submission::with(submission, why);
     match ended {
         submission::State::Finished => Ok(Reply::ok(document)),

@@ -42,7 +42,7 @@ pub(super) async fn read(
         ),
         body::Fault::Broken(why) => Problem::new(Code::InvalidRequest, format!("The body could not be read: {why}.")),
     })?;
-    let (request, mut options) = parse(&bytes, state.gateway.spark_version())?;
+    let (request, mut options) = parse(&bytes, state.service.submissions.spark_version())?;
     options.idempotency_key = key;
     Ok((request, options))
 }

@@ -13,7 +13,7 @@ use futures::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
 
 use super::event::Event;
-use crate::service::{self, Interrupted, Subscription, Told};
+use crate::service::{self, Interrupted, PublishedEvent, Subscription};
 
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 /// The longest time without data. Proxies close idle connections, and a write detects a client that is gone.
@@ -35,7 +35,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 /// are no longer kept.
 ///
 /// Events that are available together are sent together. Each is serialized once, for its first subscriber.
-pub(super) fn stream(subscription: Subscription, first: &[Arc<Told>]) -> Response {
+pub(super) fn stream(subscription: Subscription, first: &[Arc<PublishedEvent>]) -> Response {
     let begin = format!("retry: {RETRY}\n\n{}{}", written(first), mark(&subscription));
     let rest = stream::unfold(subscription, async |mut subscription| {
         let chunk = next(&mut subscription).await?;
@@ -76,7 +76,7 @@ fn mark(subscription: &Subscription) -> String {
     format!("id: {}\n\n", subscription.cursor())
 }
 
-fn written(events: &[Arc<Told>]) -> String {
+fn written(events: &[Arc<PublishedEvent>]) -> String {
     let mut text = String::new();
     for event in events {
         text.push_str(event.text(|change| {

@@ -45,11 +45,11 @@ pub(in crate::api) async fn wait(
     let target = params.parse("state", "a state such as RUNNING")?.map_or(Target::End, Target::Reached);
     let patience = seconds(&mut params, "timeoutSeconds", PATIENCE)?;
     params.finish()?;
-    let waited = match state.gateway.wait(&id, target, patience, state.settings.max_subscribers).await? {
+    let waited = match state.service.events.wait(&id, target, patience, state.settings.max_subscribers).await? {
         Waited::Done => "done",
         Waited::NotYet => "timeout",
         Waited::Unknown => return Err(not_found(&id)),
     };
-    let submission = find(&state.gateway, &id).await?;
+    let submission = find(&state.service, &id).await?;
     Ok(Reply::ok(submission.into()).with_header(WAITED, waited))
 }

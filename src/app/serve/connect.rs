@@ -1,4 +1,4 @@
-//! Connects a gateway to its database and its cluster.
+//! Connects the service to its database and its cluster.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use crate::{
     api::HttpSettings,
     app::settings::Serve,
     cluster::Cluster,
-    service::{self, CleanUpSettings, Gateway, Settings, SparkSettings, chain},
+    service::{self, CleanUpSettings, Service, Settings, SparkSettings, chain},
     store::{ConnectError, Store},
 };
 
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A gateway with its database and its cluster, before its workers run.
+/// The service with its database, before its loops run.
 pub(super) struct Parts {
     pub(super) store: Store,
-    pub(super) gateway: Gateway,
+    pub(super) service: Service,
     pub(super) http: HttpSettings,
     pub(super) clean_up: CleanUpSettings,
 }
@@ -37,15 +37,15 @@ impl Parts {
             caps: settings.limits.settings(),
             kept_log: settings.kept_log.bytes(),
         };
-        let gateway = async || Gateway::new(store.clone(), cluster.clone(), settings.clone()).await;
-        let gateway = patiently(gateway, service::Error::may_pass).await?;
-        match gateway.check_cluster().await {
+        let service = async || Service::new(store.clone(), cluster.clone(), settings.clone()).await;
+        let service = patiently(service, service::Error::may_pass).await?;
+        match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
                 tracing::warn!("no driver is launched until the API server answers: {}", chain(&error));
             }
             checked => checked?,
         }
-        Ok(Self { store, gateway, http, clean_up })
+        Ok(Self { store, service, http, clean_up })
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{
-    PodKey, Seen, Shown, WatchPace,
+    PodKey, WatchItem, WatchPace, WatchReport,
     event::{Trouble, event, reason},
     pace::Pause,
     pods::{Page, Pods},
@@ -20,8 +20,8 @@ pub(super) struct Scope {
     pods: Pods,
     pace: WatchPace,
     pause: Pause,
-    tell: mpsc::Sender<Shown>,
-    /// The last item that was sent is [`Seen::Broken`].
+    tell: mpsc::Sender<WatchItem>,
+    /// The last item that was sent is [`WatchReport::Broken`].
     broken: bool,
 }
 
@@ -34,7 +34,7 @@ struct List {
 }
 
 impl Scope {
-    pub(super) fn new(pods: Pods, pace: WatchPace, tell: mpsc::Sender<Shown>) -> Self {
+    pub(super) fn new(pods: Pods, pace: WatchPace, tell: mpsc::Sender<WatchItem>) -> Self {
         Self { pods, pause: Pause::new(&pace), pace, tell, broken: false }
     }
 
@@ -68,14 +68,14 @@ impl Scope {
                 source: Box::new(error),
             })?;
             for pod in page.items.into_iter().flatten() {
-                let Sorted { seen, key, .. } = sort(pod.get(), false, self.pods.installation());
+                let Sorted { report, key, .. } = sort(pod.get(), false, self.pods.installation());
                 match key {
                     Some(Key::Driver(key)) => drop(list.drivers.insert(key)),
                     Some(Key::Executor(key)) => drop(list.executors.insert(key)),
                     None => {}
                 }
-                if seen.is_some() {
-                    self.tell(seen, None).await;
+                if report.is_some() {
+                    self.tell(report, None).await;
                 }
             }
             if page.metadata.next.is_empty() {
@@ -147,14 +147,14 @@ impl Scope {
                     continue;
                 }
             };
-            let Sorted { seen, resource_version, .. } = event(line, self.pods.installation())?;
+            let Sorted { report, resource_version, .. } = event(line, self.pods.installation())?;
             silent = false;
             self.pause.reset();
             if let Some(version) = &resource_version {
                 position.clone_from(version);
             }
-            if seen.is_some() || resource_version.is_some() {
-                self.tell(seen, resource_version).await;
+            if report.is_some() || resource_version.is_some() {
+                self.tell(report, resource_version).await;
             }
             if let Some(list) = unsettled.take_if(|list| !is_before(position, &list.version)) {
                 self.settle(list, position).await;
@@ -188,19 +188,19 @@ impl Scope {
         if is_before(position, &version) {
             *position = version;
         }
-        self.tell(Some(Seen::Listed { drivers, executors }), Some(position.clone())).await;
+        self.tell(Some(WatchReport::Listed { drivers, executors }), Some(position.clone())).await;
     }
 
     async fn fail(&mut self, reason: String) {
-        self.tell(Some(Seen::Broken { reason }), None).await;
+        self.tell(Some(WatchReport::Broken { reason }), None).await;
         self.broken = true;
         self.pause.wait().await;
     }
 
-    async fn tell(&mut self, seen: Option<Seen>, resource_version: Option<String>) {
+    async fn tell(&mut self, report: Option<WatchReport>, resource_version: Option<String>) {
         self.broken = false;
         // If the receiver is gone, this task is about to be aborted.
-        let _ = self.tell.send(Shown { seen, resource_version }).await;
+        let _ = self.tell.send(WatchItem { report, resource_version }).await;
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{PodKey, Seen};
+use super::{PodKey, WatchReport};
 use crate::{
     cluster::{
         executor_pod::{self, EXECUTOR_ID},
@@ -16,7 +16,7 @@ use crate::{
 /// One pod, as far as it could be read.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
-    pub(super) seen: Option<Seen>,
+    pub(super) report: Option<WatchReport>,
     /// The pod's key, if it is one of ours. It is also known for some pods that can't be read.
     pub(super) key: Option<Key>,
     pub(super) resource_version: Option<String>,
@@ -36,15 +36,15 @@ pub(super) fn sort(text: &str, gone: bool, installation: Option<&Installation>) 
 pub(super) fn sort_pod(pod: SlimPod, gone: bool, installation: Option<&Installation>) -> Sorted {
     let driver = observe::observation(&pod, gone, installation).map(|seen| {
         let key = Key::Driver((seen.submission.clone(), seen.attempt, seen.pod_uid.clone()));
-        (Seen::Driver(Box::new(seen)), key)
+        (WatchReport::Driver(Box::new(seen)), key)
     });
     let executor = || {
         let seen = executor_pod::observation(&pod, gone)?;
         let key = Key::Executor(seen.key());
-        Some((Seen::Executor(Box::new(seen)), key))
+        Some((WatchReport::Executor(Box::new(seen)), key))
     };
-    let (seen, key) = driver.or_else(executor).unzip();
-    Sorted { seen, key, resource_version: pod.metadata.resource_version }
+    let (report, key) = driver.or_else(executor).unzip();
+    Sorted { report, key, resource_version: pod.metadata.resource_version }
 }
 
 fn unreadable(text: &str, error: &serde_json::Error) -> Sorted {
@@ -52,7 +52,11 @@ fn unreadable(text: &str, error: &serde_json::Error) -> Sorted {
     let metadata = &value["metadata"];
     let field = |name: &str| metadata[name].as_str().unwrap_or_default();
     tracing::error!(namespace = field("namespace"), pod = field("name"), %error, "a pod can't be read and is skipped");
-    Sorted { seen: None, key: key(metadata), resource_version: metadata["resourceVersion"].as_str().map(str::to_owned) }
+    Sorted {
+        report: None,
+        key: key(metadata),
+        resource_version: metadata["resourceVersion"].as_str().map(str::to_owned),
+    }
 }
 
 fn key(metadata: &Value) -> Option<Key> {
@@ -83,7 +87,7 @@ mod tests {
         for role in ["driver", "executor"] {
             let (good, bad) =
                 (sort(&pod(role, json!("Running")), false, None), sort(&pod(role, json!({"of": 1})), false, None));
-            assert!(good.seen.is_some() && bad.seen.is_none());
+            assert!(good.report.is_some() && bad.report.is_none());
             assert!(good.key.is_some() && good.key == bad.key, "{good:?}, {bad:?}");
             assert_eq!((good.resource_version.as_deref(), bad.resource_version.as_deref()), (Some("7"), Some("7")));
         }

@@ -1,6 +1,6 @@
 //! The effects that machines request, and their answers.
 
-use crate::submission::{KillCause, Observation, Outcome, Placement, Progress, State};
+use crate::submission::{KillCause, Outcome, Placement, PodObservation, State, StateChange};
 
 /// One read or one write. Objects are identified by their position in the submission's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub enum Effect {
     /// Delete exactly the pod of this uid.
     Delete(String),
     /// Remove our finalizer from exactly the pod of this uid.
-    LetGo(String),
+    RemoveFinalizer(String),
     /// Restore the labels that the watch selects by, on exactly the pod of this uid.
     RestoreLabels(String),
     /// Move the row forwards, unless it is in that state or beyond.
-    Advance(Progress, Placement),
+    Advance(StateChange, Placement),
     /// Record why a driver that hasn't started still waits.
     NoteWaiting {
         reason: String,
@@ -47,7 +47,7 @@ impl Effect {
             | Self::CreateBeside(..)
             | Self::DeleteBefore(_)
             | Self::Delete(_)
-            | Self::LetGo(_)
+            | Self::RemoveFinalizer(_)
             | Self::RestoreLabels(_) => true,
             Self::Read
             | Self::LookUp
@@ -78,7 +78,7 @@ pub enum Settled {
 
 /// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum EffectResult {
     /// The effect holds, by this call or an earlier one.
     Done,
     /// [`Effect::CreatePod`]: the uid of the pod.
@@ -102,7 +102,7 @@ pub enum Answer {
 /// The pod with the driver's name, independent of its creator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    There(Box<Observation>),
+    There(Box<PodObservation>),
     Nothing,
 }
 
@@ -118,7 +118,7 @@ pub struct Row {
 
 impl Effect {
     pub(super) fn end(outcome: Outcome) -> Self {
-        Self::Advance(Progress::Ended(outcome), Placement::default())
+        Self::Advance(StateChange::Ended(outcome), Placement::default())
     }
 
     pub(super) fn done() -> Self {

@@ -1,14 +1,14 @@
 //! Turns observations of a driver pod into state.
 
-use super::{Answer, Effect, Found, Machine, Row, Settled};
-use crate::submission::{Observation, Outcome, Progress, State, Step, step};
+use super::{Effect, EffectResult, Found, Machine, Row, Settled};
+use crate::submission::{Outcome, PodObservation, State, StateChange, Step, step};
 
 /// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
 /// deletes pods without a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
     /// The observation; `None` for a pod that wasn't in a list, until it is looked up.
-    seen: Option<Box<Observation>>,
+    seen: Option<Box<PodObservation>>,
     /// The API server confirmed that the observed pod no longer exists.
     confirmed: bool,
     effect: Effect,
@@ -17,7 +17,7 @@ pub struct Follow {
 
 impl Follow {
     /// Starts with an observation of a pod, from a watch or a list.
-    pub fn seen(seen: Box<Observation>) -> Self {
+    pub fn seen(seen: Box<PodObservation>) -> Self {
         Self { seen: Some(seen), confirmed: false, effect: Effect::Read, row: None }
     }
 
@@ -25,7 +25,7 @@ impl Follow {
     #[must_use]
     pub fn knowing(mut self, row: Option<Row>) -> Self {
         if row.is_some() && self.effect == Effect::Read {
-            self.answer(Answer::Row(row));
+            self.take_result(EffectResult::Row(row));
         }
         self
     }
@@ -36,23 +36,25 @@ impl Follow {
         Self { seen: None, confirmed: false, effect: Effect::LookUp, row: Some(row) }
     }
 
-    fn next(&mut self, answer: Answer) -> Effect {
+    fn next(&mut self, answer: EffectResult) -> Effect {
         match (&self.effect, answer) {
-            (_, Answer::Unknown(why) | Answer::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
-            (Effect::Read, Answer::Row(row)) => {
+            (_, EffectResult::Unknown(why) | EffectResult::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (Effect::Read, EffectResult::Row(row)) => {
                 let before = std::mem::replace(&mut self.row, row);
                 if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }
             }
-            (Effect::LookUp, Answer::Found(found)) => match self.seen.take() {
+            (Effect::LookUp, EffectResult::Found(found)) => match self.seen.take() {
                 None => self.looked_for(found),
                 Some(before) if before.gone => self.looked_behind(before, found),
                 Some(before) => self.looked_again(&before, found),
             },
             // The outcome is committed, now or earlier: the finalizer may be removed.
-            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(_)) => self.let_go(),
-            (Effect::Advance(..), Answer::Moved(_)) | (Effect::NoteWaiting { .. }, Answer::Done) => self.keep_watched(),
-            (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
-            (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) => self.remove_finalizer(),
+            (Effect::Advance(..), EffectResult::Moved(_)) | (Effect::NoteWaiting { .. }, EffectResult::Done) => {
+                self.keep_watched()
+            }
+            (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
+            (_, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
             _ => Effect::done(),
         }
     }
@@ -71,15 +73,15 @@ impl Follow {
                 true if proven => Effect::LookUp,
                 // Another client may have put our labels on it: it isn't ours to delete.
                 true => Effect::done(),
-                false => self.let_go(),
+                false => self.remove_finalizer(),
             };
         };
         match step(row.state, &row.kill, seen) {
             Step::Stay => self.keep_watched(),
             Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
-            Step::Started => Effect::Advance(Progress::Running, seen.placement()),
+            Step::Started => Effect::Advance(StateChange::Running, seen.placement()),
             Step::Ended(_) if seen.left_unexplained() && !self.confirmed => Effect::LookUp,
-            Step::Ended(outcome) => Effect::Advance(Progress::Ended(outcome), seen.placement()),
+            Step::Ended(outcome) => Effect::Advance(StateChange::Ended(outcome), seen.placement()),
         }
     }
 
@@ -96,7 +98,7 @@ impl Follow {
     }
 
     /// Handles the look-up of a pod, described by `before`, that left the watch.
-    fn looked_behind(&mut self, before: Box<Observation>, found: Found) -> Effect {
+    fn looked_behind(&mut self, before: Box<PodObservation>, found: Found) -> Effect {
         match found {
             // It still exists, and has only lost its labels.
             Found::There(now) if now.pod_uid == before.pod_uid => {
@@ -129,12 +131,12 @@ impl Follow {
 
     /// Handles the look-up of a live driver without a submission. It must not run: a writer that was paused may have created it
     /// late.
-    fn looked_again(&mut self, before: &Observation, found: Found) -> Effect {
+    fn looked_again(&mut self, before: &PodObservation, found: Found) -> Effect {
         match found {
             Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
             Found::There(now) if now.pod_uid == before.pod_uid => {
                 self.seen = Some(now);
-                self.let_go()
+                self.remove_finalizer()
             }
             Found::There(_) | Found::Nothing => Effect::done(),
         }
@@ -148,9 +150,9 @@ impl Follow {
         }
     }
 
-    fn let_go(&self) -> Effect {
+    fn remove_finalizer(&self) -> Effect {
         match &self.seen {
-            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::LetGo(seen.pod_uid.clone()),
+            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::RemoveFinalizer(seen.pod_uid.clone()),
             Some(_) | None => Effect::done(),
         }
     }
@@ -161,12 +163,12 @@ impl Machine for Follow {
         &self.effect
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn take_result(&mut self, answer: EffectResult) {
         self.effect = self.next(answer);
     }
 }
 
 /// Returns whether the pod belongs to the submission's current attempt. Labels alone never prove it.
-fn stands_for(row: &Row, seen: &Observation) -> bool {
+fn stands_for(row: &Row, seen: &PodObservation) -> bool {
     row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
 }

@@ -1,7 +1,7 @@
 //! Carries out a kill.
 
-use super::{Answer, Effect, Found, Job, Machine, Settled};
-use crate::submission::{Observation, Outcome, Progress, State, Step, step};
+use super::{Effect, EffectResult, Found, Job, Machine, Settled};
+use crate::submission::{Outcome, PodObservation, State, StateChange, Step, step};
 
 /// Deletes the driver pod of a claimed submission, or records the end if there is no pod. Usually the watch observes the end of
 /// the deleted pod; the kill is retried until the end is recorded.
@@ -22,30 +22,34 @@ impl Kill {
         Self { job, effect: Effect::LookUp, held: None, handed_over: false, deleted: false }
     }
 
-    fn next(&mut self, answer: Answer) -> Effect {
+    fn next(&mut self, answer: EffectResult) -> Effect {
         match (&self.effect, answer) {
-            (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
-            (_, Answer::Denied(why)) => Effect::Settle(Settled::Denied(why)),
-            (Effect::LookUp, Answer::Found(Found::There(seen))) if self.job.owns(&seen) => self.found(&seen),
+            (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            (Effect::LookUp, EffectResult::Found(Found::There(seen))) if self.job.owns(&seen) => self.found(&seen),
             // An object that doesn't exist can't be left behind.
-            (Effect::HandOver(done, uid), Answer::Done | Answer::Refused { .. }) => {
+            (Effect::HandOver(done, uid), EffectResult::Done | EffectResult::Refused { .. }) => {
                 self.hand_over(done + 1, uid.clone())
             }
             // No pod of ours exists, and while this process holds the claim no other creates one.
-            (Effect::LookUp, Answer::Found(_)) => self.without_pod(0),
+            (Effect::LookUp, EffectResult::Found(_)) => self.without_pod(0),
             // An object that can't be deleted may never have been created; the submission ends anyway.
-            (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.without_pod(done + 1),
+            (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => {
+                self.without_pod(done + 1)
+            }
             // A pod without a node is deleted immediately, except for our finalizer: another look-up lets the kill end now.
-            (Effect::Delete(_), Answer::Done) => {
+            (Effect::Delete(_), EffectResult::Done) => {
                 self.deleted = true;
                 Effect::LookUp
             }
-            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(true)) => match &self.held {
-                Some(uid) => Effect::LetGo(uid.clone()),
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.held {
+                Some(uid) => Effect::RemoveFinalizer(uid.clone()),
                 None => Effect::done(),
             },
-            (Effect::LetGo(_), Answer::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
-            (_, Answer::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
+            (Effect::RemoveFinalizer(_), EffectResult::Refused { message, .. }) => {
+                Effect::Settle(Settled::GivenUp(message))
+            }
+            (_, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
             _ => Effect::done(),
         }
     }
@@ -58,7 +62,7 @@ impl Kill {
         Effect::LookUp
     }
 
-    fn found(&mut self, seen: &Observation) -> Effect {
+    fn found(&mut self, seen: &PodObservation) -> Effect {
         if self.job.before > 0 && !self.handed_over {
             return self.hand_over(0, seen.pod_uid.clone());
         }
@@ -66,7 +70,7 @@ impl Kill {
             // The driver may have ended before the kill reached it: a finished pod is kept, with its log.
             Step::Ended(outcome) => {
                 self.held = Some(seen.pod_uid.clone()).filter(|_| seen.holds_finalizer);
-                Effect::Advance(Progress::Ended(outcome), seen.placement())
+                Effect::Advance(StateChange::Ended(outcome), seen.placement())
             }
             _ if self.deleted || seen.deleting => Effect::Settle(Settled::LookAgain),
             _ => Effect::Delete(seen.pod_uid.clone()),
@@ -86,7 +90,7 @@ impl Machine for Kill {
         &self.effect
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn take_result(&mut self, answer: EffectResult) {
         self.effect = self.next(answer);
     }
 }

@@ -1,7 +1,7 @@
 //! Creates the driver of a claimed row in the cluster.
 
-use super::{Answer, Effect, Found, Job, Machine, Settled, error};
-use crate::submission::{Outcome, Placement, Progress};
+use super::{Effect, EffectResult, Found, Job, Machine, Settled, error};
+use crate::submission::{Outcome, Placement, StateChange};
 
 /// Makes sure that the driver pod and all its objects exist.
 ///
@@ -37,43 +37,45 @@ impl Launch {
         machine
     }
 
-    fn next(&mut self, answer: Answer) -> Effect {
+    fn next(&mut self, answer: EffectResult) -> Effect {
         match (&self.effect, answer) {
-            (_, Answer::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
-            (_, Answer::Denied(why)) => Effect::Settle(Settled::Denied(why)),
-            (Effect::CreateBefore(done), Answer::Done) => before(&self.job, done + 1),
-            (Effect::CreatePod, Answer::Created(uid)) => self.record(uid),
-            (Effect::CreatePod, Answer::Taken(message)) => {
+            (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            (Effect::CreateBefore(done), EffectResult::Done) => before(&self.job, done + 1),
+            (Effect::CreatePod, EffectResult::Created(uid)) => self.record(uid),
+            (Effect::CreatePod, EffectResult::Taken(message)) => {
                 self.taken = message;
                 Effect::LookUp
             }
-            (Effect::LookUp, Answer::Found(found)) => self.found(found),
-            (Effect::RecordPod(uid), Answer::Moved(true)) => self.after_pod(uid.clone()),
+            (Effect::LookUp, EffectResult::Found(found)) => self.found(found),
+            (Effect::RecordPod(uid), EffectResult::Moved(true)) => self.after_pod(uid.clone()),
             // The claim is lost, or another pod is recorded: the present holder of the claim decides about this pod.
-            (Effect::RecordPod(_), Answer::Moved(false)) => Effect::done(),
-            (Effect::HandOver(done, uid), Answer::Done) => hand_over(&self.job, done + 1, uid.clone()),
+            (Effect::RecordPod(_), EffectResult::Moved(false)) => Effect::done(),
+            (Effect::HandOver(done, uid), EffectResult::Done) => hand_over(&self.job, done + 1, uid.clone()),
             // The object was deleted with the pod, by another client: the watch observes the end of the driver.
-            (Effect::HandOver(done, uid), Answer::Refused { reason, .. }) if reason == NOT_FOUND => {
+            (Effect::HandOver(done, uid), EffectResult::Refused { reason, .. }) if reason == NOT_FOUND => {
                 hand_over(&self.job, done + 1, uid.clone())
             }
-            (Effect::CreateBeside(done, uid), Answer::Done) => beside(&self.job, done + 1, uid.clone()),
-            (Effect::DeleteBefore(done), Answer::Done | Answer::Refused { .. }) => self.give_back(done + 1),
+            (Effect::CreateBeside(done, uid), EffectResult::Done) => beside(&self.job, done + 1, uid.clone()),
+            (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
             // The end is written first, so that its reason is recorded when the watch observes the deletion. If it wasn't
             // written, the pod isn't ours to delete.
-            (Effect::Advance(Progress::Ended(_), _), Answer::Moved(true)) => match &self.pod {
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.pod {
                 Some(uid) => Effect::Delete(uid.clone()),
                 None => Effect::done(),
             },
-            (Effect::Advance(Progress::Launched, _), Answer::Moved(true)) => Effect::Settle(Settled::GivenBack),
-            (Effect::Delete(uid), Answer::Done) => Effect::LetGo(uid.clone()),
-            (Effect::Delete(_) | Effect::LetGo(_), Answer::Refused { message, .. }) => {
+            (Effect::Advance(StateChange::Launched, _), EffectResult::Moved(true)) => {
+                Effect::Settle(Settled::GivenBack)
+            }
+            (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
+            (Effect::Delete(_) | Effect::RemoveFinalizer(_), EffectResult::Refused { message, .. }) => {
                 Effect::Settle(Settled::GivenUp(message))
             }
             (
                 Effect::CreateBefore(_) | Effect::CreatePod | Effect::HandOver(..) | Effect::CreateBeside(..),
-                Answer::Refused { reason, message },
+                EffectResult::Refused { reason, message },
             ) => self.give_up(error(reason, message)),
-            (Effect::LookUp, Answer::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
+            (Effect::LookUp, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
             _ => Effect::done(),
         }
     }
@@ -119,7 +121,7 @@ impl Machine for Launch {
         &self.effect
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn take_result(&mut self, answer: EffectResult) {
         self.effect = self.next(answer);
     }
 }
@@ -136,5 +138,5 @@ fn beside(job: &Job, next: usize, uid: String) -> Effect {
     if next < job.beside {
         return Effect::CreateBeside(next, uid);
     }
-    Effect::Advance(Progress::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
+    Effect::Advance(StateChange::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn seen(phase: Phase, container: Container) -> Observation {
-    Observation {
+fn seen(phase: Phase, container: Container) -> PodObservation {
+    PodObservation {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt: 1,
         namespace: "spark".to_owned(),
@@ -33,7 +33,7 @@ fn exit(code: i32) -> Container {
     }
 }
 
-fn outcome(state: State, seen: &Observation) -> Outcome {
+fn outcome(state: State, seen: &PodObservation) -> Outcome {
     match step(state, &KillCause::Request, seen) {
         Step::Ended(outcome) => outcome,
         other => panic!("not an end: {other:?}"),
@@ -53,22 +53,22 @@ fn the_exit_code_of_the_driver_decides_and_is_recorded() {
 fn a_driver_that_succeeds_during_a_kill_is_finished() {
     assert_eq!(outcome(State::Killing, &seen(Phase::Failed, exit(143))).state, State::Killed);
     assert_eq!(outcome(State::Killing, &seen(Phase::Succeeded, exit(0))).state, State::Finished);
-    let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    let gone = PodObservation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(outcome(State::Killing, &gone).state, State::Killed);
 }
 
 #[test]
 fn a_submission_whose_pod_disappeared_is_lost_and_one_whose_pod_was_deleted_is_killed() {
-    let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    let gone = PodObservation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(outcome(State::Running, &gone).state, State::Lost);
-    assert_eq!(outcome(State::Running, &Observation { deleting: true, ..gone }).state, State::Killed);
-    let deleted = Observation { deleting: true, ..seen(Phase::Failed, exit(143)) };
+    assert_eq!(outcome(State::Running, &PodObservation { deleting: true, ..gone }).state, State::Killed);
+    let deleted = PodObservation { deleting: true, ..seen(Phase::Failed, exit(143)) };
     assert_eq!(outcome(State::Running, &deleted).state, State::Killed);
 }
 
 #[test]
 fn an_eviction_is_a_failure_with_the_kubelets_message() {
-    let evicted = Observation {
+    let evicted = PodObservation {
         reason: Some("Evicted".to_owned()),
         message: Some("low on memory".to_owned()),
         ..seen(Phase::Failed, Container::Absent)
@@ -89,13 +89,13 @@ fn a_waiting_pod_has_a_reason_and_terminal_states_are_never_left() {
 
 #[test]
 fn a_pod_that_the_cluster_ends_has_failed_and_one_that_a_client_deletes_was_killed() {
-    let deleted = |phase, container| Observation { deleting: true, ..seen(phase, container) };
-    let by_cluster = |seen| Observation { reason: Some("PreemptionByScheduler".to_owned()), ..seen };
+    let deleted = |phase, container| PodObservation { deleting: true, ..seen(phase, container) };
+    let by_cluster = |seen| PodObservation { reason: Some("PreemptionByScheduler".to_owned()), ..seen };
     for pod in [
         deleted(Phase::Failed, Container::Absent),
         deleted(Phase::Failed, exit(143)),
-        Observation { forced: true, ..deleted(Phase::Pending, Container::Absent) },
-        Observation { gone: true, ..deleted(Phase::Running, Container::Running { started_at: None }) },
+        PodObservation { forced: true, ..deleted(Phase::Pending, Container::Absent) },
+        PodObservation { gone: true, ..deleted(Phase::Running, Container::Running { started_at: None }) },
     ] {
         assert_eq!(outcome(State::Running, &pod).state, State::Killed, "{pod:?}");
         let failed = outcome(State::Running, &by_cluster(pod));
@@ -106,7 +106,7 @@ fn a_pod_that_the_cluster_ends_has_failed_and_one_that_a_client_deletes_was_kill
 #[test]
 fn a_driver_that_had_failed_before_its_pod_was_deleted_has_failed() {
     let at = |second: u32| Some(format!("2026-01-01T00:00:{second:02}.5Z").parse().unwrap());
-    let ended = |exit_code, finished, asked| Observation {
+    let ended = |exit_code, finished, asked| PodObservation {
         deleting: true,
         asked_to_go_at: asked,
         ..seen(
@@ -129,7 +129,7 @@ fn the_end_of_a_killed_driver_has_the_cause_of_the_kill() {
     let Step::Ended(outcome) = step(State::Killing, &late, &seen(Phase::Failed, exit(143))) else { panic!() };
     assert_eq!((outcome.state, outcome.reason.as_deref()), (State::Killed, Some("RunTimeout")));
     assert_eq!(outcome.message, "still running after 2h: killed; the driver exited with code 143 (Error)");
-    let gone = Observation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
+    let gone = PodObservation { gone: true, ..seen(Phase::Running, Container::Running { started_at: None }) };
     assert_eq!(step(State::Killing, &late, &gone), Step::Ended(Outcome::killed(&late)));
     // No kill is in progress: the cause in the row belongs to no attempt that is being killed.
     assert_eq!(step(State::Running, &late, &gone), Step::Ended(Outcome::pod_gone()));

@@ -19,7 +19,7 @@ use super::site::Site;
 use crate::world::eventually;
 
 async fn get(site: &Site, path: &str) -> Response<Body> {
-    let router = router(site.gateway().clone(), HttpSettings::default()).unwrap();
+    let router = router(site.service().clone(), HttpSettings::default()).unwrap();
     router.oneshot(Request::get(format!("/v1/submissions/{path}")).body(Body::empty()).unwrap()).await.unwrap()
 }
 
@@ -79,7 +79,7 @@ async fn a_client_that_hangs_up_ends_its_log_stream(pool: PgPool) {
     site.until(&id, DriverState::Running).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(axum::serve(listener, router(site.gateway().clone(), HttpSettings::default()).unwrap()).into_future());
+    tokio::spawn(axum::serve(listener, router(site.service().clone(), HttpSettings::default()).unwrap()).into_future());
     let mut client = TcpStream::connect(address).await.unwrap();
     let request = format!("GET /v1/submissions/{id}/logs?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();

@@ -9,7 +9,7 @@ use sparkgate::{
         apiserver,
         node::{self, NodeConfig, Spark},
     },
-    service::{Gateway, Log, LogRequest, LogSource, LogStream, NoLog},
+    service::{Log, LogRequest, LogSource, LogStream, NoLog, Service},
     submission::{DriverState, SubmissionId},
 };
 use sqlx::PgPool;
@@ -58,16 +58,16 @@ impl Site {
         Self { world, proxy, dir, _sandbox: sandbox.drop_guard() }
     }
 
-    pub(crate) fn gateway(&self) -> &Gateway {
-        &self.world.gateway
+    pub(crate) fn service(&self) -> &Service {
+        &self.world.service
     }
 
     /// Launches a driver that runs a shell command. `$GO` names a file that doesn't exist yet.
     pub(crate) async fn launch(&self, command: &str) -> SubmissionId {
         let mut request = self.world.request(&[]);
         request.app_args = vec![command.replace("$GO", self.dir.path().join("go").to_str().unwrap())];
-        let id = self.gateway().create(request).await.unwrap();
-        self.gateway().work().await.unwrap();
+        let id = self.service().submissions.create(request).await.unwrap();
+        self.service().launcher.work().await.unwrap();
         id
     }
 
@@ -88,7 +88,7 @@ impl Site {
     }
 
     pub(crate) async fn open(&self, id: &SubmissionId, request: &LogRequest) -> LogStream {
-        match self.gateway().log(id, request).await.unwrap() {
+        match self.service().logs.log(id, request).await.unwrap() {
             Log::Stream(stream) => stream,
             Log::None(why) => panic!("no log: {why:?}"),
         }
@@ -100,7 +100,7 @@ impl Site {
     }
 
     pub(crate) async fn no_log(&self, id: &SubmissionId, request: &LogRequest) -> NoLog {
-        match self.gateway().log(id, request).await.unwrap() {
+        match self.service().logs.log(id, request).await.unwrap() {
             Log::None(why) => why,
             Log::Stream(stream) => panic!("{}", text(stream).await),
         }

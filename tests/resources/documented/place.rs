@@ -4,7 +4,7 @@ use axum::Router;
 use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
-    service::Gateway,
+    service::Service,
     spark::SparkVersion,
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) struct Place {
     pub(super) pool: PgPool,
-    pub(super) gateway: Gateway,
+    pub(super) service: Service,
     pub(super) router: Router,
     /// Its database is unavailable.
     pub(super) cut_off: Router,
@@ -28,16 +28,16 @@ pub(super) struct Place {
 impl Place {
     pub(super) async fn new(pool: PgPool) -> Self {
         let settings = || HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
-        let gateway = service(SparkVersion::V4_3, pool.clone()).await;
+        let own = service(SparkVersion::V4_3, pool.clone()).await;
         let options = pool.connect_options().as_ref().clone();
         let other = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
         let cut_off = router(service(SparkVersion::V4_3, other.clone()).await, settings()).unwrap();
         other.close().await;
         Self {
-            router: router(gateway.clone(), settings()).unwrap(),
-            full: router(gateway.clone(), HttpSettings { max_subscribers: 0, ..settings() }).unwrap(),
+            router: router(own.clone(), settings()).unwrap(),
+            full: router(own.clone(), HttpSettings { max_subscribers: 0, ..settings() }).unwrap(),
             cut_off,
-            gateway,
+            service: own,
             pool,
         }
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::{Router, body::Body, http::Request};
 use serde_json::{Value, json};
-use sparkgate::workers;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -109,12 +108,12 @@ async fn expired(place: &Place) -> Answer {
     let id = place.submitted().await;
     place.submitted().await;
     let stop = CancellationToken::new();
-    let publisher = tokio::spawn(workers::publisher(place.gateway.clone(), stop.clone()));
+    let publisher = tokio::spawn(place.service.events.clone().run(stop.clone()));
     let waited = "/v1/events?after=0&limit=1&waitSeconds=20";
     ask(&place.router, "GET", waited, None).await;
     sqlx::query("DELETE FROM submissions WHERE id = $1").bind(&id).execute(&place.pool).await.unwrap();
     let other = Place::new(place.pool.clone()).await;
-    let reader = tokio::spawn(workers::publisher(other.gateway.clone(), stop.clone()));
+    let reader = tokio::spawn(other.service.events.clone().run(stop.clone()));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     let mut answer = ask(&other.router, "GET", "/v1/events?after=0", None).await;
     // The replica reads the newest number after a while.

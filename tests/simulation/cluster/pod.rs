@@ -1,6 +1,6 @@
 //! A pod: its object in the API server, and its state on the node.
 
-use sparkgate::submission::{Container, Observation, Phase, SubmissionId};
+use sparkgate::submission::{Container, Phase, PodObservation, SubmissionId};
 
 use crate::store::Time;
 
@@ -80,13 +80,13 @@ impl Pod {
     }
 
     /// Returns the observation that a watch makes of the pod, if it has the watched labels.
-    pub(crate) fn observation(&self, id: &SubmissionId, gone: bool) -> Option<Observation> {
+    pub(crate) fn observation(&self, id: &SubmissionId, gone: bool) -> Option<PodObservation> {
         let (Whose::Ours { attempt } | Whose::Forged { attempt }) = self.whose else { return None };
         self.labelled.then(|| self.looked_up(id, attempt, gone))
     }
 
     /// Returns the observation when the pod is looked up as the driver of this attempt.
-    pub(crate) fn looked_up(&self, id: &SubmissionId, of: i32, gone: bool) -> Observation {
+    pub(crate) fn looked_up(&self, id: &SubmissionId, of: i32, gone: bool) -> PodObservation {
         let named = match self.whose {
             Whose::Ours { attempt } | Whose::Forged { attempt } => attempt == of,
             Whose::Foreign => false,
@@ -99,7 +99,7 @@ impl Pod {
                 Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
             }
         };
-        Observation {
+        PodObservation {
             submission: id.clone(),
             attempt: of,
             genuine: self.signed && named,

@@ -4,8 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use futures::StreamExt;
 use sparkgate::{
-    cluster::{Error, Seen, labels},
-    submission::{Container, Observation, Phase, SubmissionId, engine::Found},
+    cluster::{Error, WatchReport, labels},
+    submission::{Container, Phase, PodObservation, SubmissionId, engine::Found},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -44,7 +44,7 @@ async fn the_model_cluster_answers_as_kubernetes_does() {
         let mut both = Both { rng: Rng::new(seed), seed, now: 0, model, real, ids, uids, real_uids };
         (0..NAMES).for_each(|_| both.model.add(1, 1));
         let mut watch = both.real.cluster.watch(Some(both.real.namespace.clone()), None);
-        while !matches!(watch.next().await.unwrap().seen, Some(Seen::Listed { .. })) {}
+        while !matches!(watch.next().await.unwrap().report, Some(WatchReport::Listed { .. })) {}
         for number in 0..OPERATIONS {
             let done = both.operation().await;
             both.compare(&format!("seed {seed}, operation {number}: {done}")).await;
@@ -67,7 +67,7 @@ impl Both {
             (Some(pod), 1..4) => self.kubelet(name, pod).await,
             (Some(pod), 4) => self.delete(name, pod).await,
             (Some(pod), 5) => self.delete_outside(name, pod).await,
-            (Some(pod), 6 | 7) => self.let_go(name, pod).await,
+            (Some(pod), 6 | 7) => self.remove_finalizer(name, pod).await,
             (Some(pod), 8) => self.take(name, pod).await,
             (Some(pod), 9) => self.restore(name, pod).await,
             (Some(pod), _) => self.objects(name, pod).await,
@@ -147,12 +147,12 @@ impl Both {
         format!("delete {name}, uid {uid}, grace {grace}")
     }
 
-    async fn let_go(&mut self, name: usize, pod: Pod) -> String {
+    async fn remove_finalizer(&mut self, name: usize, pod: Pod) -> String {
         let uid = self.some_uid(pod);
         let real = &self.real;
-        real.cluster.let_go(&real.namespace, &self.pod_name(name), &self.real_uids[&uid]).await.unwrap();
-        self.model.let_go(name, uid, self.now);
-        format!("let go of {name}, uid {uid}")
+        real.cluster.remove_finalizer(&real.namespace, &self.pod_name(name), &self.real_uids[&uid]).await.unwrap();
+        self.model.remove_finalizer(name, uid, self.now);
+        format!("finalizer removed from {name}, uid {uid}")
     }
 
     /// Removes labels or the identity of a pod, as other users do.
@@ -223,7 +223,7 @@ impl Both {
     }
 
     /// Translates an observation into the model's terms.
-    fn known(&self, seen: &Observation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
+    fn known(&self, seen: &PodObservation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
         let body = match &seen.container {
             Container::Absent => Body::Absent,
             Container::Waiting { .. } => Body::Stuck,
@@ -251,14 +251,14 @@ impl Both {
     }
 
     /// Compares the changes that a watch reported, in their order.
-    async fn compare_changes(&self, mut watch: impl StreamExt<Item = sparkgate::cluster::Shown> + Unpin) {
+    async fn compare_changes(&self, mut watch: impl StreamExt<Item = sparkgate::cluster::WatchItem> + Unpin) {
         let ours = |change: &crate::cluster::Change| change.pod.observation(&self.ids[change.pod.name], change.gone);
         for (number, change) in self.model.log.iter().filter_map(ours).enumerate() {
             let seen = loop {
                 let shown = timeout(PATIENCE, watch.next()).await;
-                match shown.unwrap_or_else(|_| panic!("seed {}: {change:?} isn't shown", self.seed)).unwrap().seen {
-                    Some(Seen::Driver(seen)) => break seen,
-                    Some(Seen::Broken { reason }) => panic!("{reason}"),
+                match shown.unwrap_or_else(|_| panic!("seed {}: {change:?} isn't shown", self.seed)).unwrap().report {
+                    Some(WatchReport::Driver(seen)) => break seen,
+                    Some(WatchReport::Broken { reason }) => panic!("{reason}"),
                     _ => {}
                 }
             };
@@ -295,8 +295,8 @@ impl Both {
     async fn delete_outside_for_good(&mut self, name: usize, pod: Pod) {
         let uid = self.real_uids[&pod.uid].clone();
         let real = &self.real;
-        real.cluster.let_go(&real.namespace, &self.pod_name(name), &uid).await.unwrap();
-        self.model.let_go(name, pod.uid, self.now);
+        real.cluster.remove_finalizer(&real.namespace, &self.pod_name(name), &uid).await.unwrap();
+        self.model.remove_finalizer(name, pod.uid, self.now);
         real.delete(&self.pod_name(name), &uid, 0).await;
         self.model.delete_pod(name, pod.uid, Some(0), self.now);
     }

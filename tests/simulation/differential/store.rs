@@ -5,7 +5,7 @@ use std::time::Duration;
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
     store::{self, NewSubmission, Options, Task, replica},
-    submission::{Outcome, Placement, Progress, State, SubmissionId},
+    submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -192,9 +192,9 @@ impl Both {
         let claim = self.some_claim(submission);
         let ends = [State::Finished, State::Failed, State::Killed, State::Error, State::Lost];
         let progress = match self.rng.below(4) {
-            0 => Progress::Launched,
-            1 => Progress::Running,
-            _ => Progress::Ended(Outcome {
+            0 => StateChange::Launched,
+            1 => StateChange::Running,
+            _ => StateChange::Ended(Outcome {
                 exit_code: self.rng.pick(&[None, Some(0), Some(3)]),
                 ..Outcome::new(self.rng.pick(&ends), self.rng.pick(&["reason", "Evicted", "OOMKilled"]), "words")
             }),

@@ -1,8 +1,8 @@
 //! Tasks: state machines of the engine, which advance effect by effect, several at once.
 
 use sparkgate::submission::{
-    Observation,
-    engine::{self, Answer, Effect, Follow, Job, Kill, Launch, Machine, Settled},
+    PodObservation,
+    engine::{self, Effect, EffectResult, Follow, Job, Kill, Launch, Machine, Settled},
 };
 
 use crate::{
@@ -26,7 +26,7 @@ const PAUSE_MAX: Time = 1_000;
 #[derive(Debug, Clone)]
 pub(super) enum Cause {
     Claim { claim: i64, kill: bool, failed_tries: i32 },
-    Seen(Box<Observation>),
+    Seen(Box<PodObservation>),
     Missed(engine::Row),
 }
 
@@ -195,7 +195,7 @@ impl World {
         let task = &mut tasks[place];
         task.request = None;
         match told {
-            Told::Answer(answer) => task.under.machine().answer(answer),
+            Told::EffectResult(answer) => task.under.machine().take_result(answer),
             Told::Kept(true) => {
                 task.to_keep = false;
                 self.counts.add(Count::KeepAttempt);
@@ -208,7 +208,9 @@ impl World {
                 self.replicas[at].claim_at = 0;
             }
             _ if task.to_keep => task.giving_back = task.give_back(Settled::TryAgain("no answer".to_owned())),
-            _ if task.giving_back.is_none() => task.under.machine().answer(Answer::Unknown("no answer".to_owned())),
+            _ if task.giving_back.is_none() => {
+                task.under.machine().take_result(EffectResult::Unknown("no answer".to_owned()))
+            }
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Carries out the engine's effects in the models.
 
-use sparkgate::submission::engine::{Answer, Effect, Found};
+use sparkgate::submission::engine::{Effect, EffectResult, Found};
 
 use crate::{
     cluster::{Whose, uid_number, uid_text},
@@ -18,33 +18,33 @@ impl World {
         name: usize,
         claim: Option<i64>,
         effect: &Effect,
-    ) -> Answer {
+    ) -> EffectResult {
         let of_the_cluster = effect.writes_to_the_cluster() || *effect == Effect::LookUp;
         let away = if of_the_cluster { self.cluster_away_until } else { self.database_away_until };
         if self.now < away {
-            return Answer::Unknown("away".to_owned());
+            return EffectResult::Unknown("away".to_owned());
         }
         if of_the_cluster && self.now < self.denied_until {
             self.counts.add(Count::Denied);
-            return Answer::Denied("no right".to_owned());
+            return EffectResult::Denied("no right".to_owned());
         }
         let answer = match effect {
-            Effect::Read => return Answer::Row(self.store.read(submission)),
-            Effect::LookUp => return Answer::Found(self.look_up(name, attempt)),
+            Effect::Read => return EffectResult::Row(self.store.read(submission)),
+            Effect::LookUp => return EffectResult::Found(self.look_up(name, attempt)),
             Effect::RecordPod(uid) => {
                 let claim = claim.unwrap_or_default();
-                Answer::Moved(self.store.record_pod(submission, attempt, claim, uid))
+                EffectResult::Moved(self.store.record_pod(submission, attempt, claim, uid))
             }
             Effect::Advance(progress, placement) => {
                 let unowned = self.cluster.names[name].before.iter().flatten().any(|object| object.owner.is_none());
                 self.truths.attempts[name].may_leave_an_object |= claim.is_none() && unowned;
-                Answer::Moved(self.store.advance(submission, attempt, claim, progress, placement))
+                EffectResult::Moved(self.store.advance(submission, attempt, claim, progress, placement))
             }
             Effect::NoteWaiting { reason, message } => {
                 self.store.note_waiting(submission, attempt, reason, message);
-                return Answer::Done;
+                return EffectResult::Done;
             }
-            Effect::Settle(_) => return Answer::Done,
+            Effect::Settle(_) => return EffectResult::Done,
             write => return self.write(submission, attempt, name, claim, write),
         };
         self.check(submission);
@@ -56,7 +56,14 @@ impl World {
         Found::There(Box::new(pod.looked_up(&self.ids[submission_of(name)], attempt, false)))
     }
 
-    fn write(&mut self, submission: usize, attempt: i32, name: usize, claim: Option<i64>, effect: &Effect) -> Answer {
+    fn write(
+        &mut self,
+        submission: usize,
+        attempt: i32,
+        name: usize,
+        claim: Option<i64>,
+        effect: &Effect,
+    ) -> EffectResult {
         let now = self.now;
         let refused = self.plan.wanted[submission].refused;
         match effect {
@@ -65,28 +72,28 @@ impl World {
                 let late = !self.claim_holds(submission, claim);
                 self.truths.attempts[name].may_leave_an_object |= late;
                 self.cluster.create_before(name, *place);
-                Answer::Done
+                EffectResult::Done
             }
             Effect::CreatePod if refused == Refused::Pod => self.refuse(),
             Effect::CreatePod => self.create_pod(submission, attempt, name, claim),
             Effect::HandOver(place, uid) => {
                 if self.cluster.hand_over(name, *place, uid_number(uid), now) {
-                    Answer::Done
+                    EffectResult::Done
                 } else {
-                    Answer::Refused { reason: "NotFound".to_owned(), message: String::new() }
+                    EffectResult::Refused { reason: "NotFound".to_owned(), message: String::new() }
                 }
             }
             Effect::CreateBeside(..) if refused == Refused::Beside => self.refuse(),
             Effect::CreateBeside(place, uid) => {
                 let late = !self.claim_holds(submission, claim);
                 match self.cluster.create_beside(name, *place, uid_number(uid), late, now) {
-                    Ok(()) => Answer::Done,
-                    Err(_) => Answer::Refused { reason: "AlreadyExists".to_owned(), message: String::new() },
+                    Ok(()) => EffectResult::Done,
+                    Err(_) => EffectResult::Refused { reason: "AlreadyExists".to_owned(), message: String::new() },
                 }
             }
             Effect::DeleteBefore(place) => {
                 self.cluster.delete_before(name, *place);
-                Answer::Done
+                EffectResult::Done
             }
             Effect::Delete(uid) => {
                 let uid = uid_number(uid);
@@ -97,29 +104,29 @@ impl World {
                     self.counts.add(Count::Reaped);
                 }
                 self.cluster.delete_pod(name, uid, None, now);
-                Answer::Done
+                EffectResult::Done
             }
             Effect::RestoreLabels(uid) => {
                 self.cluster.restore_labels(name, uid_number(uid));
-                Answer::Done
+                EffectResult::Done
             }
-            Effect::LetGo(uid) => {
-                self.cluster.let_go(name, uid_number(uid), now);
-                Answer::Done
+            Effect::RemoveFinalizer(uid) => {
+                self.cluster.remove_finalizer(name, uid_number(uid), now);
+                EffectResult::Done
             }
-            _ => Answer::Done,
+            _ => EffectResult::Done,
         }
     }
 
-    fn refuse(&mut self) -> Answer {
+    fn refuse(&mut self) -> EffectResult {
         self.counts.add(Count::Refusal);
-        Answer::Refused { reason: "Forbidden".to_owned(), message: "no".to_owned() }
+        EffectResult::Refused { reason: "Forbidden".to_owned(), message: "no".to_owned() }
     }
 
-    fn create_pod(&mut self, submission: usize, attempt: i32, name: usize, claim: Option<i64>) -> Answer {
+    fn create_pod(&mut self, submission: usize, attempt: i32, name: usize, claim: Option<i64>) -> EffectResult {
         let ours = Whose::Ours { attempt };
         let Ok(uid) = self.cluster.create_pod(name, ours, self.plan.finalizer, self.now) else {
-            return Answer::Taken(String::new());
+            return EffectResult::Taken(String::new());
         };
         let holds = self.claim_holds(submission, claim);
         if !holds {
@@ -128,7 +135,7 @@ impl World {
         if let Err(wrong) = self.truths.create(name, uid, holds, self.plan.finalizer) {
             self.fail(wrong);
         }
-        Answer::Created(uid_text(uid))
+        EffectResult::Created(uid_text(uid))
     }
 
     fn claim_holds(&self, submission: usize, claim: Option<i64>) -> bool {

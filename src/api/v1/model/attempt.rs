@@ -33,7 +33,8 @@ pub(in crate::api) struct Attempt {
 
 impl From<service::AttemptRecord> for Attempt {
     fn from(row: service::AttemptRecord) -> Self {
-        let why = service::Why::ended(row.state, row.exit_code, row.reason.as_deref(), row.message.as_deref());
+        let why =
+            service::FailureReason::ended(row.state, row.exit_code, row.reason.as_deref(), row.message.as_deref());
         Self {
             attempt: row.attempt,
             state: row.state.into(),

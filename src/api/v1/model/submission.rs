@@ -141,14 +141,14 @@ impl From<submission::State> for State {
 
 impl From<service::Submission> for Submission {
     fn from(row: service::Submission) -> Self {
-        let why = service::Why::of(&row);
+        let why = service::FailureReason::of(&row);
         Self::with(row, why)
     }
 }
 
 impl Submission {
     /// Creates the document with a `why` that has all details, which lists leave out.
-    pub(in crate::api::v1) fn with(row: service::Submission, why: Option<service::Why>) -> Self {
+    pub(in crate::api::v1) fn with(row: service::Submission, why: Option<service::FailureReason>) -> Self {
         let why = why.map(Why::from);
         let (waiting, failure) = if row.state.is_terminal() { (None, why) } else { (why, None) };
         let seconds = |time: Option<i32>| time.map(|time| u64::from(time.unsigned_abs()));

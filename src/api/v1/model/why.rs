@@ -92,8 +92,8 @@ struct Event {
     count: i64,
 }
 
-impl From<service::Why> for Why {
-    fn from(why: service::Why) -> Self {
+impl From<service::FailureReason> for Why {
+    fn from(why: service::FailureReason) -> Self {
         Self {
             code: Code(why.code.as_str()),
             class: Class(why.code.class().as_str()),

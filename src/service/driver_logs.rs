@@ -1,0 +1,102 @@
+//! Logs of drivers and executors: from their pods while these exist, then from the archive.
+
+mod archive;
+mod follow;
+mod kept;
+mod lines;
+mod read;
+mod target;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures::stream::BoxStream;
+use tokio_util::sync::CancellationToken;
+
+use super::{error::Error, shares::Shares};
+use crate::{cluster::Cluster, store::Store};
+
+/// Maximum number of logs of one namespace that a process reads concurrently. Each one holds a stream of the API server.
+const READERS: usize = 200;
+
+/// Maximum number of concurrent lists of events in one namespace: an API server may have to read all its events for those of
+/// one pod.
+const EVENT_LISTS: usize = 4;
+
+/// The logs and the events of pods.
+pub struct DriverLogs {
+    store: Store,
+    cluster: Cluster,
+    /// How much of the end of a driver's log is archived, in bytes.
+    kept_log: usize,
+    /// Limits the logs that are read concurrently.
+    readers: Shares,
+    /// Limits the concurrent lists of events.
+    event_lists: Shares,
+    /// Cancelled when this process shuts down, to end the streams to clients.
+    closing: CancellationToken,
+}
+
+impl DriverLogs {
+    pub(super) fn new(store: Store, cluster: Cluster, kept_log: usize, closing: CancellationToken) -> Self {
+        let (readers, event_lists) = (Shares::new(READERS), Shares::new(EVENT_LISTS));
+        Self { store, cluster, kept_log, readers, event_lists, closing }
+    }
+}
+
+/// Which log, and which part of it, to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogRequest {
+    /// The id of an executor; the driver if `None`.
+    pub executor: Option<i64>,
+    /// The number of an attempt; the current one if `None`.
+    pub attempt: Option<i32>,
+    /// Only so many of the last lines.
+    pub tail: Option<u64>,
+    /// Only lines since this time.
+    pub since: Option<DateTime<Utc>>,
+    /// Continue to the end of the log, which may be days away.
+    pub follow: bool,
+    /// Start each line with the time at which the node received it.
+    pub timestamps: bool,
+}
+
+/// The source of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogSource {
+    Pod,
+    Kept,
+}
+
+/// A log that is being read.
+pub struct LogStream {
+    pub source: LogSource,
+    /// The beginning of the log is missing: only the last part was archived.
+    pub cut: bool,
+    /// Arbitrary bytes. The stream ends with an error if the rest can't be read, so that the reader knows that the log is
+    /// incomplete.
+    pub bytes: BoxStream<'static, Result<Bytes, Error>>,
+}
+
+/// Why there is no log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoLog {
+    Submission,
+    Attempt,
+    Executor,
+    /// The container hasn't started, with the reason.
+    NotStarted(String),
+    /// The container never started, and the submission has ended.
+    NeverStarted,
+    /// The pod is gone, and nothing was archived.
+    Gone,
+    /// The log of an executor was deleted with its pod.
+    ExecutorGone,
+    /// Too many logs are being read.
+    Busy,
+}
+
+/// The answer to a [`LogRequest`].
+pub enum Log {
+    Stream(LogStream),
+    None(NoLog),
+}

@@ -1,0 +1,112 @@
+//! Archives what is needed of a driver after its pod is deleted: the last part of its log, and the relevant events.
+//!
+//! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
+//! when a node is lost, its logs are, too.
+
+mod end;
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::time::{sleep, timeout};
+
+use self::end::End;
+use super::DriverLogs;
+use crate::{
+    cluster::{self, LogAnswer, LogOf, LogPart},
+    service::error::chain,
+    store::LogEnd,
+    submission::{PodEvent, SubmissionId},
+};
+
+/// Timeout of reading the log of an ended driver, with all retries.
+const LOG: Duration = Duration::from_secs(5);
+/// Timeouts of reading its events: in the background, and while a client waits.
+const EVENTS: Duration = Duration::from_secs(3);
+const EVENTS_NOW: Duration = Duration::from_secs(1);
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(300);
+
+impl DriverLogs {
+    /// Returns the current events of the driver pod of a submission that waits, or none if the cluster doesn't answer within a
+    /// second.
+    pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {
+        self.events(id, namespace, uid, EVENTS_NOW).await
+    }
+
+    /// Archives the log and the events of an ended driver, once. A failure is only logged.
+    pub(in crate::service) async fn archive(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
+        let succeeded = match self.store.log_to_keep(id, attempt, of.uid).await {
+            Ok(Some(succeeded)) => succeeded,
+            Ok(None) => return,
+            Err(error) => return tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error)),
+        };
+        let events = async {
+            // Events of a successful driver aren't needed.
+            if succeeded { Vec::new() } else { self.events(id, of.namespace, of.uid, EVENTS).await }
+        };
+        let (log, events) = futures::join!(self.log_end(id, of), events);
+        if log.is_none() && events.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
+            tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
+        }
+    }
+
+    async fn events(&self, id: &SubmissionId, namespace: &str, uid: &str, limit: Duration) -> Vec<PodEvent> {
+        let listed = timeout(limit, async {
+            let _one = self.event_lists.acquire(namespace).await;
+            self.cluster.pod_events(namespace, uid).await
+        });
+        match listed.await {
+            Ok(Ok(events)) => events,
+            Ok(Err(error)) => {
+                tracing::debug!(submission = %id, "{}", chain(&error));
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    async fn log_end(&self, id: &SubmissionId, of: &LogOf<'_>) -> Option<LogEnd> {
+        if self.kept_log == 0 {
+            return None;
+        }
+        let why = match timeout(LOG, self.read_log_end(of)).await {
+            Ok(Ok(end)) => return end,
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("its node doesn't return it within {LOG:?}"),
+        };
+        tracing::warn!(submission = %id, "the driver log isn't archived: {why}");
+        None
+    }
+
+    async fn read_log_end(&self, of: &LogOf<'_>) -> Result<Option<LogEnd>, cluster::Error> {
+        let mut end = End::new(self.kept_log);
+        let mut tries = 1;
+        loop {
+            match self.read_once(of, &mut end).await {
+                Ok(false) => return Ok(None),
+                Ok(true) if end.came_too_early() && tries < TRIES => end = end.with_fewer_lines(),
+                Ok(true) => return Ok(Some(end.finish()).filter(|end| !end.text.is_empty())),
+                Err(cluster::Error::Unavailable { .. }) if tries < TRIES => {
+                    end = End::new(self.kept_log);
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+            tries += 1;
+        }
+    }
+
+    /// Reads the end of the log. Returns whether there is a log.
+    async fn read_once(&self, of: &LogOf<'_>, end: &mut End) -> Result<bool, cluster::Error> {
+        let part = LogPart { tail: Some(end.lines()), limit: Some(end.limit()), ..LogPart::default() };
+        let LogAnswer::Log(mut log) = self.cluster.log(of, &part).await? else { return Ok(false) };
+        while let Some(piece) = log.next().await {
+            end.take(&piece?);
+        }
+        Ok(true)
+    }
+}

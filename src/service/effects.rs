@@ -1,0 +1,260 @@
+//! Carries out the effects that the engine requests, one at a time.
+
+pub(super) mod circuit_breaker;
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use self::circuit_breaker::{CircuitBreakers, Failure};
+use super::{
+    driver_logs::DriverLogs,
+    error::{Error, chain},
+    leadership::leases::Leases,
+    shares::{Place, Shares},
+    wakeups::Wakeups,
+};
+use crate::{
+    cluster::{self, Cluster, LogOf, Manifest},
+    store::{self, Store},
+    submission::{
+        SubmissionId,
+        engine::{Effect, EffectResult, Machine, Settled},
+    },
+};
+
+/// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
+const FINISHING: usize = 32;
+
+/// Runs the engine's machines: launches and kills under a claim, and what follows from observations.
+pub(super) struct Effects {
+    store: Store,
+    cluster: Cluster,
+    leases: Arc<Leases>,
+    wakeups: Arc<Wakeups>,
+    logs: Arc<DriverLogs>,
+    /// Whether a finalizer keeps driver pods until their outcome is recorded.
+    outcome_finalizer: bool,
+    pub(super) breakers: CircuitBreakers,
+    /// Limits concurrent writes to pods after their outcome is committed.
+    finishing: Arc<Shares>,
+}
+
+/// The submission and attempt whose row and objects an effect concerns.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    pub(super) id: &'a SubmissionId,
+    pub(super) attempt: i32,
+    pub(super) namespace: &'a str,
+    /// The name of the driver pod.
+    pub(super) pod: &'a str,
+    pub(super) claim: Option<Claim<'a>>,
+}
+
+/// The claim under which effects are carried out.
+#[derive(Debug)]
+pub(super) struct Claim<'a> {
+    pub(super) session: Uuid,
+    pub(super) epoch: i64,
+    pub(super) manifest: &'a Manifest,
+    /// Grace period of a deleted pod in seconds; that of its spec if `None`.
+    pub(super) grace: Option<i32>,
+}
+
+/// How far a machine ran.
+pub(super) enum Ran<M> {
+    Settled(Settled),
+    /// Its next effect is a write to the cluster.
+    ToWrite(M),
+}
+
+/// Why work ended before the engine settled it.
+pub(super) enum Stopped {
+    /// The claim is lost: another replica continues.
+    ClaimLost,
+    Store(Error),
+}
+
+impl From<store::Error> for Stopped {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Effects {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        leases: Arc<Leases>,
+        wakeups: Arc<Wakeups>,
+        logs: Arc<DriverLogs>,
+        outcome_finalizer: bool,
+    ) -> Self {
+        let (breakers, finishing) = (CircuitBreakers::default(), Arc::new(Shares::new(FINISHING)));
+        Self { store, cluster, leases, wakeups, logs, outcome_finalizer, breakers, finishing }
+    }
+
+    /// Waits for a permit to write to a pod whose outcome is committed. Returns `None` if this process ends.
+    pub(super) async fn permit_to_finish(&self, namespace: &str) -> Option<Place> {
+        self.finishing.acquire(namespace).await
+    }
+
+    /// Runs a machine until it settles.
+    pub(super) async fn run(&self, subject: &Subject<'_>, mut machine: impl Machine) -> Result<Settled, Stopped> {
+        loop {
+            let result = match (machine.effect(), &subject.claim) {
+                (Effect::Settle(settled), _) => return Ok(settled.clone()),
+                // The lease is checked right before each write, and as long as the write may still be in flight.
+                (effect, Some(claim)) if effect.writes_to_the_cluster() => {
+                    if !self.leases.holds(claim.session) {
+                        return Err(Stopped::ClaimLost);
+                    }
+                    tokio::select! {
+                        biased;
+                        result = self.carry_out(subject, effect) => result?,
+                        () = self.leases.lost(claim.session) => return Err(Stopped::ClaimLost),
+                    }
+                }
+                (effect, _) => self.carry_out(subject, effect).await?,
+            };
+            machine.take_result(result);
+        }
+    }
+
+    /// Runs a machine that needs no claim up to its first write to the cluster, or until it settles.
+    pub(super) async fn run_to_write<M: Machine>(
+        &self,
+        subject: &Subject<'_>,
+        mut machine: M,
+    ) -> Result<Ran<M>, Stopped> {
+        loop {
+            let effect = machine.effect();
+            match effect {
+                Effect::Settle(settled) => return Ok(Ran::Settled(settled.clone())),
+                effect if effect.writes_to_the_cluster() => return Ok(Ran::ToWrite(machine)),
+                effect => {
+                    let result = self.carry_out(subject, effect).await?;
+                    machine.take_result(result);
+                }
+            }
+        }
+    }
+
+    async fn carry_out(&self, subject: &Subject<'_>, effect: &Effect) -> Result<EffectResult, Stopped> {
+        let Subject { id, attempt, namespace, pod, claim } = subject;
+        let (cluster, store) = (&self.cluster, &self.store);
+        let epoch = claim.as_ref().map(|claim| claim.epoch);
+        let called = match (effect, claim) {
+            (Effect::Read, _) => return Ok(EffectResult::Row(store.row(id).await?)),
+            (Effect::Advance(progress, placement), _) => {
+                let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
+                if moved {
+                    self.wakeups.state_changed();
+                    let outcome = progress.outcome();
+                    let (exit_code, reason) =
+                        (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
+                    // Without the message, which may contain output of the driver.
+                    tracing::info!(submission = %id, exit_code, reason, state = %progress.state(), "state changed");
+                    // A pod without our finalizer may disappear at any time.
+                    if let (Some(_), Some(uid), false) = (outcome, &placement.pod_uid, self.outcome_finalizer) {
+                        self.archive_in_background(subject, uid);
+                    }
+                }
+                return Ok(EffectResult::Moved(moved));
+            }
+            (Effect::NoteWaiting { reason, message }, _) => {
+                store.note_waiting(id, *attempt, reason, message).await?;
+                return Ok(EffectResult::Done);
+            }
+            (Effect::RecordPod(uid), Some(claim)) => {
+                return Ok(EffectResult::Moved(store.record_pod(id, *attempt, claim.epoch, uid).await?));
+            }
+            (Effect::LookUp, _) => cluster.find_driver(namespace, pod, id, *attempt).await.map(EffectResult::Found),
+            (Effect::CreatePod, Some(claim)) => {
+                cluster.create_pod(namespace, &claim.manifest.pod).await.map(EffectResult::Created)
+            }
+            (Effect::CreateBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
+                Some(object) => cluster.create_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
+            },
+            (Effect::HandOver(n, uid), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
+                Some(object) => cluster.give_to_pod(namespace, object, pod, uid).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
+            },
+            (Effect::DeleteBefore(n), Some(Claim { manifest, .. })) => match manifest.before.get(*n) {
+                Some(object) => cluster.delete_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
+            },
+            (Effect::CreateBeside(n, uid), Some(Claim { manifest, .. })) => match manifest.beside.get(*n) {
+                Some(object) => cluster.create_owned(namespace, object, pod, uid).await.map(|()| EffectResult::Done),
+                None => Ok(EffectResult::Done),
+            },
+            (Effect::Delete(uid), _) => {
+                tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
+                let grace = claim.as_ref().and_then(|claim| claim.grace);
+                cluster.delete_pod(namespace, pod, uid, grace).await.map(|_| EffectResult::Done)
+            }
+            (Effect::RestoreLabels(uid), _) => {
+                tracing::warn!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "restoring the labels of the driver pod");
+                cluster.restore_labels(namespace, pod, uid, id, *attempt).await.map(|()| EffectResult::Done)
+            }
+            (Effect::RemoveFinalizer(uid), _) => {
+                self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid }).await;
+                cluster.remove_finalizer(namespace, pod, uid).await.map(|()| EffectResult::Done)
+            }
+            // Only work under a claim creates objects.
+            (
+                Effect::RecordPod(_)
+                | Effect::CreateBefore(_)
+                | Effect::CreatePod
+                | Effect::HandOver(..)
+                | Effect::CreateBeside(..)
+                | Effect::DeleteBefore(_),
+                None,
+            ) => return Err(Stopped::ClaimLost),
+            (Effect::Settle(_), _) => return Ok(EffectResult::Done),
+        };
+        self.note_answer(namespace, effect.writes_to_the_cluster(), called.as_ref().err());
+        Ok(called.unwrap_or_else(result_of))
+    }
+
+    /// Archives the log and the events in the background, for a pod without our finalizer.
+    fn archive_in_background(&self, subject: &Subject<'_>, uid: &str) {
+        let (finishing, logs) = (self.finishing.clone(), self.logs.clone());
+        let (id, attempt, uid) = (subject.id.clone(), subject.attempt, uid.to_owned());
+        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
+        tokio::spawn(async move {
+            let _one = finishing.acquire(&namespace).await;
+            logs.archive(&id, attempt, &LogOf { namespace: &namespace, pod: &pod, uid: &uid }).await;
+        });
+    }
+
+    /// Reports the result of a call to the namespace's circuit breaker.
+    fn note_answer(&self, namespace: &str, write: bool, error: Option<&cluster::Error>) {
+        let failure = error.and_then(|error| match error {
+            // An API server that is starting denies every call.
+            cluster::Error::Denied { .. } => Some(Failure::Denied),
+            error if error.is_outage() && error.is_answer() => Some(Failure::Denied),
+            error if error.is_outage() => Some(Failure::Unanswered),
+            _ => None,
+        });
+        if let Some(failure) = failure {
+            self.breakers.failed(namespace, write, failure);
+        } else if self.breakers.answered(namespace, write) {
+            tracing::info!(namespace, "the cluster answers again");
+            self.wakeups.work_is_due();
+        }
+    }
+}
+
+/// Classifies a failed call: a `404` on a create means that the namespace doesn't exist.
+fn result_of(error: cluster::Error) -> EffectResult {
+    let message = chain(&error);
+    match error {
+        cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => EffectResult::Unknown(message),
+        cluster::Error::AlreadyExists { .. } => EffectResult::Taken(message),
+        cluster::Error::NotFound { .. } => EffectResult::Refused { reason: "NotFound".to_owned(), message },
+        cluster::Error::Denied { .. } => EffectResult::Denied(message),
+        cluster::Error::Refused { reason, .. } => EffectResult::Refused { reason, message },
+    }
+}

@@ -1,0 +1,35 @@
+//! Subscriptions to state changes. One reader in each replica keeps the newest changes in memory. Subscribers read them from
+//! memory at their own pace, or from the database when they are far behind.
+
+pub(super) mod filter;
+mod hub;
+pub(super) mod publish;
+pub(super) mod ring;
+pub(super) mod submission_events;
+pub(super) mod subscription;
+pub(super) mod wait;
+
+use tokio_util::sync::CancellationToken;
+
+use self::hub::Hub;
+use crate::store::Store;
+
+/// The state changes of all replicas in one order, and the subscribers of this one.
+#[derive(Debug)]
+pub struct EventFeed {
+    store: Store,
+    hub: Hub,
+    /// Cancelled when this process shuts down, to end the streams to clients.
+    closing: CancellationToken,
+}
+
+impl EventFeed {
+    pub(super) fn new(store: Store, closing: CancellationToken) -> Self {
+        Self { store, hub: Hub::default(), closing }
+    }
+
+    /// Reports that this process changed a state, so that subscribers get the event soon.
+    pub(super) fn changed(&self) {
+        self.hub.changed();
+    }
+}

@@ -1,0 +1,68 @@
+//! The filter of a subscription.
+
+use crate::{store::Event, submission::SubmissionId};
+
+/// All given criteria have to match; the default matches every event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    pub submission: Option<SubmissionId>,
+    pub owner: Option<String>,
+    pub namespace: Option<String>,
+    /// Labels with their values.
+    pub labels: Vec<(String, String)>,
+}
+
+impl EventFilter {
+    /// Returns whether the event matches.
+    pub fn takes(&self, event: &Event) -> bool {
+        let about = &event.of;
+        self.submission.as_ref().is_none_or(|id| id.as_str() == event.submission_id)
+            && self.owner.as_ref().is_none_or(|owner| *owner == about.owner)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == about.namespace)
+            && self.labels.iter().all(|(key, value)| about.labels.get(key) == Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::store::About;
+
+    #[test]
+    fn a_change_has_to_match_all_criteria_of_a_filter() {
+        let labels = BTreeMap::from([("team".to_owned(), "data".to_owned()), ("tier".to_owned(), "gold".to_owned())]);
+        let event = Event {
+            sequence: Some(1),
+            submission_id: "driver-20260102030405-0001".to_owned(),
+            attempt: 1,
+            state: "QUEUED".to_owned(),
+            previous: None,
+            reason: None,
+            message: None,
+            at: DateTime::UNIX_EPOCH,
+            of: About { owner: "alice".to_owned(), namespace: "spark".to_owned(), labels },
+        };
+        let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let all = EventFilter {
+            submission: Some(event.submission_id.parse().unwrap()),
+            owner: Some("alice".to_owned()),
+            namespace: Some("spark".to_owned()),
+            labels: vec![label("team", "data"), label("tier", "gold")],
+        };
+        assert!(all.takes(&event) && EventFilter::default().takes(&event));
+        let others = [
+            EventFilter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
+            EventFilter { owner: Some("bob".to_owned()), ..all.clone() },
+            EventFilter { namespace: Some("default".to_owned()), ..all.clone() },
+            EventFilter { labels: vec![label("team", "data"), label("tier", "iron")], ..all.clone() },
+            EventFilter { labels: vec![label("stage", "gold")], ..all },
+        ];
+        for other in others {
+            assert!(!other.takes(&event), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Numbers new events and reads them into memory: the same loop runs on every replica.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::EventFeed;
+use crate::{
+    service::error::{Error, chain},
+    store::NUMBERED_AT_ONCE,
+};
+
+/// Events that are read in one statement.
+const PAGE: u32 = 1000;
+/// Pause between two rounds while this replica has subscribers, so that events are sent in batches.
+const GAP: Duration = Duration::from_millis(15);
+/// Poll intervals for events of other replicas, with and without subscribers here.
+const AWAITED: Duration = Duration::from_millis(50);
+const UNATTENDED: Duration = Duration::from_secs(1);
+
+/// Pause after a failed round.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The result of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Events that this round numbered.
+    pub numbered: u64,
+    /// Some events have no number yet.
+    pub more: bool,
+}
+
+impl EventFeed {
+    /// Runs rounds until `stop`. Unnumbered events are left to another replica or the next process.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        stop.run_until_cancelled(Box::pin(self.rounds())).await;
+    }
+
+    async fn rounds(&self) {
+        loop {
+            match self.publish().await {
+                Ok(published) => self.publication_due(published).await,
+                Err(error) => {
+                    tracing::warn!(retry_in = ?RETRY, "publishing events failed: {}", chain(&error));
+                    sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// Numbers new events, unless another replica is doing so. If this replica has subscribers, also reads the newly numbered
+    /// events, from all replicas.
+    ///
+    /// # Errors
+    /// The database fails; the next call continues where this one stopped.
+    pub async fn publish(&self) -> Result<Published, Error> {
+        let mut rounds = self.hub.rounds.lock().await;
+        let mut found = self.store.numbered(&mut rounds.horizon).await?;
+        let mut numbered = 0;
+        if found.more {
+            numbered = self.store.number_events(&rounds.horizon).await?;
+            found = self.store.numbered(&mut rounds.horizon).await?;
+        }
+        self.notice_loss(found.last);
+        // The round for the first subscriber reads the events that were skipped before, as far as they fit into memory.
+        if self.hub.subscribers() > 0 || !rounds.begun {
+            rounds.begun = true;
+            self.hub.skip_to_what_fits(found.last);
+            self.take_in_events(found.last).await?;
+        }
+        Ok(Published { numbered, more: found.more })
+    }
+
+    fn notice_loss(&self, last: i64) {
+        let sent = self.hub.newest().sequence;
+        if last < sent {
+            tracing::error!(
+                last,
+                sent,
+                "the database has lost events that were sent already: it was restored from an older backup"
+            );
+            self.hub.went_back(last);
+        }
+    }
+
+    async fn take_in_events(&self, last: i64) -> Result<(), Error> {
+        let hub = &self.hub;
+        loop {
+            let from = hub.newest().sequence;
+            if from >= last {
+                return Ok(());
+            }
+            let page = self.store.new_events(from, PAGE).await?;
+            let is_last = page.len() < PAGE as usize;
+            hub.take_in(page, is_last.then_some(last));
+        }
+    }
+
+    /// Waits until another round is due. While this replica has no subscribers, events may accumulate: a replica with
+    /// subscribers numbers the events of this one, too.
+    async fn publication_due(&self, after: Published) {
+        if after.numbered == NUMBERED_AT_ONCE {
+            return;
+        }
+        if self.hub.subscribers() > 0 {
+            sleep(GAP).await;
+            if after.more {
+                return;
+            }
+        }
+        let period = if self.hub.subscribers() > 0 { AWAITED } else { UNATTENDED };
+        tokio::select! {
+            () = self.hub.rung() => {}
+            () = sleep(period) => {}
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Waits for a submission to end or to reach a state. The row is read only when the submission has changed, instead of being
+//! polled.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{EventFeed, filter::EventFilter, subscription::Interrupted};
+use crate::{
+    service::error::Error,
+    submission::{State, SubmissionId},
+};
+
+/// The state to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    End,
+    /// This state, one that follows it, or an end.
+    Reached(State),
+}
+
+impl Target {
+    fn is_met_by(self, state: State) -> bool {
+        state.is_terminal() || matches!(self, Self::Reached(target) if state == target || target.may_become(state))
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    Done,
+    /// The timeout has expired, or this process is shutting down.
+    NotYet,
+    /// No submission has this id.
+    Unknown,
+}
+
+impl EventFeed {
+    /// Waits for at most `limit` until the submission reaches the target. `most` is the maximum number of subscribers,
+    /// including this one.
+    ///
+    /// # Errors
+    /// [`Interrupted::TooMany`], or the database.
+    pub async fn wait(
+        self: &Arc<Self>,
+        id: &SubmissionId,
+        target: Target,
+        limit: Duration,
+        most: usize,
+    ) -> Result<Waited, Interrupted> {
+        let deadline = Instant::now() + limit;
+        let filter = EventFilter { submission: Some(id.clone()), ..EventFilter::default() };
+        // Subscribed before the row is read: any later event has a higher number.
+        let mut subscription = self.subscribe(filter, None, most).await?;
+        loop {
+            match self.stands(id, target).await? {
+                Waited::NotYet => {}
+                waited => return Ok(waited),
+            }
+            match timeout_at(deadline, subscription.next()).await {
+                Ok(Ok(_)) => {}
+                // No cursor is needed here: the row has the present state.
+                Ok(Err(Interrupted::Expired(_))) => {
+                    let filter = EventFilter { submission: Some(id.clone()), ..EventFilter::default() };
+                    subscription = self.subscribe(filter, None, most).await?;
+                }
+                Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(self.stands(id, target).await?),
+                Ok(Err(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn stands(&self, id: &SubmissionId, target: Target) -> Result<Waited, Error> {
+        let record = self.store.find(id).await?;
+        Ok(record.map_or(
+            Waited::Unknown,
+            |record| {
+                if target.is_met_by(record.state) { Waited::Done } else { Waited::NotYet }
+            },
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_state_is_met_by_itself_its_successors_and_every_end() {
+        let met = |target: Target| State::ALL.into_iter().filter(|state| target.is_met_by(*state)).collect::<Vec<_>>();
+        let ends = [State::Finished, State::Failed, State::Killed, State::Error, State::Lost];
+        assert_eq!(met(Target::End), ends);
+        assert_eq!(met(Target::Reached(State::Running)), [&[State::Running, State::Killing], &ends[..]].concat());
+        assert_eq!(met(Target::Reached(State::Finished)), ends);
+    }
+}

@@ -1,0 +1,193 @@
+//! Claimed work: runs launches and kills, and returns their claims.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures::{FutureExt, StreamExt, stream};
+use tokio::time::{Instant, sleep, sleep_until};
+use uuid::Uuid;
+
+use super::{Launcher, attempts::Objects};
+use crate::{
+    cluster::Manifest,
+    service::{
+        effects::{Claim, Stopped, Subject},
+        error::{Error, chain},
+        home_cluster::FRESH,
+    },
+    store::{Claimed, Task},
+    submission::engine::{Job, Kill, Launch, Settled},
+};
+
+/// Pause after a claim by namespace that found nothing. Otherwise, while one namespace uses its whole share, each launch that
+/// ends would trigger another claim.
+const NOTHING_FOUND: Duration = Duration::from_millis(20);
+
+/// How often a driver that is being deleted is checked, in case the watch misses its end.
+const RECHECK: Duration = Duration::from_secs(10);
+/// Reason of a submission that waits because the API server denies its launch: Kubernetes' own reason of a 403.
+const DENIED: &str = "Forbidden";
+/// Pause before a failed attempt to return a claim is repeated.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// A claimed launch or kill.
+pub struct Work {
+    claimed: Claimed,
+    session: Uuid,
+}
+
+impl Launcher {
+    /// Claims up to `slots` launches and kills that are due, oldest first. One namespace gets no more than its share of the
+    /// slots. While the cluster doesn't answer for a namespace, the claim takes only one of its submissions.
+    pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
+        self.leases.begin().await?;
+        if !self.health.home.is_here(FRESH).await {
+            return Ok(Vec::new());
+        }
+        let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
+        if self.health.watch.is_cut_off() {
+            return Ok(Vec::new());
+        }
+        // One claim at a time: a claim that the database granted and this process doesn't know of yet looks like a lost reply.
+        let mut busy = self.busy.lock().await;
+        let ids: Vec<_> = busy.submissions.keys().cloned().collect();
+        let namespaces = self.cluster.namespaces();
+        let claimed = match busy.room(slots, self.effects.breakers.restricted()) {
+            Ok(limit) => {
+                let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+                self.store.claim(session, limit, namespaces, &ids).await?
+            }
+            Err(room) => {
+                if let Some(at) = busy.found_nothing {
+                    sleep_until(at + NOTHING_FOUND).await;
+                }
+                let claimed = self.store.claim_by_namespace(session, &room, namespaces, &ids).await?;
+                busy.found_nothing = claimed.is_empty().then(Instant::now);
+                claimed
+            }
+        };
+        if !claimed.is_empty() {
+            // The state of claimed launches changed from QUEUED to LAUNCHING.
+            self.wakeups.state_changed();
+        }
+        for claimed in &claimed {
+            self.effects.breakers.begins(&claimed.namespace, claimed.number);
+            busy.submissions.insert(claimed.id.clone(), claimed.namespace.clone());
+        }
+        Ok(claimed.into_iter().map(|claimed| Work { claimed, session }).collect())
+    }
+
+    /// Claims the work that is due and carries it out. Returns how much there was.
+    pub async fn work(&self) -> Result<usize, Error> {
+        let all = self.claim(16).await?;
+        let count = all.len();
+        stream::iter(all).for_each_concurrent(None, |work| self.carry_out(work)).await;
+        Ok(count)
+    }
+
+    /// Carries out one piece of claimed work and returns the claim. A failure affects no other work.
+    pub async fn carry_out(&self, work: Work) {
+        self.work_and_settle(&work).await;
+        self.effects.breakers.ends(&work.claimed.namespace, work.claimed.number);
+        self.busy.lock().await.submissions.remove(&work.claimed.id);
+        // A kill may have been requested while this process held the claim.
+        self.wakeups.work_is_due();
+    }
+
+    async fn work_and_settle(&self, work: &Work) {
+        let Work { claimed, session } = work;
+        let (id, task) = (&claimed.id, claimed.task);
+        // A panic would leave the claim with this process until it exits.
+        let settled = match AssertUnwindSafe(self.do_work(work)).catch_unwind().await {
+            Ok(Ok(settled)) => settled,
+            Ok(Err(Stopped::ClaimLost)) => {
+                tracing::warn!(submission = %id, ?task, "claim lost: left to its next holder");
+                return;
+            }
+            Ok(Err(Stopped::Store(error))) => Settled::TryAgain(chain(&error)),
+            Err(_) => Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned()),
+        };
+        while let Err(error) = self.settle(claimed, &settled).await {
+            tracing::warn!(submission = %id, "{}", chain(&error));
+            if !error.may_pass() || !self.leases.holds(*session) {
+                return;
+            }
+            sleep(SETTLE).await;
+        }
+    }
+
+    async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
+        let Claimed { id, attempt, namespace, epoch, .. } = claimed;
+        let Objects { manifest, pod } = self.objects(claimed, claimed.task == Task::Launch).await?;
+        let (manifest, fault) = match manifest {
+            Ok(manifest) => (manifest, None),
+            Err(why) => (Manifest::default(), Some(why)),
+        };
+        let job = Job {
+            pod_uid: claimed.pod_uid.clone(),
+            signed: manifest.is_signed(),
+            before: manifest.before.len(),
+            beside: manifest.beside.len(),
+            kill: claimed.kill.clone(),
+        };
+        // A launch that is given up has started no driver that could use a grace period.
+        let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
+        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, grace };
+        let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, claim: Some(claim) };
+        match (claimed.task, fault) {
+            (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,
+            (Task::Launch, None) => self.effects.run(&subject, Launch::begin(job)).await,
+            (Task::Launch, Some(why)) => self.effects.run(&subject, Launch::refuse(job, "Unreadable", why)).await,
+        }
+    }
+
+    async fn settle(&self, claimed: &Claimed, settled: &Settled) -> Result<(), Error> {
+        let (id, task) = (&claimed.id, claimed.task);
+        match settled {
+            Settled::GivenBack => {}
+            Settled::Done => self.store.release(claimed).await?,
+            Settled::LookAgain => self.store.retry_later(claimed, RECHECK, None).await?,
+            Settled::TryAgain(why) => {
+                // In an outage, all submissions of the namespace wait for the same thing; otherwise, the problem is this
+                // submission's own.
+                let outage = self.effects.breakers.pause(&claimed.namespace);
+                let delay = outage.unwrap_or_else(|| backoff(claimed.failed_tries));
+                tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
+                match outage {
+                    Some(_) => self.store.retry_after_outage(claimed, delay, why).await?,
+                    None => self.store.retry_later(claimed, delay, Some((None, why))).await?,
+                }
+            }
+            Settled::Denied(why) => {
+                let delay = backoff(claimed.failed_tries);
+                tracing::error!(submission = %id, ?task, retry_in = ?delay, "{why}");
+                self.store.retry_later(claimed, delay, Some((Some(DENIED), why))).await?;
+            }
+            Settled::GivenUp(why) => {
+                tracing::error!(submission = %id, ?task, "{why}");
+                self.store.release(claimed).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the pause before the next try: one second, doubling to 30 seconds. After about five minutes of failures, the
+/// submission is tried only every five minutes.
+fn backoff(failed_tries: i32) -> Duration {
+    match failed_tries {
+        ..14 => Duration::from_secs(1u64 << failed_tries.clamp(0, 5)).min(Duration::from_secs(30)),
+        _ => Duration::from_secs(300),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backoff_grows_to_five_minutes() {
+        let seconds: Vec<_> = (0..16).map(|tries| backoff(tries).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30, 300, 300]);
+        assert!((290..=330).contains(&seconds[..14].iter().sum::<u64>()));
+    }
+}

@@ -1,0 +1,70 @@
+//! One of several replicas: its leases, and the work that one replica does for all.
+
+pub(super) mod clean_up;
+mod clock;
+mod deadlines;
+pub(super) mod leases;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    clock::DatabaseClock,
+    leases::{Leases, RENEWAL},
+};
+use super::{
+    error::{Error, chain},
+    wakeups::Wakeups,
+};
+use crate::{cluster::Cluster, store::Store};
+
+/// A renewal that takes longer is canceled, so that there is time for another before the leases expire.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// The leases of this replica, and the work under them that concerns all submissions: deadlines and clean-up.
+pub struct Leadership {
+    store: Store,
+    cluster: Cluster,
+    leases: Arc<Leases>,
+    clock: DatabaseClock,
+    wakeups: Arc<Wakeups>,
+}
+
+impl Leadership {
+    pub(super) fn new(store: Store, cluster: Cluster, leases: Arc<Leases>, wakeups: Arc<Wakeups>) -> Self {
+        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups }
+    }
+
+    /// Renews all leases of this replica, or starts a session if there is none.
+    pub async fn renew(&self) -> Result<(), Error> {
+        self.leases.renew().await
+    }
+
+    /// Releases all claims and leases, so that other replicas needn't wait until they expire.
+    pub async fn resign_all(&self) -> Result<(), Error> {
+        self.leases.resign_all().await
+    }
+
+    /// Tries to acquire the lease `name`, which one replica holds at a time.
+    pub async fn acquire(&self, name: &str) -> Result<bool, Error> {
+        self.leases.acquire(name).await
+    }
+
+    /// Renews the leases until `stop`, then releases them.
+    pub async fn run_renewal(self: Arc<Self>, stop: CancellationToken) {
+        let mut due = interval(RENEWAL);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(due.tick()).await.is_some() {
+            match timeout(LIMIT, self.renew()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!("renewing this replica's leases failed: {}", chain(&error)),
+                Err(_) => tracing::warn!("renewing this replica's leases failed: no answer within {LIMIT:?}"),
+            }
+        }
+        if let Ok(Err(error)) = timeout(LIMIT, self.resign_all()).await {
+            tracing::warn!("releasing this replica's leases failed: {}", chain(&error));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Clean-up of submissions that ended long enough ago: first in the cluster, then in the database.
+
+use std::{future::ready, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::Leadership;
+use crate::{
+    cluster::{self, Manifest},
+    service::error::{Error, chain},
+    store::EndedPod,
+};
+
+/// Maximum number of pods and submissions of one round, and how many pods are deleted concurrently.
+const ROUND: u32 = 100;
+const AT_ONCE: usize = 10;
+/// Pause between two rounds, unless more is due right now.
+const PERIOD: Duration = Duration::from_secs(30);
+/// Delay of the retry for a pod that can't be deleted.
+const PUT_OFF: Duration = Duration::from_secs(600);
+
+/// Retention times after the end of a submission; `None` means forever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CleanUpSettings {
+    /// For the driver pod, with its log and all objects that it owns.
+    pub finished_pod_ttl: Option<Duration>,
+    /// For the row, its events and its executors; the pod is deleted before the row.
+    pub retention: Option<Duration>,
+}
+
+/// The result of one round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CleanedUp {
+    /// Driver pods that were deleted, or already gone.
+    pub pods: usize,
+    /// Driver pods that could not be deleted; the clean-up retries them later.
+    pub put_off: usize,
+    pub submissions: u64,
+    /// More may be due right now.
+    pub more: bool,
+}
+
+impl Leadership {
+    /// Runs one bounded round. Concurrent rounds, also of several processes, are safe. Deletes nothing while the clock of the
+    /// database is doubted.
+    ///
+    /// # Errors
+    /// The database fails, or the cluster answers no call.
+    pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
+        let mut done = CleanedUp::default();
+        let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(done) };
+        let ages = [settings.finished_pod_ttl, settings.retention];
+        if let Some(age) = ages.into_iter().flatten().min() {
+            let pods = self.store.ended_pods(age, ROUND, Some(until)).await?;
+            done.more = pods.len() >= ROUND as usize;
+            for some in pods.chunks(AT_ONCE) {
+                self.delete_ended_pods(some, &mut done).await?;
+            }
+        }
+        if let Some(age) = settings.retention {
+            done.submissions = self.store.delete_ended(age, ROUND, Some(until)).await?;
+            done.more |= done.submissions >= u64::from(ROUND);
+        }
+        Ok(done)
+    }
+
+    /// Runs rounds while this replica holds the lease, until `stop`.
+    pub async fn run_clean_up(self: Arc<Self>, settings: CleanUpSettings, stop: CancellationToken) {
+        if settings.finished_pod_ttl.is_none() && settings.retention.is_none() {
+            return stop.cancelled().await;
+        }
+        self.leases.while_held("clean-up", &stop, || ready(Ok(true)), || self.clean_up_rounds(&settings)).await;
+    }
+
+    async fn clean_up_rounds(&self, settings: &CleanUpSettings) {
+        loop {
+            let more = match self.clean_up(settings).await {
+                Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, .. }) => false,
+                Ok(CleanedUp { pods, put_off, submissions, more }) => {
+                    tracing::info!(pods, put_off, submissions, "clean-up round finished");
+                    more
+                }
+                Err(error) => {
+                    tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", chain(&error));
+                    false
+                }
+            };
+            if !more {
+                sleep(PERIOD).await;
+            }
+        }
+    }
+
+    async fn delete_ended_pods(&self, pods: &[EndedPod], done: &mut CleanedUp) -> Result<(), Error> {
+        let answers = join_all(pods.iter().map(|pod| self.delete_ended_pod(pod))).await;
+        let (mut deleted, mut put_off) = (Vec::new(), Vec::new());
+        let mut unanswered = Vec::new();
+        for (pod, answer) in pods.iter().zip(answers) {
+            let Err(error) = answer else {
+                deleted.push((pod.submission.as_str(), pod.attempt));
+                continue;
+            };
+            tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", chain(&error));
+            put_off.push(pod.submission.as_str());
+            unanswered.extend(Some(error).filter(|error| matches!(error, cluster::Error::Unavailable { .. })));
+        }
+        if !deleted.is_empty() {
+            self.store.note_pods_deleted(&deleted).await?;
+        }
+        if !put_off.is_empty() {
+            self.store.put_clean_up_off(&put_off, PUT_OFF).await?;
+        }
+        done.pods += deleted.len();
+        done.put_off += put_off.len();
+        // One unanswered call may be the fault of its namespace; if all are unanswered, the cluster is down.
+        if unanswered.len() == pods.len() { unanswered.pop().map_or(Ok(()), |error| Err(error.into())) } else { Ok(()) }
+    }
+
+    async fn delete_ended_pod(&self, ended: &EndedPod) -> Result<(), cluster::Error> {
+        let EndedPod { submission, namespace, pod, uid, manifest, .. } = ended;
+        if pod.is_empty() {
+            let action = format!("deleting the driver pod of uid {uid} in {namespace}");
+            return Err(cluster::Error::NotFound { action, message: "its row doesn't name it".to_owned() });
+        }
+        // The driver may have ended before the pod became the owner of these objects.
+        let manifest = manifest.as_deref().and_then(|text| serde_json::from_str::<Manifest>(text).ok());
+        for object in manifest.iter().flat_map(|manifest| &manifest.before) {
+            if let Ok(id) = submission.parse() {
+                self.cluster.delete_before_pod(namespace, object, &id).await?;
+            }
+        }
+        if self.cluster.delete_pod(namespace, pod, uid, None).await? {
+            // The watch, which would remove the finalizer, doesn't see a pod that lost its labels.
+            self.cluster.remove_finalizer(namespace, pod, uid).await?;
+        }
+        Ok(())
+    }
+}

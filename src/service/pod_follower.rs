@@ -1,0 +1,47 @@
+//! Follows the pods of drivers and executors: watches them, and turns what the watch reports into state.
+
+pub(super) mod executors;
+mod flush;
+mod observe;
+mod set_aside;
+mod side_cars;
+mod watch;
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
+
+use self::{executors::Executors, set_aside::SetAside};
+use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
+use crate::{cluster::Cluster, store::Store};
+
+/// Watches pods while this replica holds the leases of the watches, and records what happens to them.
+pub struct PodFollower {
+    store: Store,
+    cluster: Cluster,
+    leases: Arc<Leases>,
+    health: Arc<Health>,
+    effects: Arc<Effects>,
+    logs: Arc<DriverLogs>,
+    /// Observations of executors that are not written to the database yet.
+    pub executors: Executors,
+    /// Observations of submissions whose rows can't be written at the moment.
+    set_aside: SetAside,
+    /// Uids of the pods that wait for their sidecars to end.
+    side_cars: Mutex<HashSet<String>>,
+}
+
+impl PodFollower {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        leases: Arc<Leases>,
+        health: Arc<Health>,
+        effects: Arc<Effects>,
+        logs: Arc<DriverLogs>,
+    ) -> Self {
+        let (executors, set_aside, side_cars) = (Executors::default(), SetAside::default(), Mutex::default());
+        Self { store, cluster, leases, health, effects, logs, executors, set_aside, side_cars }
+    }
+}

@@ -1,0 +1,304 @@
+//! Turns observations of the watch into state.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{StreamExt, stream};
+use tokio::time::sleep;
+
+use super::{PodFollower, set_aside::Sight};
+use crate::{
+    cluster::{PodKey, WatchReport},
+    service::{
+        effects::{Ran, Stopped, Subject},
+        error::{Error, chain},
+    },
+    submission::{
+        KillCause, PodObservation, SubmissionId,
+        engine::{Effect, Follow, Machine, Row, Settled},
+    },
+};
+
+/// Submissions that are processed concurrently; the observations of one submission are processed in order.
+const AT_ONCE: usize = 16;
+/// Attempts at an observation that fails for this pod alone, before it is set aside.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The same for an observation that is set aside, apart from attempts that find the row locked: about ten minutes. Then the
+/// observation is left to the next list.
+const SET_ASIDE_TRIES: u32 = 60;
+const SET_ASIDE_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Attempts at a write to a pod after everything is committed: about ten minutes. After that, the next list shows the pod
+/// again.
+const FINISH_TRIES: u32 = 24;
+const FINISH_PAUSE: Duration = Duration::from_millis(500);
+const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Pause before labels that another client removed are restored.
+const RESTORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// A submission, and what the watch reports about it.
+type Sights = (SubmissionId, Vec<Sight>);
+
+impl PodFollower {
+    /// Processes observations of the watch of `namespace` (`None`: of all) in order, and retries until they are processed:
+    /// while the database or the cluster is unavailable everything waits, because the watch doesn't repeat observations. An
+    /// observation that waits for one row alone is set aside. Processing an observation twice is harmless, so this future may
+    /// be dropped at any time.
+    pub async fn take_in(
+        self: &Arc<Self>,
+        namespace: Option<&str>,
+        batch: impl IntoIterator<Item = impl Into<Option<WatchReport>>>,
+    ) {
+        let mut drivers: HashMap<SubmissionId, Vec<PodObservation>> = HashMap::new();
+        for seen in batch {
+            match seen.into() {
+                Some(WatchReport::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
+                Some(WatchReport::Executor(pod)) => self.executors.note(namespace, &pod),
+                Some(WatchReport::Listed { drivers: listed, executors }) => {
+                    self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;
+                    self.compare(namespace, &listed).await;
+                    self.executors.listed(namespace, executors);
+                    self.health.watch.listed(namespace);
+                }
+                Some(WatchReport::Broken { reason }) => {
+                    tracing::warn!(%reason, "pod watch interrupted");
+                    self.health.watch.broken(namespace, reason);
+                    continue;
+                }
+                // The watch advanced without an observation.
+                None => {}
+            }
+            self.health.watch.works(namespace);
+        }
+        self.take_in_drivers(namespace, drivers).await;
+    }
+
+    /// Returns whether all observations of a watch are processed and written.
+    pub fn is_taken_in(&self, namespace: Option<&str>) -> bool {
+        self.set_aside.is_empty(namespace) && self.executors.is_written(namespace)
+    }
+
+    async fn take_in_drivers(
+        self: &Arc<Self>,
+        namespace: Option<&str>,
+        seen: HashMap<SubmissionId, Vec<PodObservation>>,
+    ) {
+        // One statement for all submissions: a list contains every pod, and most of them have not changed.
+        let ids: Vec<&str> = seen.keys().map(SubmissionId::as_str).collect();
+        let mut rows = self.store.rows(&ids).await.unwrap_or_default();
+        let seen = seen.into_iter().filter_map(|(id, pods)| {
+            self.note_side_cars(pods.last()?);
+            let first = pods.first()?;
+            let first = Follow::seen(Box::new(first.clone())).knowing(rows.remove(&id));
+            let is_news = pods.len() > 1 || *first.effect() != Effect::Settle(Settled::Done);
+            is_news.then(|| (Some(first), (id, pods.into_iter().map(|pod| Sight::Pod(Box::new(pod))).collect())))
+        });
+        self.take_sights(namespace, seen.collect()).await;
+    }
+
+    /// Finds, after a full list, the live submissions whose pod was not in it.
+    async fn compare(self: &Arc<Self>, namespace: Option<&str>, listed: &HashSet<PodKey>) {
+        let live = loop {
+            match self.store.live().await.map_err(Error::from) {
+                Ok(live) => break live,
+                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods failed: {}", chain(&error)),
+                Err(error) => return tracing::error!("comparing a list of pods failed: {}", chain(&error)),
+            }
+            sleep(PAUSE_MAX).await;
+        };
+        let missing = live.into_iter().filter(|live| {
+            let uid = live.pod_uid.clone().unwrap_or_default();
+            let here = namespace.is_none_or(|name| name == live.namespace);
+            here && !listed.contains(&(live.id.clone(), live.attempt, uid))
+        });
+        let missing = missing.map(|live| (None, (live.id.clone(), vec![Sight::Missed(Box::new(live))])));
+        let missing: Vec<_> = missing.collect();
+        // Another cluster has none of the pods, so missing pods would prove nothing. Until it is known which cluster this is,
+        // everything waits: the next list is minutes away.
+        while !missing.is_empty() && !self.health.home.is_here(Duration::ZERO).await {
+            if self.health.home.problem().is_some() {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+        self.take_sights(namespace, missing).await;
+    }
+
+    /// Processes the observations of each submission. A machine for the first observation may already exist.
+    async fn take_sights(self: &Arc<Self>, namespace: Option<&str>, all: Vec<(Option<Follow>, Sights)>) {
+        let all = all.into_iter().filter_map(|(first, (id, seen))| {
+            let seen = self.set_aside.behind(namespace, &id, seen)?;
+            Some((first, (id, seen)))
+        });
+        let mut all: Vec<_> = all.collect();
+        if self.set_aside.is_wary() {
+            self.set_locked_aside(namespace, &mut all).await;
+        }
+        let each = async |(mut first, (id, seen)): (Option<Follow>, Sights)| {
+            for (place, sight) in seen.iter().enumerate() {
+                // Later observations are judged by the row as the first one left it.
+                let Err(error) = self.until_taken(namespace, sight, first.take()).await else { continue };
+                if self.set_aside(namespace, &id, &seen[place..], &error) {
+                    return;
+                }
+                tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
+            }
+        };
+        stream::iter(all).for_each_concurrent(AT_ONCE, each).await;
+    }
+
+    /// Sets aside the observations of locked rows. After a row was found locked, more may be: one statement that doesn't wait
+    /// finds them, before all connections wait for locks.
+    async fn set_locked_aside(self: &Arc<Self>, namespace: Option<&str>, all: &mut Vec<(Option<Follow>, Sights)>) {
+        let ids: Vec<_> = all.iter().map(|(_, (id, _))| id).collect();
+        let Ok(locked) = self.store.locked(&ids).await else { return };
+        let why = Error::Unanswered("its row is locked".to_owned());
+        all.retain(|(_, (id, seen))| !(locked.contains(id) && self.set_aside(namespace, id, seen, &why)));
+    }
+
+    /// Retries until the observation is evaluated and the result is committed. An error concerns this submission alone: the
+    /// observation has to be set aside.
+    async fn until_taken(&self, namespace: Option<&str>, sight: &Sight, first: Option<Follow>) -> Result<(), Error> {
+        let mut first = first;
+        let (mut pause, mut tries) = (PAUSE, 0);
+        loop {
+            let machine = first.take().unwrap_or_else(|| sight.machine());
+            let Err(error) = self.follow(&sight.subject(), machine).await else { return Ok(()) };
+            if error.is_contention() {
+                self.set_aside.be_wary();
+                if self.set_aside.has_room(namespace) {
+                    return Err(error);
+                }
+            }
+            // Without the database nothing can be done, so those errors don't count. The cluster may have a problem with this
+            // pod alone.
+            if matches!(error, Error::Unanswered(_)) {
+                tries += 1;
+            }
+            if !error.may_pass() || tries >= TRIES {
+                return Err(error);
+            }
+            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "{}", chain(&error));
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Sets aside the observations of a submission, in order, and starts a task that retries them. Returns `false` if too many
+    /// are set aside already, or if no watch of this scope runs.
+    fn set_aside(self: &Arc<Self>, namespace: Option<&str>, id: &SubmissionId, seen: &[Sight], why: &Error) -> bool {
+        let (follower, scope, submission) = (self.clone(), namespace.map(str::to_owned), id.clone());
+        let retry = async move { follower.take_what_is_set_aside(scope.as_deref(), &submission).await };
+        self.set_aside.add(namespace, id, seen, why, retry)
+    }
+
+    async fn take_what_is_set_aside(&self, namespace: Option<&str>, id: &SubmissionId) {
+        while let Some(sight) = self.set_aside.first(namespace, id) {
+            self.until_taken_at_last(id, &sight).await;
+            self.set_aside.taken(namespace, id);
+        }
+        tracing::info!(submission = %id, "all pod observations that were set aside are stored or given up");
+    }
+
+    async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
+        let (mut pause, mut tries) = (PAUSE, 0);
+        loop {
+            sleep(pause).await;
+            pause = (pause * 2).min(SET_ASIDE_PAUSE_MAX);
+            // Waiting for the row lock would occupy one of few connections.
+            if self.store.locked(&[id]).await.is_ok_and(|locked| !locked.is_empty()) {
+                continue;
+            }
+            let Err(error) = self.take(sight).await else { return };
+            if !error.is_contention() {
+                tries += 1;
+            }
+            if tries >= SET_ASIDE_TRIES {
+                return tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
+            }
+            tracing::debug!(submission = %id, retry_in = ?pause, "{}", chain(&error));
+        }
+    }
+
+    /// Processes one observation, without a retry.
+    async fn take(&self, sight: &Sight) -> Result<(), Error> {
+        self.follow(&sight.subject(), sight.machine()).await
+    }
+
+    /// Runs a machine until its decision is committed. Its writes to the pod follow in a task of their own, so that a pod that
+    /// can't be written to doesn't delay others.
+    async fn follow(&self, subject: &Subject<'_>, machine: Follow) -> Result<(), Error> {
+        match self.effects.run_to_write(subject, machine).await {
+            Ok(Ran::Settled(Settled::TryAgain(why))) => return Err(Error::Unanswered(why)),
+            Ok(Ran::Settled(settled)) => given_up(subject, &settled),
+            Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
+            Err(Stopped::ClaimLost) => {}
+            Err(Stopped::Store(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Removes the finalizer of a pod whose outcome is committed, restores its labels, or deletes a pod without a submission.
+    fn finish(&self, subject: &Subject<'_>, machine: Follow) {
+        let effects = self.effects.clone();
+        let (id, attempt) = (subject.id.clone(), subject.attempt);
+        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
+        tokio::spawn(async move {
+            let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
+            let mut pause = FINISH_PAUSE;
+            if matches!(machine.effect(), Effect::RestoreLabels(_)) {
+                // The client that removed them may remove them again.
+                sleep(RESTORE_PAUSE).await;
+            }
+            for _ in 0..FINISH_TRIES {
+                let one = effects.permit_to_finish(&namespace).await;
+                match effects.run(&subject, machine.clone()).await {
+                    Ok(Settled::TryAgain(why)) => tracing::warn!(submission = %id, retry_in = ?pause, "{why}"),
+                    Ok(settled) => return given_up(&subject, &settled),
+                    Err(_) => return,
+                }
+                drop(one);
+                sleep(pause).await;
+                pause = (pause * 2).min(FINISH_PAUSE_MAX);
+            }
+            tracing::error!(submission = %id, "writes to the driver pod {namespace}/{pod} given up until the next list");
+        });
+    }
+}
+
+fn given_up(subject: &Subject<'_>, settled: &Settled) {
+    if let Settled::GivenUp(why) = settled {
+        tracing::error!(submission = %subject.id, "{why}");
+    }
+}
+
+impl Sight {
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Self::Pod(seen) => {
+                let PodObservation { submission, attempt, namespace, pod, .. } = &**seen;
+                Subject { id: submission, attempt: *attempt, namespace, pod, claim: None }
+            }
+            Self::Missed(live) => {
+                Subject { id: &live.id, attempt: live.attempt, namespace: &live.namespace, pod: &live.pod, claim: None }
+            }
+        }
+    }
+
+    fn machine(&self) -> Follow {
+        match self {
+            Self::Pod(seen) => Follow::seen(seen.clone()),
+            // The cause of a kill, if there is one, is read when it matters.
+            Self::Missed(live) => Follow::missed(Row {
+                state: live.state,
+                attempt: live.attempt,
+                pod_uid: live.pod_uid.clone(),
+                kill: KillCause::default(),
+            }),
+        }
+    }
+}

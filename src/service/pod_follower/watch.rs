@@ -1,0 +1,154 @@
+//! The watch of pods: passes its observations on, and stores its position.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt, future::join_all};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::PodFollower;
+use crate::{
+    cluster::{self, WatchItem, WatchReport},
+    service::error::{Error, chain},
+};
+
+/// Maximum number of observations that are processed together.
+const BATCH: usize = 256;
+/// Maximum interval between two writes of executors.
+const FLUSH: Duration = Duration::from_millis(500);
+/// Interval at which the position of the watch is stored.
+const KEEP: Duration = Duration::from_secs(1);
+/// A replica whose watch was broken for this long leaves it to another one.
+const GIVE_UP: Duration = Duration::from_secs(10);
+/// Pause before a replica that doesn't reach the API server tries again.
+const UNREACHED: Duration = Duration::from_secs(1);
+/// Stands for all namespaces in one watch.
+const ALL: &str = "*";
+
+impl PodFollower {
+    /// Watches each namespace, or all together, while this replica holds the lease of the watch; runs until `stop`.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let each = self.watch_scopes().into_iter().map(async |scope| {
+            let scope = scope.as_deref();
+            let name = format!("watch/{}", scope.unwrap_or(ALL));
+            let is_able = || self.may_watch(scope, &name);
+            self.leases.while_held(&name, &stop, is_able, || self.watch(scope)).await;
+        });
+        join_all(each).await;
+    }
+
+    async fn watch(self: &Arc<Self>, scope: Option<&str>) {
+        self.health.watch.begins(scope);
+        let position = loop {
+            match self.watch_position(scope).await {
+                Ok(position) => break position,
+                Err(error) => tracing::warn!("starting the watch failed: {}", chain(&error)),
+            }
+            sleep(KEEP).await;
+        };
+        let _begun = self.executors.begin(scope);
+        let _set_aside = self.set_aside.begin(scope);
+        let mut observations = self.watch_pods(scope, position).ready_chunks(BATCH);
+        let mut flush = interval(FLUSH);
+        flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut position, mut kept) = (None, Instant::now());
+        let mut broken = None;
+        loop {
+            tokio::select! {
+                batch = observations.next() => {
+                    let Some(batch) = batch else { return };
+                    position = batch.iter().rev().find_map(|item| item.resource_version.clone()).or(position);
+                    for shown in &batch {
+                        let is_broken = matches!(shown.report, Some(WatchReport::Broken { .. }));
+                        broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
+                    }
+                    self.take_in(scope, batch.into_iter().map(|shown| shown.report)).await;
+                    if !self.executors.batch_is_full(scope) {
+                        continue;
+                    }
+                }
+                _ = flush.tick() => {
+                    if broken.is_some_and(|since| since.elapsed() >= GIVE_UP) {
+                        return self.health.watch.gives_up(scope);
+                    }
+                }
+            }
+            if let Err(error) = self.flush_executors(scope).await {
+                tracing::warn!("writing executors failed: {}", chain(&error));
+                continue;
+            }
+            // A position that is slightly old only means that some observations are processed twice.
+            if kept.elapsed() < KEEP || !self.is_taken_in(scope) {
+                continue;
+            }
+            let Some(reached) = position.take() else { continue };
+            match self.keep_watch_position(scope, &reached).await {
+                Ok(()) => kept = Instant::now(),
+                Err(error) => tracing::warn!("storing the position of the watch failed: {}", chain(&error)),
+            }
+        }
+    }
+
+    /// Returns the namespaces to be watched; `None` stands for one watch of all namespaces.
+    fn watch_scopes(&self) -> Vec<Option<String>> {
+        match self.cluster.namespaces() {
+            [] => vec![None],
+            named => named.iter().cloned().map(Some).collect(),
+        }
+    }
+
+    /// Returns whether this replica should try to acquire the lease of this watch: no other replica holds it, and the initial
+    /// list of the watch works here. A replica that can't reach the API server leaves the watch to the others.
+    ///
+    /// # Errors
+    /// The holder of the lease can't be read from the database.
+    async fn may_watch(&self, scope: Option<&str>, lease: &str) -> Result<bool, Error> {
+        if self.leases.is_elsewhere(lease).await? {
+            self.health.watch.is_elsewhere(scope);
+            if self.health.watch.is_look_due() {
+                self.look(scope).await;
+            }
+            return Ok(false);
+        }
+        let reached = self.look(scope).await;
+        if !reached {
+            sleep(UNREACHED).await;
+        }
+        Ok(reached)
+    }
+
+    async fn look(&self, scope: Option<&str>) -> bool {
+        match self.cluster.can_watch(scope).await {
+            Ok(()) => {
+                self.health.watch.reached();
+                true
+            }
+            Err(error) => {
+                let refused = !matches!(error, cluster::Error::Unavailable { .. }) || error.is_unauthorized();
+                let reason = chain(&error);
+                tracing::warn!("this replica can't watch the pods: {reason}");
+                self.health.watch.unreached(scope, reason, refused);
+                false
+            }
+        }
+    }
+
+    /// Watches the pods of this installation: see [`crate::cluster::Cluster::watch`].
+    pub fn watch_pods(
+        &self,
+        scope: Option<&str>,
+        resume: Option<String>,
+    ) -> impl Stream<Item = WatchItem> + Send + Unpin + 'static {
+        self.cluster.watch(scope.map(str::to_owned), resume)
+    }
+
+    /// Returns the resource version at which the watch of a namespace (`None`: of all) can be resumed.
+    pub async fn watch_position(&self, scope: Option<&str>) -> Result<Option<String>, Error> {
+        Ok(self.store.watch_position(scope.unwrap_or(ALL)).await?)
+    }
+
+    /// Stores that everything up to this resource version was processed.
+    pub async fn keep_watch_position(&self, scope: Option<&str>, resource_version: &str) -> Result<(), Error> {
+        Ok(self.store.keep_watch_position(scope.unwrap_or(ALL), resource_version).await?)
+    }
+}

@@ -1,0 +1,156 @@
+//! Checks Kubernetes' limits when a submission is accepted, so that the client gets an error that names the property instead of
+//! a failed launch.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::Cluster,
+    service::options::SubmissionOptions,
+    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, app_name},
+};
+
+const NAMESPACE: &str = "spark.kubernetes.namespace";
+const POD_NAME: &str = "spark.kubernetes.driver.pod.name";
+/// Lengths of RFC 1123 labels and subdomains, as Kubernetes limits them.
+const LABEL_MAX: usize = 63;
+const SUBDOMAIN_MAX: usize = 253;
+/// `core.MaxSecretSize`, which also applies to the data of a `ConfigMap`.
+const CONFIG_MAP_MAX: usize = 1 << 20;
+/// kube-apiserver's `MaxRequestBodyBytes`.
+const POD_MAX: usize = 3 << 20;
+
+/// Refuses arguments and variables that are too large for any API server, before they are parsed.
+pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
+    // Lengths in the pod's JSON: "…", and {"name":"…","value":"…"},
+    let args = request.app_args.iter().map(|arg| arg.len() + 3).sum::<usize>();
+    let variables = request.environment_variables.iter().map(|(name, value)| name.len() + value.len() + 23).sum();
+    for (field, bytes) in [("appArgs", args), ("environmentVariables", variables)] {
+        if bytes > POD_MAX {
+            let reason = format!("it takes {bytes} bytes of a pod; Kubernetes accepts pods of up to {POD_MAX} bytes");
+            return Err(Refusal::field(field, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses properties that don't fit into a driver's `ConfigMap`, before anything is built from them.
+pub(super) fn properties(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
+    let sparks = request.spark_properties.iter().filter(|(key, _)| key.starts_with("spark."));
+    let bytes = sparks.map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    if bytes > CONFIG_MAP_MAX { Err(properties_too_large(request, bytes)) } else { Ok(()) }
+}
+
+/// Refuses retries of a driver with a fixed pod name, which would conflict with the pod of the previous attempt. Also refuses a
+/// unique name that is too long for the index.
+pub(super) fn retries(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
+    let retries = options.retries.infrastructure.unwrap_or(0) + options.retries.application.unwrap_or(0);
+    if retries > 0 && request.spark_properties.contains_key(POD_NAME) {
+        let reason = "each attempt needs a pod of its own: leave the name out, or ask for no retries";
+        return Err(Refusal::property(POD_NAME, reason));
+    }
+    let name = app_name(request)?;
+    if options.unique_name == Some(true) && name.len() > SUBDOMAIN_MAX {
+        let reason = format!("a unique name has at most {SUBDOMAIN_MAX} bytes, not {}", name.len());
+        return Err(Refusal::property("spark.app.name", reason));
+    }
+    Ok(())
+}
+
+/// Refuses names that Kubernetes doesn't accept (they become part of its API paths) and properties beyond the size of a
+/// `ConfigMap`.
+pub(super) fn check(
+    request: &CreateSubmissionRequest,
+    names: &DriverNames,
+    driver: &DriverObjects,
+    cluster: &Cluster,
+) -> Result<(), Refusal> {
+    let namespace = &driver.namespace;
+    if namespace.len() > LABEL_MAX || !is_label(namespace) {
+        let reason = format!(
+            "{namespace:?} is not a valid name of a namespace: up to {LABEL_MAX} lower-case letters, digits and inner hyphens"
+        );
+        return Err(Refusal::property(NAMESPACE, reason));
+    }
+    if !cluster.watches(namespace) {
+        let served = cluster.namespaces().join(", ");
+        let reason = format!("this gateway doesn't serve the namespace `{namespace}`: it serves {served}");
+        return Err(Refusal::property(NAMESPACE, reason));
+    }
+    pod_name(request, &names.driver_pod)?;
+    size(request, driver)
+}
+
+fn pod_name(request: &CreateSubmissionRequest, name: &str) -> Result<(), Refusal> {
+    if name.len() <= SUBDOMAIN_MAX && name.split('.').all(is_label) {
+        return Ok(());
+    }
+    let limit = format!("up to {SUBDOMAIN_MAX} lower-case letters, digits, inner hyphens and dots");
+    if request.spark_properties.contains_key(POD_NAME) {
+        return Err(Refusal::property(POD_NAME, format!("{name:?} is not a valid name of a pod: {limit}")));
+    }
+    let reason = format!("it makes a driver pod's name of {} characters; Kubernetes allows {limit}", name.len());
+    Err(Refusal::property("spark.app.name", reason))
+}
+
+/// Names the largest entry of a `ConfigMap` that is too large: a property, or another file in it.
+fn size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(), Refusal> {
+    let maps = driver.resources.iter().filter_map(|object| match object {
+        Object::ConfigMap(map) => map.data.as_ref(),
+        _ => None,
+    });
+    let bytes = |data: &BTreeMap<String, String>| data.values().map(String::len).sum::<usize>();
+    let Some(data) = maps.max_by_key(|data| bytes(data)).filter(|data| bytes(data) > CONFIG_MAP_MAX) else {
+        return Ok(());
+    };
+    let total = bytes(data);
+    let largest = data.iter().max_by_key(|(_, text)| text.len()).map_or("", |(name, _)| name.as_str());
+    if largest != "spark.properties" {
+        let reason =
+            format!("it and the files next to it take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}");
+        return Err(Refusal::field(format!("file `{largest}`"), reason));
+    }
+    Err(properties_too_large(request, total))
+}
+
+fn properties_too_large(request: &CreateSubmissionRequest, bytes: usize) -> Refusal {
+    let largest = request.spark_properties.iter().max_by_key(|(_, value)| value.len());
+    let key = largest.map_or("", |(key, _)| key.as_str());
+    let reason = format!(
+        "all properties together take {bytes} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}; this is the largest"
+    );
+    Refusal::property(key, reason)
+}
+
+/// Returns whether the text matches `[a-z0-9]([-a-z0-9]*[a-z0-9])?`.
+fn is_label(text: &str) -> bool {
+    let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    plain && !text.is_empty() && !text.starts_with('-') && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_cannot_change_the_path_of_a_request() {
+        assert!(is_label("spark") && is_label("a-1") && is_label("0"));
+        for bad in ["", " default", "Default", "a_b", "-a", "a-", "../x", "a/b", "a?b", "ä", "a%2f"] {
+            assert!(!is_label(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn requests_too_large_for_kubernetes_are_refused_before_anything_is_built() {
+        let mut request = CreateSubmissionRequest { app_args: vec![String::new(); 1 << 20], ..Default::default() };
+        assert_eq!(arguments(&request), Ok(()));
+        request.app_args.push(String::new());
+        assert_eq!(arguments(&request).unwrap_err().field, "appArgs");
+
+        let mut half = |key: &str| request.spark_properties.insert(key.to_owned(), "x".repeat(600 << 10));
+        half("spark.a");
+        half("not.sparks");
+        assert_eq!(properties(&request), Ok(()), "a property that the driver doesn't get doesn't count");
+        request.spark_properties.insert("spark.b".to_owned(), "x".repeat(600 << 10));
+        assert!(properties(&request).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! The use case "submit": checks a submission and accepts it.
+
+use std::{io, mem};
+
+use sha2::{Digest, Sha256};
+
+use super::{Submissions, plan::Plan};
+use crate::{
+    service::{error::Error, options::SubmissionOptions, settings::Resolved},
+    spark::{CreateSubmissionRequest, keys},
+    store::{self, Found, NewSubmission},
+    submission::SubmissionId,
+};
+
+/// Maximum number of unknown properties that are logged for one request.
+const MISSPELT_MAX: usize = 20;
+/// How often an allocated number may turn out to be taken. The first time moves the sequence past all taken numbers.
+const TRIES: u32 = 5;
+
+/// An accepted submission.
+#[derive(Debug)]
+pub struct Accepted {
+    pub submission: Found,
+    /// Whether it was accepted before, with the same idempotency key.
+    pub replayed: bool,
+}
+
+impl Submissions {
+    /// Calls [`Submissions::submit`] for a request whose options are all in its properties.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
+        Ok(self.submit(request, SubmissionOptions::default()).await?.submission.id)
+    }
+
+    /// Checks the request by building its driver once, fixes all names and commits the submission. The launch follows
+    /// asynchronously. `options` override those in the properties.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a request that can't become a driver; nothing of it is stored. [`Error::KeyReused`] and
+    /// [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the database
+    /// doesn't confirm the write: the submission may have been accepted.
+    pub async fn submit(
+        &self,
+        mut request: CreateSubmissionRequest,
+        options: SubmissionOptions,
+    ) -> Result<Accepted, Error> {
+        let fingerprint = fingerprint(&mut request, &options)?;
+        let mut resolved = self.resolve(request, options)?;
+        let mut owner = self.owner(&resolved.request);
+        if let Some(key) = &resolved.options.idempotency_key
+            && let Some((found, before)) = self.store.of_key(&owner, key).await?
+        {
+            return replay(found, &before, &fingerprint, key);
+        }
+        let mut drawn = self.store.draw().await?;
+        for _ in 0..TRIES {
+            let plan = self.plan(resolved, drawn)?;
+            let unknown = misspelt(&plan);
+            let Plan { options, origins, files, .. } = plan;
+            let pod = format!("{}/{}", plan.namespace, plan.names.driver_pod);
+            let new = NewSubmission {
+                name: short(&plan.name),
+                owner,
+                spark_user: self.spark().user.clone(),
+                spark_version: self.spark().version,
+                options: options.kept(),
+                fingerprint: fingerprint.clone(),
+                drawn: plan.drawn,
+                request: plan.request,
+                namespace: plan.namespace,
+                names: plan.names,
+                manifest: plan.manifest,
+            };
+            let wanted = options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
+            match self.store.accept(new).await? {
+                store::Accepted::New(submission) => {
+                    let id = submission.id.clone();
+                    tracing::info!(submission = %id, %pod, "submission accepted");
+                    if !unknown.is_empty() {
+                        tracing::info!(submission = %id, ?unknown, "unknown Spark properties: are they misspelt?");
+                    }
+                    self.wakeups.work_is_due();
+                    self.wakeups.state_changed();
+                    return Ok(Accepted { submission: Found { id, document: Ok(submission) }, replayed: false });
+                }
+                store::Accepted::SameKey(found, before) => {
+                    let key = options.idempotency_key.as_deref().unwrap_or_default();
+                    return replay(found, &before, &fingerprint, key);
+                }
+                store::Accepted::SameName(by) => {
+                    let (name, namespace) = wanted.unwrap_or_default();
+                    return Err(Error::NameTaken { name, namespace, by });
+                }
+                store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
+                // Names and labels contain the number, so they are built again.
+                store::Accepted::Taken(new) => {
+                    drawn = self.store.draw_beyond(&new.drawn).await?;
+                    owner = new.owner;
+                    resolved = Resolved { request: new.request, files, options, origins };
+                }
+            }
+        }
+        let why = io::Error::other("each allocated number was already taken");
+        Err(Error::Internal("allocating a number for a submission failed".to_owned(), why.into()))
+    }
+
+    /// Returns the user for whom the driver runs.
+    fn owner(&self, request: &CreateSubmissionRequest) -> String {
+        let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
+        short(own.unwrap_or(&self.spark().user))
+    }
+}
+
+/// Returns the searchable part of a name: an index entry is limited to some thousand bytes.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 253;
+    name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
+}
+
+fn replay(found: Found, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
+    if before == now {
+        tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
+        return Ok(Accepted { submission: found, replayed: true });
+    }
+    Err(Error::KeyReused { key: key.to_owned(), by: found.id })
+}
+
+/// Returns a hash that distinguishes requests with the same key: all that they ask for, independent of the notation. It
+/// excludes the version of the client, which may be upgraded between two tries, and the time that spark-submit adds to each of
+/// them.
+fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOptions) -> Result<Vec<u8>, Error> {
+    let client = mem::take(&mut request.client_spark_version);
+    let time = request.spark_properties.remove_entry("spark.app.submitTime");
+    let json = serde_json::to_vec(request);
+    request.client_spark_version = client;
+    request.spark_properties.extend(time);
+    let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
+    let options = SubmissionOptions { idempotency_key: None, ..options.clone() };
+    Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())
+}
+
+fn misspelt(plan: &Plan) -> Vec<String> {
+    let unknown = plan.request.spark_properties.keys().filter(|key| !keys::is_known(key));
+    unknown.take(MISSPELT_MAX).cloned().collect()
+}
