@@ -7,8 +7,8 @@ use axum::{
     extract::Request,
     middleware::{from_fn, from_fn_with_state},
     response::Response,
-    routing::get,
 };
+use body::Bodies;
 use request_log::RequestId;
 use tower::ServiceExt;
 
@@ -19,6 +19,7 @@ mod browser;
 mod catch_panic;
 mod door;
 mod health;
+mod home;
 mod idempotency_key;
 mod openapi;
 mod request_log;
@@ -36,6 +37,9 @@ pub use server::serve;
 pub struct HttpSettings {
     /// The largest body of a create request, in bytes: 8 MiB by default.
     pub max_request_body_bytes: usize,
+    /// The most bytes of all create requests' bodies that are read or held at the same time; more wait. 64 MiB by default, and
+    /// at least one largest body.
+    pub max_body_bytes_in_flight: usize,
     /// Timeout for receiving a request's body, and again for answering the request.
     pub request_timeout: Duration,
     /// The most clients that may follow events or wait for a submission at the same time.
@@ -49,6 +53,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             max_request_body_bytes: 8 << 20,
+            max_body_bytes_in_flight: 64 << 20,
             request_timeout: Duration::from_secs(30),
             max_subscribers: 2000,
             max_connections: 8192,
@@ -61,6 +66,7 @@ impl Default for HttpSettings {
 struct AppState {
     service: Service,
     settings: HttpSettings,
+    bodies: Bodies,
 }
 
 /// Returns the router of the gateway's port. Paths without a route go to Spark's protocol, which answers every path.
@@ -70,24 +76,25 @@ struct AppState {
 pub fn router(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let version = service.submissions.spark_version();
     let browser = settings.browser.clone();
-    let state = AppState { service, settings };
+    let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let (all, resources) = (state.clone(), v1::router(state.clone()));
-    let router = Router::new()
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .merge(openapi::page())
+    let router = Router::from(openapi::probes())
+        .merge(Router::from(openapi::page()).layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| face(all.clone(), resources.clone(), id, request))
         .with_state(state);
-    Ok(browser::guard(router, &browser, version)?
-        // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
-        .layer(from_fn_with_state(version, catch_panic::catch_panic))
-        .layer(from_fn(request_log::request_log)))
+    // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
+    let router =
+        browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
+    Ok(request_log::logged(router))
 }
 
 /// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.
 async fn face(state: AppState, resources: Router, id: RequestId, request: Request) -> Response {
     if !v1::serves(request.uri().path()) {
-        return spark::serve(&state, &id, request).await;
+        return match home::answer(&request, &id) {
+            Some(answer) => answer,
+            None => spark::serve(&state, &id, request).await,
+        };
     }
     let answer: Result<Response, Infallible> = resources.oneshot(request).await;
     let Ok(response) = answer;

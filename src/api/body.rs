@@ -1,29 +1,79 @@
-//! The body of a create request: bounded in size and in time.
+//! The body of a create request: bounded in size and in time, and, with all others, in memory.
 
-use axum::body::Body;
-use bytes::Bytes;
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
-use super::HttpSettings;
+use super::{AppState, HttpSettings};
+
+/// The unit in which bytes are reserved.
+const KIB: usize = 1024;
 
 /// Reasons for which a body could not be read.
 #[derive(Debug)]
 pub(super) enum Fault {
-    TooLarge { limit: usize },
+    TooLarge {
+        limit: usize,
+    },
     Broken(String),
+    /// Other bodies take all bytes.
+    Busy,
 }
 
-/// Reads the whole body.
-pub(super) async fn read(body: Body, settings: &HttpSettings) -> Result<Bytes, Fault> {
-    let limit = settings.max_request_body_bytes;
+/// The bytes of all bodies that are being read, or held until their requests are answered.
+#[derive(Debug, Clone)]
+pub(super) struct Bodies(Arc<Semaphore>);
+
+/// The bytes that one body has reserved, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    _bytes: OwnedSemaphorePermit,
+}
+
+impl Bodies {
+    pub(super) fn new(settings: &HttpSettings) -> Self {
+        // The largest body has to fit.
+        let bytes = settings.max_body_bytes_in_flight.max(settings.max_request_body_bytes);
+        Self(Arc::new(Semaphore::new(bytes.div_ceil(KIB))))
+    }
+
+    /// Waits until as many bytes are free.
+    async fn reserve(&self, bytes: usize) -> Result<Held, Fault> {
+        let units = u32::try_from(bytes.div_ceil(KIB)).map_err(|_| Fault::Busy)?;
+        let bytes = self.0.clone().acquire_many_owned(units).await;
+        bytes.map(|bytes| Held { _bytes: bytes }).map_err(|_| Fault::Busy)
+    }
+}
+
+/// Reads the whole body. Its bytes are reserved before it is read, so that a body that has to wait for others takes none.
+pub(super) async fn read(body: Body, state: &AppState) -> Result<(Vec<u8>, Held), Fault> {
+    let (limit, patience) = (state.settings.max_request_body_bytes, state.settings.request_timeout);
+    let size = body.size_hint();
     // A body whose announced length is too large is refused without reading it.
-    if axum::body::HttpBody::size_hint(&body).lower() > limit as u64 {
+    if size.lower() > limit as u64 {
         return Err(Fault::TooLarge { limit });
     }
-    match tokio::time::timeout(settings.request_timeout, Limited::new(body, limit).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+    let announced = size.exact().and_then(|bytes| usize::try_from(bytes).ok());
+    let held = timeout(patience, state.bodies.reserve(announced.unwrap_or(limit))).await.map_err(|_| Fault::Busy)??;
+    let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
+    let read = async {
+        let mut body = Limited::new(body, limit);
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                bytes.extend_from_slice(&data);
+            }
+        }
+        Ok::<(), axum::BoxError>(())
+    };
+    match timeout(patience, read).await {
+        Ok(Ok(())) => Ok((bytes, held)),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Fault::TooLarge { limit }),
         Ok(Err(error)) => Err(Fault::Broken(error.to_string())),
-        Err(_) => Err(Fault::Broken(format!("it did not arrive within {:?}", settings.request_timeout))),
+        Err(_) => Err(Fault::Broken(format!("it did not arrive within {patience:?}"))),
     }
 }

@@ -143,15 +143,15 @@ fn is_ours(host: &str, names: &BTreeSet<String>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::{body::Body, middleware::from_fn, routing::any};
+    use axum::{body::Body, routing::any};
     use tower::ServiceExt;
 
     use super::*;
-    use crate::api::request_log::request_log;
+    use crate::api::request_log::logged;
 
     fn router(settings: &BrowserSettings) -> Router {
         let router = Router::new().fallback(any(async || "done"));
-        guard(router, settings, SparkVersion::V4_3).unwrap().layer(from_fn(request_log))
+        logged(guard(router, settings, SparkVersion::V4_3).unwrap())
     }
 
     async fn status(settings: &BrowserSettings, method: &str, headers: &[(&str, &str)]) -> u16 {

@@ -1,15 +1,17 @@
 //! Turns a panic of a handler into a 500, so that the connection stays open for other requests.
 
-use std::panic::AssertUnwindSafe;
+use std::any::Any;
 
 use axum::{
     Extension,
+    body::Body,
     extract::{Request, State},
     http::StatusCode,
     middleware::Next,
     response::Response,
 };
-use futures::FutureExt;
+use tower::ServiceExt;
+use tower_http::catch_panic::{CatchPanic, ResponseForPanic};
 
 use super::{request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
@@ -22,38 +24,44 @@ pub(super) async fn catch_panic(
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-        Ok(response) => response,
-        Err(_) => {
-            tracing::error!("a request handler panicked");
-            if v1::serves(&path) {
-                return v1::internal_error(path, &id);
-            }
-            let message = spark::internal_error(&id);
-            spark::error(StatusCode::INTERNAL_SERVER_ERROR, message, version)
+    let Ok(response) = CatchPanic::custom(next, Answer { path, id, version }).oneshot(request).await;
+    response.map(Body::new)
+}
+
+#[derive(Clone)]
+struct Answer {
+    path: String,
+    id: RequestId,
+    version: SparkVersion,
+}
+
+impl ResponseForPanic for Answer {
+    type ResponseBody = Body;
+
+    fn response_for_panic(&mut self, _: Box<dyn Any + Send>) -> Response {
+        tracing::error!("a request handler panicked");
+        match v1::serves(&self.path) {
+            true => v1::internal_error(self.path.clone(), &self.id),
+            false => spark::error(StatusCode::INTERNAL_SERVER_ERROR, spark::internal_error(&self.id), self.version),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::{
-        Router,
-        body::Body,
-        middleware::{from_fn, from_fn_with_state},
-    };
+    use axum::{Router, middleware::from_fn_with_state};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::api::request_log::request_log;
+    use crate::api::request_log::logged;
 
     #[tokio::test]
     async fn panic_is_answered_with_the_request_id_and_without_its_message() {
-        let router: Router = Router::new()
+        let router = Router::new()
             .fallback(async || -> StatusCode { panic!("secret") })
-            .layer(from_fn_with_state(SparkVersion::V4_3, catch_panic))
-            .layer(from_fn(request_log));
+            .layer(from_fn_with_state(SparkVersion::V4_3, catch_panic));
+        let router: Router = logged(router);
         let request = Request::builder().header("x-request-id", "r-1").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(

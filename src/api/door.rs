@@ -10,7 +10,6 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
-    middleware::from_fn,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -37,9 +36,8 @@ impl Door {
             .route("/readyz", get(|| async { asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)) }))
             .fallback(async move || {
                 asks_for_patience(spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version))
-            })
-            .layer(from_fn(request_log::request_log));
-        Self { shut, inside: Arc::default() }
+            });
+        Self { shut: request_log::logged(shut), inside: Arc::default() }
     }
 
     /// Sends every request to `router` from now on, also on connections that are already open.

@@ -1,14 +1,16 @@
 //! The `OpenAPI` description, generated from the handlers.
 
-use utoipa::OpenApi;
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 mod fallback;
 
 use fallback::Fallback;
 
-use super::{health, spark, v1};
+use super::{AppState, health, spark, v1};
 
+/// What the routes themselves don't describe. Spark's protocol has no routes: it answers every path.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Sparkgate", license(name = "Apache License 2.0", identifier = "Apache-2.0")),
@@ -19,30 +21,21 @@ use super::{health, spark, v1};
         (name = "Probes", description = "Liveness and readiness of the gateway"),
     ),
     paths(
-        v1::create::create,
-        v1::list::list,
-        v1::get::get,
-        v1::delete::delete,
-        v1::outcome::outcome,
-        v1::attempts::attempts,
-        v1::executors::executors,
-        v1::logs::logs,
-        v1::manifest::manifest,
-        v1::of_one::events,
-        v1::wait::wait,
-        v1::events::events,
         spark::create::create,
-        spark::status::status,
-        spark::kill::kill,
-        spark::killall::killall,
-        spark::clear::clear,
-        spark::readyz::readyz,
-        health::livez,
-        health::readyz,
+        spark::actions::status,
+        spark::actions::kill,
+        spark::actions::kill_all,
+        spark::actions::clear,
+        spark::actions::readyz,
     ),
-    modifiers(&Fallback)
+    components(schemas(v1::ProblemBody))
 )]
 struct Api;
+
+/// Returns the routes of the probes with their descriptions.
+pub(super) fn probes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default().routes(routes!(health::livez)).routes(routes!(health::readyz))
+}
 
 /// Returns the document at `/v1/openapi.json` and Swagger UI at `/docs`. All assets of the page are in this binary.
 pub(super) fn page() -> SwaggerUi {
@@ -53,7 +46,11 @@ pub(super) fn page() -> SwaggerUi {
 
 /// Returns the `OpenAPI` 3.1 document of everything that [`super::router`] serves.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    Api::openapi()
+    let mut document = Api::openapi();
+    document.merge(v1::routes().into_openapi());
+    document.merge(probes().into_openapi());
+    Fallback.modify(&mut document);
+    document
 }
 
 #[cfg(test)]

@@ -2,54 +2,67 @@
 
 use std::time::Instant;
 
-use axum::{extract::Request, http::HeaderValue, middleware::Next, response::Response};
+use axum::{
+    Extension, Router,
+    extract::Request,
+    http::{HeaderName, header},
+    middleware::{Next, from_fn, map_request},
+    response::Response,
+};
+use tower::ServiceBuilder;
+pub(super) use tower_http::request_id::RequestId;
+use tower_http::{
+    request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer},
+    sensitive_headers::SetSensitiveRequestHeadersLayer,
+};
 use tracing::Instrument;
-use uuid::Uuid;
 
-const HEADER: &str = "x-request-id";
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// The longest id of a caller.
+const MAX_LENGTH: usize = 128;
+/// Headers whose values no log shows.
+const SENSITIVE: [HeaderName; 3] = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
 
-/// The request's id: the caller's `x-request-id` if it is short and of harmless characters, otherwise a new UUID.
-#[derive(Debug, Clone)]
-pub(super) struct RequestId(String);
-
-impl RequestId {
-    const MAX_LENGTH: usize = 128;
-
-    fn of(request: &Request) -> Self {
-        let given = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
-        let is_fit = |id: &&str| {
-            !id.is_empty()
-                && id.len() <= Self::MAX_LENGTH
-                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
-        };
-        Self(given.filter(is_fit).map_or_else(|| Uuid::new_v4().to_string(), str::to_owned))
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
+/// Puts the log around all routes. A request's id is the caller's `x-request-id` if it is short and of harmless characters,
+/// otherwise a new UUID.
+pub(super) fn logged(router: Router) -> Router {
+    let layers = ServiceBuilder::new()
+        .layer(SetSensitiveRequestHeadersLayer::new(SENSITIVE))
+        .layer(map_request(drop_unfit))
+        .layer(SetRequestIdLayer::new(HEADER, MakeRequestUuid))
+        .layer(PropagateRequestIdLayer::new(HEADER))
+        .layer(from_fn(log));
+    router.layer(layers)
 }
 
-/// Gives the request its id. Logs method, path (never the query), status and duration of the response.
-pub(super) async fn request_log(mut request: Request, next: Next) -> Response {
+/// Returns the text of an id.
+pub(super) fn text(id: &RequestId) -> &str {
+    id.header_value().to_str().unwrap_or_default()
+}
+
+/// Removes a caller's id that can't be used.
+async fn drop_unfit(mut request: Request) -> Request {
+    let id = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
+    let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    if !id.is_some_and(|id| (1..=MAX_LENGTH).contains(&id.len()) && id.bytes().all(is_harmless)) {
+        request.headers_mut().remove(HEADER);
+    }
+    request
+}
+
+/// Logs method, path (never the query), status and duration of the response.
+async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let id = RequestId::of(&request);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    request.extensions_mut().insert(id.clone());
-
-    let span = tracing::info_span!("request", id = id.as_str());
-    let mut response = next.run(request).instrument(span).await;
-
+    let id = text(&id);
+    let span = tracing::info_span!("request", id);
+    let response = next.run(request).instrument(span).await;
     let status = response.status().as_u16();
     let duration_ms = (started.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
-    let id = id.as_str();
     if matches!(path.as_str(), "/livez" | "/readyz") {
         tracing::debug!(id, %method, path, status, duration_ms, "request");
     } else {
         tracing::info!(id, %method, path, status, duration_ms, "request");
-    }
-    if let Ok(value) = HeaderValue::from_str(id) {
-        response.headers_mut().insert(HEADER, value);
     }
     response
 }
@@ -61,7 +74,7 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    use axum::{Router, body::Body, middleware::from_fn};
+    use axum::{Router, body::Body};
     use tower::ServiceExt;
     use tracing::Level;
 
@@ -86,7 +99,7 @@ mod tests {
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(Level::INFO);
         let _guard = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
-        let router: Router = Router::new().fallback(async || "").layer(from_fn(request_log));
+        let router = logged(Router::new().fallback(async || ""));
         for path in ["/v1/submissions?token=secret", "/livez", "/readyz"] {
             let request = Request::post(path).header(HEADER, "r-1").body(Body::empty()).unwrap();
             router.clone().oneshot(request).await.unwrap();

@@ -13,14 +13,10 @@ use crate::spark::{
     rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path},
 };
 
-pub(super) mod clear;
+pub(super) mod actions;
 pub(super) mod create;
 mod fault;
-pub(super) mod kill;
-pub(super) mod killall;
-pub(super) mod readyz;
 mod reply;
-pub(super) mod status;
 
 use fault::Fault;
 pub(super) use fault::internal_error;
@@ -52,11 +48,11 @@ fn is_for(action: Action, method: &Method) -> bool {
 
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let service = &state.service;
-    let (body, key) = match action {
+    let (body, _held, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());
-            let body = body::read(request.into_body(), &state.settings).await?;
-            (body, key.map_err(|reason| Refusal::field("Idempotency-Key", reason))?)
+            let (body, held) = body::read(request.into_body(), state).await?;
+            (body, Some(held), key.map_err(|reason| Refusal::field("Idempotency-Key", reason))?)
         }
         // No other action reads a body or a key, so a body of any size is ignored.
         _ => Default::default(),
@@ -64,11 +60,11 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     let answer = async {
         match action {
             Action::Create => reply::success(&create::create(service, &body, key).await?),
-            Action::Kill => reply::success(&kill::kill(service, id).await?),
-            Action::KillAll => reply::success(&killall::killall(service).await?),
-            Action::Status => reply::success(&status::status(service, id).await?),
-            Action::Clear => reply::success(&clear::clear(service).await?),
-            Action::Readyz => reply::success(&readyz::readyz(service).await?),
+            Action::Kill => reply::success(&actions::kill(service, id).await?),
+            Action::KillAll => reply::success(&actions::kill_all(service).await?),
+            Action::Status => reply::success(&actions::status(service, id).await?),
+            Action::Clear => reply::success(&actions::clear(service).await?),
+            Action::Readyz => reply::success(&actions::readyz(service).await?),
         }
     };
     tokio::time::timeout(state.settings.request_timeout, answer).await.map_err(|_| Fault::Slow)?

@@ -1,64 +1,68 @@
 //! The resource API: submissions as resources, below the same path as Spark's protocol, with its own error format.
 
-pub(super) mod attempts;
-pub(super) mod create;
+mod attempts;
 mod cursor;
-pub(super) mod delete;
-mod dry_run;
-mod event;
-pub(super) mod events;
-pub(super) mod executors;
-mod finish;
-pub(super) mod get;
+mod events;
+mod executors;
 mod id;
-pub(super) mod list;
-pub(super) mod logs;
-pub(super) mod manifest;
-mod model;
-mod not_served;
-pub(super) mod of_one;
-pub(super) mod outcome;
-mod params;
+mod json;
+mod logs;
+mod middleware;
 mod problem;
+mod query;
 mod reply;
-mod request;
-mod sse;
-pub(super) mod wait;
+mod submissions;
+mod suggest;
 
 use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
-    routing::{MethodRouter, get},
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::AppState;
 use problem::Problem;
 use reply::Reply;
 
-pub(super) use finish::{forbidden, internal_error};
+pub(super) use middleware::{compress, forbidden, internal_error, not_found};
+pub(super) use problem::ProblemBody;
+pub(super) use suggest::closest;
+
+/// Returns all routes with their descriptions.
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    quick().merge(patient())
+}
+
+/// The routes that answer at once and have a timeout.
+fn quick() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default()
+        .routes(routes!(submissions::list))
+        .routes(routes!(submissions::get, submissions::kill))
+        .routes(routes!(submissions::wait::outcome))
+        .routes(routes!(attempts::attempts))
+        .routes(routes!(attempts::manifest))
+        .routes(routes!(events::of_submission))
+        .routes(routes!(executors::executors))
+        .routes(routes!(logs::logs))
+}
+
+/// The routes that wait for changes or for a body. They limit their time themselves.
+fn patient() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default()
+        .routes(routes!(submissions::create::create))
+        .routes(routes!(events::follow))
+        .routes(routes!(submissions::wait::wait))
+}
 
 /// Returns the router of the resource API. Requests for any other path or method get a problem.
 pub(super) fn router(state: AppState) -> Router {
-    let submissions: MethodRouter<AppState> = get(list::list).post(create::create);
-    // These routes answer at once and have a timeout; routes that wait for changes follow below.
-    let quick = Router::new()
-        .route("/v1/submissions", submissions)
-        .route("/v1/submissions/{id}", get(get::get).delete(delete::delete))
-        .route("/v1/submissions/{id}/attempts", get(attempts::attempts))
-        .route("/v1/submissions/{id}/events", get(of_one::events))
-        .route("/v1/submissions/{id}/executors", get(executors::executors))
-        .route("/v1/submissions/{id}/logs", get(logs::logs))
-        .route("/v1/submissions/{id}/manifest", get(manifest::manifest))
-        .route("/v1/submissions/{id}/outcome", get(outcome::outcome))
-        .route_layer(from_fn_with_state(state.settings.request_timeout, finish::in_time));
-    let patient =
-        Router::new().route("/v1/events", get(events::events)).route("/v1/submissions/{id}/wait", get(wait::wait));
-    Router::new()
-        .merge(quick)
-        .merge(patient)
-        .fallback(not_served::path)
-        .method_not_allowed_fallback(not_served::method)
-        .layer(from_fn(finish::finish))
+    let timeout = from_fn_with_state(state.settings.request_timeout, middleware::in_time);
+    Router::from(quick().route_layer(timeout))
+        .merge(Router::from(patient()))
+        .fallback(middleware::no_such_path)
+        .method_not_allowed_fallback(middleware::no_such_method)
+        .layer(from_fn(middleware::finish))
+        .layer(from_fn(compress))
         .with_state(state)
 }
 

@@ -1,8 +1,7 @@
 //! From the text of a request to a committed submission.
 
 use allocation_counter::{AllocationInfo, measure};
-use kube::client::Body;
-use sparkgate::{cluster::Cluster, service::SubmissionOptions, spark::rest::parse_create};
+use sparkgate::{service::SubmissionOptions, spark::rest::parse_create};
 use sqlx::PgPool;
 use tokio::runtime::Builder;
 
@@ -21,7 +20,7 @@ async fn cost_of_accepting_is_as_expected(pool: PgPool) {
     // Allocations are counted per thread, so everything has to run on one thread.
     let counted = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let service = runtime.block_on(async { world::service(&url, nowhere()).await });
+        let service = runtime.block_on(async { world::service(&url, world::nowhere()).await });
         let accept = |n: usize| -> AllocationInfo {
             let body = request(n, "default");
             measure(|| {
@@ -42,12 +41,4 @@ async fn cost_of_accepting_is_as_expected(pool: PgPool) {
     let mut costs = median(allocations);
     costs.insert("statements".to_owned(), statements.len() as u64);
     compare("accept", costs, &format!("  its statements:\n{}", list(&statements)));
-}
-
-/// Returns a cluster that gets no calls.
-fn nowhere() -> Cluster {
-    let refuse = tower::service_fn(async |_: http::Request<Body>| -> Result<http::Response<Body>, std::io::Error> {
-        Err(std::io::ErrorKind::ConnectionRefused.into())
-    });
-    Cluster::new(kube::Client::new(refuse, "default"), &[])
 }

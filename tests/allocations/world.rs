@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::client::Body;
 use sparkgate::{
     cluster::Cluster,
     service::{Caps, Service, Settings, SparkSettings, Submitter},
@@ -32,4 +33,12 @@ pub(crate) fn url(pool: &PgPool) -> String {
     let server = std::env::var("DATABASE_URL").unwrap();
     let (server, _) = server.rsplit_once('/').unwrap();
     format!("{server}/{}", pool.connect_options().get_database().unwrap())
+}
+
+/// Returns a cluster that gets no calls.
+pub(crate) fn nowhere() -> Cluster {
+    let refuse = tower::service_fn(async |_: http::Request<Body>| -> Result<http::Response<Body>, std::io::Error> {
+        Err(std::io::ErrorKind::ConnectionRefused.into())
+    });
+    Cluster::new(kube::Client::new(refuse, "default"), &[])
 }

@@ -35,6 +35,8 @@ async fn list_filters_select_the_submissions(pool: PgPool) {
         ("label=team%3Da".into(), vec![&bob, &alice]),
         ("label=team%3Da&label=tier%3D1".into(), vec![&alice]),
         ("state=KILLED".into(), vec![&other]),
+        ("state=killed".into(), vec![&other]),
+        ("state=Queued,killed&name=e".into(), vec![&other, &bob, &alice]),
         ("state=QUEUED,KILLED&name=e".into(), vec![&other, &bob, &alice]),
         ("state=QUEUED&state=RUNNING".into(), vec![&bob, &alice]),
         (format!("createdAfter={created}"), vec![&other, &bob]),

@@ -3,6 +3,7 @@
 
 mod answers;
 mod documented;
+mod http;
 mod idempotency;
 mod listing;
 mod problems;

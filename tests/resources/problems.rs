@@ -13,7 +13,11 @@ use crate::{
 async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {
     let api = api(&pool).await;
     for (fields, pointer, says) in [
-        (json!({"sparkProperties": {"spark.driver.memory": "much"}}), None, "expected memory value"),
+        (
+            json!({"sparkProperties": {"spark.driver.memory": "much"}}),
+            Some("#/sparkProperties/spark.driver.memory"),
+            "expected memory value",
+        ),
         (json!({"sparkProperties": {"spark.master": "local"}}), Some("#/sparkProperties/spark.master"), ""),
         (json!({"labels": {"-": "x"}}), Some("#/labels/-"), "not the key of a label"),
         (json!({"maxRetries": {"application": 1000}}), Some("#/maxRetries/application"), "this gateway allows"),
@@ -24,7 +28,7 @@ async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {
             "no such",
         ),
         (json!({"colour": "green"}), Some("#/colour"), "no such field"),
-        (json!({"name": "a\u{0}b"}), None, "NUL"),
+        (json!({"name": "a\u{0}b"}), Some("#/name"), "NUL"),
         (
             json!({"maxRetries": {"application": 1}, "sparkProperties": {"spark.kubernetes.driver.pod.name": "p"}}),
             Some("#/sparkProperties/spark.kubernetes.driver.pod.name"),
@@ -38,6 +42,30 @@ async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {
         }
     }
     assert_eq!(count(&pool).await, 0);
+}
+
+#[sqlx::test]
+async fn all_fields_at_fault_are_named(pool: PgPool) {
+    let api = api(&pool).await;
+    let memory = json!({"spark.driver.memory": "much", "spark.executor.memory": "more", "spark.driver.cores": "x"});
+    let fields = json!({"sparkProperties": memory, "appArgs": ["1", null], "labels": {"team": 5}, "nmae": "x"});
+    let problem = is_problem(&submit(&api, fields).await, 400, "invalid-request");
+    let errors = problem["errors"].as_array().unwrap();
+    for (pointer, says) in [
+        ("#/sparkProperties/spark.driver.memory", "'much'"),
+        ("#/sparkProperties/spark.executor.memory", "'more'"),
+        ("#/sparkProperties/spark.driver.cores", "numeric"),
+        ("#/appArgs/1", "must be a string, not null"),
+        ("#/labels/team", "must be a string, not a number"),
+        ("#/nmae", "did you mean `name`?"),
+    ] {
+        let named = errors.iter().find(|error| error["pointer"] == pointer);
+        assert!(named.is_some_and(|error| error["detail"].as_str().unwrap().contains(says)), "{pointer}: {problem}");
+    }
+    assert_eq!(errors.len(), 6, "{problem}");
+    assert!(!problem.to_string().contains("java"), "{problem}");
+    let query = is_problem(&get(&api, "/v1/submissions?limit=0&nmae=x&total=1").await, 400, "invalid-parameter");
+    assert_eq!(query["errors"].as_array().unwrap().len(), 3, "{query}");
 }
 
 #[sqlx::test]

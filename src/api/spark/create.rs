@@ -14,17 +14,21 @@ use crate::{
 /// The application to run. Numbers and booleans are accepted where strings are expected. Fields that aren't listed here
 /// are accepted and returned as `unknownFields`.
 #[derive(ToSchema)]
-#[schema(as = CreateSubmissionRequest, rename_all = "camelCase")]
+#[schema(as = CreateSubmissionRequest, rename_all = "camelCase", example = json!({
+    "action": "CreateSubmissionRequest",
+    "clientSparkVersion": "4.3.0",
+    "appResource": "local:///opt/spark/examples/src/main/python/pi.py",
+    "mainClass": "org.apache.spark.deploy.PythonRunner",
+    "appArgs": ["10"],
+    "environmentVariables": {},
+    "sparkProperties": {"spark.app.name": "Pi", "spark.executor.instances": "1"}
+}))]
 #[expect(dead_code, reason = "only describes the body; `parse_create` reads it")]
 pub(in crate::api) struct RequestBody {
-    #[schema(example = "CreateSubmissionRequest")]
     action: String,
-    #[schema(example = "4.3.0")]
     client_spark_version: String,
     /// The application's jar, Python or R file; empty if `mainClass` is `org.apache.spark.deploy.SparkSubmit`.
-    #[schema(example = "local:///opt/spark/examples/jars/spark-examples.jar")]
     app_resource: String,
-    #[schema(example = "org.apache.spark.examples.SparkPi")]
     main_class: String,
     /// Required by Spark 3.5.
     #[schema(required = false)]

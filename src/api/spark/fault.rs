@@ -7,7 +7,10 @@ use axum::{
 
 use super::reply;
 use crate::{
-    api::{body, request_log::RequestId},
+    api::{
+        body,
+        request_log::{RequestId, text},
+    },
     service::{self, chain},
     spark::{Refusal, SparkVersion, rest::RequestError},
 };
@@ -28,6 +31,8 @@ pub(in crate::api) enum Fault {
     TooLarge { limit: usize },
     #[error("The request body could not be read: {0}.")]
     BrokenBody(String),
+    #[error("The bodies of other requests take all the memory there is for them. Nothing was done; try again.")]
+    Busy,
     #[error("Master is not ready. {0}")]
     NotReady(String),
     #[error("The request took too long and may still be carried out.")]
@@ -47,6 +52,7 @@ impl From<body::Fault> for Fault {
         match fault {
             body::Fault::TooLarge { limit } => Self::TooLarge { limit },
             body::Fault::Broken(why) => Self::BrokenBody(why),
+            body::Fault::Busy => Self::Busy,
         }
     }
 }
@@ -74,7 +80,8 @@ impl Fault {
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
             Self::Service(service::Error::NameTaken { .. }) => StatusCode::CONFLICT,
             Self::Service(service::Error::KeyReused { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::NotReady(_)
+            Self::Busy
+            | Self::NotReady(_)
             | Self::Slow
             | Self::BrokenOff(_)
             | Self::Service(
@@ -106,7 +113,7 @@ impl Fault {
     }
 
     fn message(&self, id: &RequestId) -> String {
-        let id_in_log = || format!("Details are in the gateway's log under request id {}.", id.as_str());
+        let id_in_log = || format!("Details are in the gateway's log under request id {}.", text(id));
         match self {
             Self::Task(_) | Self::Unwritable(_) => internal_error(id),
             _ if self.status() == StatusCode::INTERNAL_SERVER_ERROR => {
@@ -144,7 +151,7 @@ impl Fault {
 
 /// Returns the message for an internal error that may have occurred before or after the requested action was done.
 pub(in crate::api) fn internal_error(id: &RequestId) -> String {
-    let id = id.as_str();
+    let id = text(id);
     format!(
         "Internal server error: the requested action may have been done. \
          Details are in the gateway's log under request id {id}."
@@ -153,17 +160,17 @@ pub(in crate::api) fn internal_error(id: &RequestId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use axum::{Extension, Router, body::Body, extract::Request, middleware::from_fn};
+    use axum::{Extension, Router, body::Body, extract::Request};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::api::request_log::request_log;
+    use crate::api::request_log::logged;
 
     /// Returns status, `Retry-After` and body of the response to a request that fails with `fault`.
     async fn answer(fault: fn() -> Fault) -> (u16, Option<String>, String) {
         let handler = async move |Extension(id): Extension<RequestId>| fault().into_response(SparkVersion::V4_3, &id);
-        let router: Router = Router::new().fallback(handler).layer(from_fn(request_log));
+        let router = logged(Router::new().fallback(handler));
         let request = Request::builder().header("x-request-id", "r-1").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         let retry = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());

@@ -1,4 +1,4 @@
-//! `GET /v1/events`
+//! State changes: those of one submission, and those of all, in pages or as a stream.
 
 use std::time::Duration;
 
@@ -7,26 +7,117 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
+use chrono::SecondsFormat;
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::{Instant, timeout_at};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Problem, Reply,
-    event::EventList,
-    params::Params,
-    problem::{Code, ProblemBody},
-    sse,
+    id::{Id, not_found},
+    problem::{Code, ProblemBody, Problems, SubmissionProblems},
+    query::{Query, labels, limit, parsed, seconds},
+    submissions::StateWord,
 };
 use crate::{
     api::AppState,
-    service::{EventFilter, Interrupted, Subscription},
+    service::{Change, EventFilter, Interrupted, Subscription},
+    submission::SubmissionId,
 };
 
-pub(super) const LIMIT: u32 = 100;
-pub(super) const LIMIT_MAX: u32 = 500;
-/// The longest that a client may wait for an answer, in seconds.
-const LONGEST_WAIT: u64 = 60;
+mod stream;
+
+const LIMIT: u32 = 100;
 /// The most events that are searched for one page, so that a filter that matches few doesn't make the request endless.
 const LOOKED_THROUGH: i64 = 10_000;
+
+/// One change of a submission's state.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Event<'a> {
+    /// The event's position in the order of all events, for `after` and `Last-Event-ID`. It is assigned shortly after the
+    /// commit, so the newest events may not have one yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 17)]
+    sequence: Option<i64>,
+    #[schema(example = "driver-20260102030405-0000")]
+    submission_id: &'a str,
+    #[schema(example = 1)]
+    attempt: i32,
+    #[schema(value_type = StateWord)]
+    state: &'a str,
+    /// The previous state. The first event has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StateWord>)]
+    previous: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[schema(format = DateTime, example = "2026-11-21T13:40:05.123Z")]
+    at: String,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn of(change: &'a service::Event) -> Self {
+        Self {
+            sequence: change.sequence,
+            submission_id: &change.submission_id,
+            attempt: change.attempt,
+            state: &change.state,
+            previous: change.previous.as_deref(),
+            reason: change.reason.as_deref(),
+            message: change.message.as_deref(),
+            at: change.at.to_rfc3339_opts(SecondsFormat::Millis, true),
+        }
+    }
+}
+
+/// Events, the oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EventList<'a> {
+    items: Vec<Event<'a>>,
+    /// The `after` of the next page. The last page of one submission's events has none; a page of all events always has
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "17")]
+    next: Option<String>,
+}
+
+impl<'a> EventList<'a> {
+    pub(super) fn new(items: impl IntoIterator<Item = &'a service::Event>, next: Option<i64>) -> Self {
+        Self { items: items.into_iter().map(Event::of).collect(), next: next.map(|next| next.to_string()) }
+    }
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct EventQuery {
+    /// Only events with a higher `sequence`; 0 for all that are kept
+    #[param(value_type = Option<i64>, minimum = 0)]
+    after: Option<String>,
+    /// Only events of this submission
+    #[serde(deserialize_with = "submission_id")]
+    #[param(value_type = Option<String>)]
+    submission: Option<SubmissionId>,
+    /// Only events of this owner's submissions
+    owner: Option<String>,
+    /// Only events of submissions in this namespace
+    namespace: Option<String>,
+    /// `key=value`; may be repeated, all labels must match
+    #[serde(deserialize_with = "labels")]
+    #[param(value_type = Vec<String>)]
+    label: Vec<(String, String)>,
+    /// Page size; 100 by default
+    #[serde(deserialize_with = "limit::<500, _>")]
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+    /// How long to wait for the first event if there is none; 0 by default
+    #[serde(deserialize_with = "seconds")]
+    #[param(value_type = Option<u64>, maximum = 60)]
+    wait_seconds: Option<Duration>,
+}
 
 /// Follow state changes
 ///
@@ -37,16 +128,11 @@ const LOOKED_THROUGH: i64 = 10_000;
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", operation_id = "followEvents",
     params(
-        ("after" = Option<i64>, Query, description = "Only events with a higher `sequence`; 0 for all that are kept", minimum = 0),
-        ("Last-Event-ID" = Option<i64>, Header, description = "The same for streams; takes precedence over `after`", minimum = 0),
-        ("submission" = Option<String>, Query, description = "Only events of this submission"),
-        ("owner" = Option<String>, Query, description = "Only events of this owner's submissions"),
-        ("namespace" = Option<String>, Query, description = "Only events of submissions in this namespace"),
-        ("label" = Option<Vec<String>>, Query, description = "`key=value`; may be repeated, all labels must match"),
-        ("limit" = Option<u32>, Query, description = "Page size; 100 by default", minimum = 1, maximum = 500),
-        ("waitSeconds" = Option<u64>, Query, description = "How long to wait for the first event if there is none; 0 by default", maximum = 60),
+        EventQuery,
+        ("Last-Event-ID" = Option<i64>, Header, description = "The same as `after` for streams; takes precedence over it", minimum = 0),
     ),
     responses(
+        Problems,
         (status = 200, description = "A page, or a stream (`text/event-stream`)", body = EventList<'_>),
         (status = 400, description = "A parameter is invalid, or the cursor is not the number of an event", body = ProblemBody, content_type = "application/problem+json"),
         (status = 410, description = "Events after the cursor were deleted with their submissions: list the submissions and start again without a cursor", body = ProblemBody, content_type = "application/problem+json"),
@@ -54,22 +140,21 @@ const LOOKED_THROUGH: i64 = 10_000;
         (status = 503, description = "The database can't be reached, or this replica is shutting down; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(in crate::api) async fn events(
+pub(super) async fn follow(
     State(state): State<AppState>,
     headers: HeaderMap,
-    mut params: Params,
+    Query(query): Query<EventQuery>,
 ) -> Result<Response, Problem> {
+    let mut cursor = after(query.after.as_deref())?;
+    let limit = query.limit.unwrap_or(LIMIT) as usize;
+    let patience = query.wait_seconds.unwrap_or_default();
     let filter = EventFilter {
-        submission: params.parse("submission", "the id of a submission")?,
-        owner: params.take("owner")?,
-        namespace: params.take("namespace")?,
-        labels: labels(&mut params)?,
+        submission: query.submission,
+        owner: query.owner,
+        namespace: query.namespace,
+        labels: query.label,
     };
-    let mut cursor = after(params.take("after")?.as_deref())?;
-    let limit = params.limit(LIMIT, LIMIT_MAX)?;
-    let patience = seconds(&mut params, "waitSeconds", 0)?;
-    params.finish()?;
-    let wants_stream = sse::is_wanted(&headers);
+    let wants_stream = stream::is_wanted(&headers);
     // A client that reconnects by itself repeats the URL, `after` included, and sends its position in the header.
     if let Some(last) = headers.get("last-event-id").filter(|last| !last.is_empty()) {
         let last = after(Some(last.to_str().unwrap_or_default()))?;
@@ -78,9 +163,45 @@ pub(in crate::api) async fn events(
     let mut subscription = state.service.events.subscribe(filter, cursor, state.settings.max_subscribers).await?;
     if wants_stream {
         let first = subscription.pull().await?;
-        return Ok(sse::stream(subscription, &first));
+        return Ok(stream::stream(subscription, &first));
     }
-    page(&mut subscription, limit as usize, Instant::now() + patience).await
+    page(&mut subscription, limit, Instant::now() + patience).await
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SubmissionEventQuery {
+    /// Only events with a higher `sequence`: `next` of the previous page
+    #[param(value_type = Option<i64>, minimum = 0)]
+    after: Option<String>,
+    /// Page size; 100 by default
+    #[serde(deserialize_with = "limit::<500, _>")]
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+}
+
+/// List the events of a submission
+///
+/// All state changes of every attempt.
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}/events", tag = "Events", operation_id = "listSubmissionEvents",
+    params(Id, SubmissionEventQuery),
+    responses(
+        SubmissionProblems,
+        (status = 200, description = "One page", body = EventList<'_>),
+        (status = 304, description = "The page still matches `If-None-Match`"),
+    )
+)]
+pub(super) async fn of_submission(
+    State(state): State<AppState>,
+    Id { id }: Id,
+    Query(query): Query<SubmissionEventQuery>,
+) -> Result<Response, Problem> {
+    let after = after(query.after.as_deref())?.unwrap_or(0);
+    let limit = query.limit.unwrap_or(LIMIT);
+    let changes = state.service.events.submission_events(&id, after, limit).await?.ok_or_else(|| not_found(&id))?;
+    Ok(Reply::ok(EventList::new(&changes.items, changes.next)).into_response())
 }
 
 /// Returns a page of the events that exist. If there are none, waits until `deadline` for the first.
@@ -102,16 +223,8 @@ async fn page(subscription: &mut Subscription, limit: usize, deadline: Instant) 
     Ok(Reply::ok(EventList::new(events.iter().map(|event| &event.event), Some(next))).into_response())
 }
 
-fn labels(params: &mut Params) -> Result<Vec<(String, String)>, Problem> {
-    let label = |label: String| match label.split_once('=') {
-        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
-        None => Err(Problem::parameter("label", format!("{label:?} is not of the form key=value"))),
-    };
-    params.take_all("label")?.into_iter().map(label).collect()
-}
-
 /// Parses the sequence number of an event, or 0.
-pub(super) fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
+fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let number = text.parse().ok().filter(|number| *number >= 0);
     number
@@ -119,13 +232,8 @@ pub(super) fn after(text: Option<&str>) -> Result<Option<i64>, Problem> {
         .ok_or_else(|| Problem::new(Code::InvalidCursor, format!("{text:?} is not the number of an event.")))
 }
 
-/// Takes a waiting time from the query.
-pub(super) fn seconds(params: &mut Params, name: &str, default: u64) -> Result<Duration, Problem> {
-    let seconds = params.parse(name, "a whole number")?.unwrap_or(default);
-    if seconds <= LONGEST_WAIT {
-        return Ok(Duration::from_secs(seconds));
-    }
-    Err(Problem::parameter(name, format!("{seconds} is more than {LONGEST_WAIT}")))
+fn submission_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SubmissionId>, D::Error> {
+    parsed(deserializer, "the id of a submission").map(Some)
 }
 
 impl From<Interrupted> for Problem {

@@ -1,24 +1,83 @@
-//! `GET /v1/submissions/{id}/executors`
+//! The executors of a submission.
 
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Problem, Reply, cursor,
     id::{Id, find},
-    model::Executor,
-    params::Params,
-    problem::ProblemBody,
+    problem::SubmissionProblems,
+    query::{Query, limit},
 };
-use crate::api::AppState;
+use crate::{api::AppState, submission::ExecutorRecord};
 
 const LIMIT: u32 = 100;
-const LIMIT_MAX: u32 = 1000;
+
+/// One executor of one attempt, as last seen in the cluster.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Executor {
+    /// Spark's executor id, the label `spark-exec-id`.
+    #[schema(example = 1)]
+    id: i64,
+    #[schema(example = 1)]
+    attempt: i32,
+    /// UNKNOWN, PENDING, RUNNING, SUCCEEDED, FAILED or DELETED.
+    #[schema(example = "RUNNING")]
+    state: &'static str,
+    pod: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// One word: how the executor ended, or why it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<DateTime<Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<DateTime<Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<DateTime<Utc>>,
+}
+
+impl From<ExecutorRecord> for Executor {
+    fn from(record: ExecutorRecord) -> Self {
+        Self {
+            id: record.executor_id,
+            attempt: record.attempt,
+            state: record.state.as_str(),
+            pod: record.pod_name,
+            node: record.node,
+            exit_code: record.exit_code,
+            reason: record.reason,
+            message: record.message,
+            created_at: record.created_at,
+            started_at: record.started_at,
+            finished_at: record.finished_at,
+        }
+    }
+}
+
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ExecutorQuery {
+    /// Page size; 100 by default
+    #[serde(deserialize_with = "limit::<1000, _>")]
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// `next` of the previous page
+    cursor: Option<String>,
+}
 
 /// A page of executors, ordered by attempt and id.
 #[derive(Serialize, ToSchema)]
-pub(in crate::api) struct ExecutorList {
+pub(super) struct ExecutorList {
     items: Vec<Executor>,
     /// The `cursor` of the next page. The last page has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,29 +89,21 @@ pub(in crate::api) struct ExecutorList {
 /// All executors that were seen in the cluster, of every attempt, including those that are gone.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/executors", tag = "Submissions", operation_id = "listExecutors",
-    params(
-        ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
-        ("limit" = Option<u32>, Query, description = "Page size; 100 by default", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "`next` of the previous page"),
-    ),
+    params(Id, ExecutorQuery),
     responses(
+        SubmissionProblems,
         (status = 200, description = "One page", body = ExecutorList),
         (status = 304, description = "The page still matches `If-None-Match`"),
-        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such submission", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "The database can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(in crate::api) async fn executors(
+pub(super) async fn executors(
     State(state): State<AppState>,
-    Id(id): Id,
-    mut params: Params,
+    Id { id }: Id,
+    Query(query): Query<ExecutorQuery>,
 ) -> Result<Reply<ExecutorList>, Problem> {
-    let limit = params.limit(LIMIT, LIMIT_MAX)?;
-    let given = params.take("cursor")?;
-    params.finish()?;
+    let limit = query.limit.unwrap_or(LIMIT);
     let (installation, list) = (state.service.submissions.instance(), format!("executors of {id}"));
-    let after = given.map(|text| cursor::read(installation.as_bytes(), &list, &text)).transpose()?;
+    let after = query.cursor.map(|text| cursor::read(installation.as_bytes(), &list, &text)).transpose()?;
     find(&state.service, &id).await?;
     let mut executors = state.service.submissions.executors(&id, after.map(apart), limit + 1).await?;
     let more = executors.len() > limit as usize;

@@ -4,6 +4,7 @@ use axum::{
     extract::{FromRequestParts, RawPathParams},
     http::request::Parts,
 };
+use utoipa::IntoParams;
 
 use super::{Problem, problem::Code};
 use crate::{
@@ -12,7 +13,13 @@ use crate::{
 };
 
 /// `{id}` of the path. A malformed id is answered as an unknown one.
-pub(in crate::api) struct Id(pub(super) SubmissionId);
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct Id {
+    /// The submission's id
+    #[param(value_type = String, pattern = "^driver-[0-9-]+$")]
+    pub(super) id: SubmissionId,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
@@ -23,7 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
             .ok()
             .and_then(|params| params.iter().find(|(name, _)| *name == "id").map(|(_, text)| text.to_owned()));
         let text = text.unwrap_or_default();
-        text.parse().map(Self).map_err(|_| not_found(&text))
+        text.parse().map(|id| Self { id }).map_err(|_| not_found(&text))
     }
 }
 

@@ -1,6 +1,7 @@
-//! `GET /v1/submissions/{id}/logs`
+//! The logs of drivers and executors.
 
 use axum::{
+    Extension,
     body::Body,
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, header},
@@ -8,11 +9,15 @@ use axum::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 
+use serde::{Deserialize, Deserializer, de::Error as _};
+use utoipa::IntoParams;
+
 use super::{
     Problem,
     id::{Id, not_found},
-    params::Params,
-    problem::{Code, ProblemBody},
+    middleware::Live,
+    problem::{Code, ProblemBody, SubmissionProblems},
+    query::{Query, attempt, flag, parsed},
 };
 use crate::{
     api::AppState,
@@ -22,6 +27,33 @@ use crate::{
 
 const SOURCE: HeaderName = HeaderName::from_static("sparkgate-log-source");
 const CUT: HeaderName = HeaderName::from_static("sparkgate-log-cut");
+
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LogQuery {
+    /// The id of an executor; the driver by default
+    #[serde(deserialize_with = "executor")]
+    #[param(minimum = 0)]
+    executor: Option<i64>,
+    /// Which attempt; the latest by default
+    #[serde(deserialize_with = "attempt")]
+    #[param(minimum = 1)]
+    attempt: Option<i32>,
+    /// Only this many of the last lines
+    #[serde(deserialize_with = "tail")]
+    tail: Option<u64>,
+    /// Only lines since this time (RFC 3339), or of this many past seconds
+    #[serde(deserialize_with = "since")]
+    #[param(value_type = Option<String>)]
+    since: Option<DateTime<Utc>>,
+    /// Stream the log until its end
+    #[serde(deserialize_with = "flag")]
+    follow: bool,
+    /// Begin each line with the time at which it was written, and a space
+    #[serde(deserialize_with = "flag")]
+    timestamps: bool,
+}
 
 /// Read the log of a driver or of an executor
 ///
@@ -34,74 +66,54 @@ const CUT: HeaderName = HeaderName::from_static("sparkgate-log-cut");
 /// incomplete.
 #[utoipa::path(
     get, path = "/v1/submissions/{id}/logs", tag = "Submissions", operation_id = "readLog",
-    params(
-        ("id" = String, Path, description = "The submission's id", pattern = "^driver-[0-9-]+$"),
-        ("executor" = Option<i64>, Query, description = "The id of an executor; the driver by default", minimum = 0),
-        ("attempt" = Option<i32>, Query, description = "Which attempt; the latest by default", minimum = 1),
-        ("tail" = Option<u64>, Query, description = "Only this many of the last lines"),
-        ("since" = Option<String>, Query, description = "Only lines since this time (RFC 3339), or of this many past seconds"),
-        ("follow" = Option<bool>, Query, description = "Stream the log until its end"),
-        ("timestamps" = Option<bool>, Query, description = "Begin each line with the time at which it was written, and a space"),
-    ),
+    params(Id, LogQuery),
     responses(
+        SubmissionProblems,
         (status = 200, description = "The log", body = String, content_type = "text/plain",
          headers(
             ("Sparkgate-Log-Source" = String, description = "`pod`, or `kept`: the pod is gone"),
             ("Sparkgate-Log-Cut" = String, description = "`true` if only the last part was kept"),
          )),
-        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "There is no such submission, attempt or executor, or it has no log yet, or no longer", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "Too many logs are being read; try again", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database, the cluster or the pod's node can't be reached; try again", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(in crate::api) async fn logs(
+pub(super) async fn logs(
     State(state): State<AppState>,
-    Id(id): Id,
-    mut params: Params,
+    Id { id }: Id,
+    Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
-    let request = request(&mut params)?;
-    params.finish()?;
+    let LogQuery { executor, attempt, tail, since, follow, timestamps } = query;
+    let request = LogRequest { executor, attempt, tail, since, follow, timestamps };
     match state.service.logs.log(&id, &request).await? {
+        Log::Stream(log) if follow => Ok((Extension(Live), answer(log)).into_response()),
         Log::Stream(log) => Ok(answer(log)),
         Log::None(why) => Err(problem(&id, &request, why)),
     }
 }
 
-fn request(params: &mut Params) -> Result<LogRequest, Problem> {
-    let flag = "true or false";
-    Ok(LogRequest {
-        executor: params.parse("executor", "the id of an executor")?,
-        attempt: params.parse("attempt", "the number of an attempt")?,
-        tail: tail(params)?,
-        since: since(params)?,
-        follow: params.parse("follow", flag)?.unwrap_or_default(),
-        timestamps: params.parse("timestamps", flag)?.unwrap_or_default(),
-    })
+fn executor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    parsed(deserializer, "the id of an executor").map(Some)
 }
 
-/// Takes the number of lines, up to the largest integer of JSON and of Kubernetes.
-fn tail(params: &mut Params) -> Result<Option<u64>, Problem> {
-    let tail: Option<u64> = params.parse("tail", "a number of lines")?;
-    match tail {
-        Some(lines) if i64::try_from(lines).is_err() => {
-            Err(Problem::parameter("tail", format!("{lines} is too large")))
-        }
-        tail => Ok(tail),
+/// Reads the number of lines, up to the largest integer of JSON and of Kubernetes.
+fn tail<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let lines: u64 = parsed(deserializer, "a number of lines")?;
+    match i64::try_from(lines) {
+        Ok(_) => Ok(Some(lines)),
+        Err(_) => Err(D::Error::custom(format!("{lines} is too large"))),
     }
 }
 
-fn since(params: &mut Params) -> Result<Option<DateTime<Utc>>, Problem> {
-    let Some(text) = params.take("since")? else { return Ok(None) };
+fn since<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let text = String::deserialize(deserializer)?;
     let ago = text.parse::<u32>().map(|seconds| Utc::now() - TimeDelta::seconds(seconds.into()));
-    let time = ago.or_else(|_| text.parse::<DateTime<Utc>>());
-    let wrong = |_| {
-        Problem::parameter(
-            "since",
-            format!("{text:?} is neither a time such as 2026-01-02T03:04:05Z nor a number of seconds"),
-        )
-    };
-    time.map(Some).map_err(wrong)
+    let time = ago.or_else(|_| text.parse::<DateTime<Utc>>()).map(Some);
+    time.map_err(|_| {
+        let wrong = "neither a time such as 2026-01-02T03:04:05Z nor a number of seconds";
+        D::Error::custom(format!("{text:?} is {wrong}"))
+    })
 }
 
 fn answer(log: LogStream) -> Response {

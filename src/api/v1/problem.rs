@@ -1,6 +1,6 @@
 //! Problem details (RFC 9457).
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -10,12 +10,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 mod code;
-mod of;
+mod from;
+mod responses;
 
 pub(in crate::api) use code::Code;
-pub(super) use of::escape;
+pub(super) use from::{escape, pointer};
+pub(super) use responses::{Problems, SubmissionProblems};
 
-/// A problem that a handler returns; [`super::finish`] writes the response.
+/// The most invalid parts of a request that one problem names.
+pub(super) const MAX_ERRORS: usize = 20;
+
+/// A problem that a handler returns; [`super::middleware`] writes the response.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Problem {
     pub(super) code: Code,
@@ -40,6 +45,13 @@ pub(in crate::api) struct FieldError {
     pub(super) parameter: Option<String>,
     #[schema(example = "expected memory value: actual was 'much'")]
     pub(super) detail: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = self.parameter.as_deref().or(self.pointer.as_deref()).unwrap_or_default();
+        write!(f, "{}: {}", part.trim_start_matches("#/"), self.detail)
+    }
 }
 
 /// The body of a problem (RFC 9457, `application/problem+json`).
@@ -78,17 +90,20 @@ impl Problem {
 
     /// Creates the problem of an invalid parameter.
     pub(super) fn parameter(name: &str, detail: impl Into<String>) -> Self {
-        let detail = detail.into();
-        let error = FieldError { parameter: Some(name.to_owned()), detail: detail.clone(), pointer: None };
-        Self { errors: vec![error], ..Self::new(Code::InvalidParameter, format!("{name}: {detail}")) }
+        let error = FieldError { parameter: Some(name.to_owned()), detail: detail.into(), pointer: None };
+        Self::of_fields(Code::InvalidParameter, vec![error])
     }
 
     /// Creates the problem of an invalid field of the body.
     pub(super) fn field(pointer: String, detail: impl Into<String>) -> Self {
-        let detail = detail.into();
-        let said = format!("{}: {detail}", pointer.trim_start_matches("#/"));
-        let error = FieldError { pointer: Some(pointer), detail, parameter: None };
-        Self { errors: vec![error], ..Self::new(Code::InvalidRequest, said) }
+        let error = FieldError { pointer: Some(pointer), detail: detail.into(), parameter: None };
+        Self::of_fields(Code::InvalidRequest, vec![error])
+    }
+
+    /// Creates the problem of all invalid parts of a request.
+    pub(super) fn of_fields(code: Code, errors: Vec<FieldError>) -> Self {
+        let details: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Self { errors, ..Self::new(code, details.join("; ")) }
     }
 
     /// Adds a member to those of every problem.

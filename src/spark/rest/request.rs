@@ -14,7 +14,7 @@ use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, yaml};
 
 /// Maximum number of bytes of a template as it is written in the request, with blanks and escapes. The limit of the template
 /// itself is lower.
-const MAX_TEMPLATE: usize = 2 * yaml::MAX_BYTES;
+pub const MAX_TEMPLATE: usize = 2 * yaml::MAX_BYTES;
 
 /// Parses a create request as Spark's server does: the content type is ignored, and so is everything after the first JSON
 /// value. The second part of the result is the reply's `unknownFields`.
@@ -26,7 +26,7 @@ pub fn parse_create(
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
     let json = text(body)?;
-    let entries = entries(json)?.ok_or_else(|| no_action(json))?;
+    let entries = entries(body)?.ok_or_else(|| no_action(json))?;
     // Spark uses the first `action`, although it uses the last value of every other field.
     let action = entries.iter().find(|(key, value)| key == "action" && value.get().starts_with('"'));
     let (_, action) = action.ok_or_else(|| no_action(json))?;
@@ -49,7 +49,7 @@ pub fn parse_partial(
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
     let not_an_object = || RequestError::invalid("The request is not a JSON object.");
-    let entries = entries(text(body)?)?.ok_or_else(not_an_object)?;
+    let entries = entries(body)?.ok_or_else(not_an_object)?;
     let (fields, unknown) = read(&entries, version)?;
     validate::values(&fields, version)?;
     Ok((validate::finish(fields)?, unknown))
@@ -59,14 +59,23 @@ fn text(body: &[u8]) -> Result<&str, RequestError> {
     std::str::from_utf8(body).map_err(|error| RequestError::Syntax(format!("Invalid UTF-8: {error}")))
 }
 
-/// Returns the fields of the first JSON value; `None` if that is not an object.
-fn entries(json: &str) -> Result<Option<Vec<(String, &RawValue)>>, RequestError> {
+/// Returns the first JSON value of a body. Spark ignores what follows.
+///
+/// # Errors
+/// A [`RequestError`].
+pub fn first_value(body: &[u8]) -> Result<&RawValue, RequestError> {
+    let json = text(body)?;
     if json.trim_start_matches([' ', '\t', '\r', '\n']).is_empty() {
         return Err(RequestError::Empty);
     }
     check_depth(json.as_bytes())?;
-    let mut first_value = serde_json::Deserializer::from_str(json);
-    let value = <&RawValue>::deserialize(&mut first_value).map_err(|error| RequestError::json(&error))?;
+    let mut values = serde_json::Deserializer::from_str(json);
+    <&RawValue>::deserialize(&mut values).map_err(|error| RequestError::json(&error))
+}
+
+/// Returns the fields of the first JSON value; `None` if that is not an object.
+fn entries(body: &[u8]) -> Result<Option<Vec<(String, &RawValue)>>, RequestError> {
+    let value = first_value(body)?;
     if !value.get().starts_with('{') {
         return Ok(None);
     }

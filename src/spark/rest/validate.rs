@@ -1,7 +1,7 @@
 //! `CreateSubmissionRequest.doValidate` in Spark's order and with its messages, then checks for values on which Spark would
 //! fail later.
 
-use std::fmt::Display;
+use std::{collections::BTreeMap, fmt::Display};
 
 use super::{RequestError, coerce::Texts};
 use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
@@ -43,15 +43,59 @@ pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<()
     Ok(())
 }
 
+/// The properties whose values Spark validates, in its order.
+const VALIDATED: [&str; 5] =
+    ["spark.driver.supervise", "spark.driver.cores", "spark.cores.max", "spark.driver.memory", "spark.executor.memory"];
+
 /// Checks the properties whose values Spark validates, as far as they are set.
 pub(super) fn values(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
     let Some(properties) = &fields.spark_properties else { return Ok(()) };
-    let is_memory = |text: &str| bytes(text, version).is_some();
-    check(properties, "spark.driver.supervise", "boolean", java::is_boolean)?;
-    check(properties, "spark.driver.cores", "numeric", java::is_double)?;
-    check(properties, "spark.cores.max", "numeric", java::is_double)?;
-    check(properties, "spark.driver.memory", "memory", is_memory)?;
-    check(properties, "spark.executor.memory", "memory", is_memory)
+    for key in VALIDATED {
+        let Some(value) = properties.get(key) else { continue };
+        let value = value.as_deref().unwrap_or("null");
+        if let Some(kind) = refused(key, value, version) {
+            return Err(RequestError::invalid(format!(
+                "Property '{key}' expected {kind} value: actual was '{value}'."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kind of value that Spark expects, if it refuses this one.
+fn refused(key: &str, value: &str, version: SparkVersion) -> Option<&'static str> {
+    let (kind, is_good) = match key {
+        "spark.driver.supervise" => ("boolean", java::is_boolean(value)),
+        "spark.driver.cores" | "spark.cores.max" => ("numeric", java::is_double(value)),
+        _ => ("memory", bytes(value, version).is_some()),
+    };
+    (!is_good).then_some(kind)
+}
+
+/// Returns all properties whose values can't be used.
+pub fn refused_properties(properties: &BTreeMap<String, String>, version: SparkVersion) -> Vec<Refusal> {
+    let refused = VALIDATED.iter().filter_map(|key| {
+        let value = properties.get(*key)?;
+        let kind = refused(key, value, version)?;
+        Some(Refusal::property(key, format!("expected {kind} value: actual was '{value}'")))
+    });
+    let mut refused: Vec<Refusal> = refused.collect();
+    if let Err(fractional) = whole_cores(properties)
+        && refused.iter().all(|refusal| refusal.field != fractional.field)
+    {
+        refused.push(fractional);
+    }
+    refused
+}
+
+fn whole_cores(properties: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    match properties.get("spark.driver.cores") {
+        Some(cores) if cores.parse::<i32>().is_err() => {
+            let reason = format!("a whole number of cores is needed, not '{cores}'");
+            Err(Refusal::property("spark.driver.cores", reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn require(name: &str, present: bool) -> Result<(), RequestError> {
@@ -59,16 +103,6 @@ fn require(name: &str, present: bool) -> Result<(), RequestError> {
         return Ok(());
     }
     Err(RequestError::invalid(format!("'{name}' is missing in message CreateSubmissionRequest.")))
-}
-
-fn check(properties: &Texts, key: &str, kind: &str, is_good: impl Fn(&str) -> bool) -> Result<(), RequestError> {
-    match properties.get(key).map(Option::as_deref) {
-        Some(value) if !value.is_some_and(is_good) => {
-            let value = value.unwrap_or("null");
-            Err(RequestError::invalid(format!("Property '{key}' expected {kind} value: actual was '{value}'.")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Converts the fields to a request and refuses null values, NUL characters and fractional cores. Spark accepts these and fails
@@ -89,17 +123,12 @@ pub(super) fn finish(fields: Fields) -> Result<CreateSubmissionRequest, RequestE
         driver_pod_template: template("driverPodTemplate", fields.driver_pod_template)?,
         executor_pod_template: template("executorPodTemplate", fields.executor_pod_template)?,
     };
-    match request.spark_properties.get("spark.driver.cores") {
-        Some(cores) if cores.parse::<i32>().is_err() => {
-            let reason = format!("a whole number of cores is needed, not '{cores}'");
-            Err(Refusal::property("spark.driver.cores", reason).into())
-        }
-        _ => Ok(request),
-    }
+    whole_cores(&request.spark_properties)?;
+    Ok(request)
 }
 
-fn all_present(field: &str, texts: Option<Texts>) -> Result<std::collections::BTreeMap<String, String>, RequestError> {
-    let mut all = std::collections::BTreeMap::new();
+fn all_present(field: &str, texts: Option<Texts>) -> Result<BTreeMap<String, String>, RequestError> {
+    let mut all = BTreeMap::new();
     for (key, value) in texts.unwrap_or_default() {
         let escaped = key.escape_debug();
         let name = format_args!("{field}[\"{escaped}\"]");

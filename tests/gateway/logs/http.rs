@@ -1,6 +1,9 @@
 //! Logs over HTTP.
 
+use std::io::Read;
+
 use axum::body::Body;
+use flate2::read::GzDecoder;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -50,6 +53,41 @@ async fn a_log_is_plain_text_with_its_source_in_a_header(pool: PgPool) {
             site.delete_pod().await;
         }
     }
+}
+
+#[sqlx::test]
+async fn a_log_is_compressed_unless_it_is_followed(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("seq 1000000 1099999").await;
+    site.until(&id, DriverState::Finished).await;
+    let asked = async |path: &str| {
+        let router = router(site.service().clone(), HttpSettings::default()).unwrap();
+        let request = Request::get(format!("/v1/submissions/{id}/{path}")).header("accept-encoding", "gzip");
+        router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    };
+    let plain = get(&site, &format!("{id}/logs")).await;
+    assert_eq!((header(&plain, "content-encoding"), header(&plain, "vary")), ("", ""));
+    let plain = plain.into_body().collect().await.unwrap().to_bytes();
+    let packed = asked("logs").await;
+    assert_eq!(header(&packed, "content-encoding"), "gzip");
+    let packed = packed.into_body().collect().await.unwrap().to_bytes();
+    let mut unpacked = Vec::new();
+    GzDecoder::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == plain && packed.len() < plain.len() / 2, "{} of {}", packed.len(), plain.len());
+    assert_eq!(header(&asked("logs?follow=true").await, "content-encoding"), "");
+}
+
+/// The length of a log is not known before its end.
+#[sqlx::test]
+async fn a_head_of_a_log_has_no_length(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("echo one").await;
+    site.until(&id, DriverState::Finished).await;
+    let router = router(site.service().clone(), HttpSettings::default()).unwrap();
+    let request = Request::head(format!("/v1/submissions/{id}/logs")).body(Body::empty()).unwrap();
+    let head = router.oneshot(request).await.unwrap();
+    assert_eq!((head.status().as_u16(), header(&head, "sparkgate-log-source")), (200, "pod"));
+    assert_eq!(head.headers().get("content-length"), None);
 }
 
 #[sqlx::test]

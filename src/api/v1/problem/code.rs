@@ -24,6 +24,7 @@ pub(in crate::api) enum Code {
     TooManyRequests,
     InternalError,
     InDoubt,
+    Busy,
     Unavailable,
     ClusterUnavailable,
     TimedOut,
@@ -31,7 +32,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 24] = [
+    const ALL: [Code; 25] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -53,6 +54,7 @@ impl Code {
         Self::TooManyRequests,
         Self::InternalError,
         Self::InDoubt,
+        Self::Busy,
         Self::Unavailable,
         Self::ClusterUnavailable,
         Self::TimedOut,
@@ -73,7 +75,7 @@ impl Code {
 
     /// Returns the seconds after which the same request may succeed, if repeating it is safe and makes sense.
     pub(super) fn retry_after(self) -> Option<u16> {
-        matches!(self, Self::TooManyRequests | Self::Unavailable | Self::ClusterUnavailable).then_some(1)
+        matches!(self, Self::TooManyRequests | Self::Busy | Self::Unavailable | Self::ClusterUnavailable).then_some(1)
     }
 
     fn row(self) -> (&'static str, u16, &'static str) {
@@ -101,6 +103,7 @@ impl Code {
             Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
             Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
             Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
+            Self::Busy => ("busy", 503, "The gateway is receiving too much at once"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
             Self::ClusterUnavailable => ("cluster-unavailable", 503, "The cluster can't be reached"),
             Self::TimedOut => ("timed-out", 503, "The request took too long"),

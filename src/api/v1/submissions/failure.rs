@@ -7,7 +7,7 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::word::word;
+use super::document::word;
 use crate::{
     service,
     submission::{FailureClass, FailureCode, PodEvent},
@@ -16,7 +16,7 @@ use crate::{
 /// Why a submission failed, or why it isn't running yet.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::api) struct Why {
+pub(in crate::api::v1) struct Why {
     code: Code,
     class: Class,
     /// A human-readable explanation.

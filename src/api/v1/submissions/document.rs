@@ -6,16 +6,16 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{RefOr, Schema},
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
 };
 
-use super::{Why, word::word};
+use super::failure::Why;
 use crate::{service, submission};
 
 /// A submission with its state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::api) struct Submission {
+pub(in crate::api::v1) struct Submission {
     #[schema(example = "driver-20260102030405-0000")]
     pub(in crate::api::v1) id: String,
     /// `spark.app.name`
@@ -60,7 +60,7 @@ pub(in crate::api) struct Submission {
 /// The state of a submission or an attempt.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub(in crate::api) struct State(&'static str);
+pub(in crate::api::v1) struct State(&'static str);
 
 impl PartialSchema for State {
     fn schema() -> RefOr<Schema> {
@@ -74,6 +74,11 @@ impl ToSchema for State {
     fn name() -> std::borrow::Cow<'static, str> {
         "SubmissionState".into()
     }
+}
+
+/// Returns the schema of a string that is one of `words`.
+pub(super) fn word(words: impl Iterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).into()
 }
 
 /// The location of the driver.
@@ -99,7 +104,7 @@ struct ExecutorCounts {
 /// Time limits in seconds, after which the submission is killed. Limits that aren't set are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::api) struct Limits {
+pub(in crate::api::v1) struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::api::v1) start_seconds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +115,7 @@ pub(in crate::api) struct Limits {
 
 /// The most retries after failures, by kind of failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(in crate::api) struct MaxRetries {
+pub(in crate::api::v1) struct MaxRetries {
     /// Retries after failures that the application didn't cause.
     #[schema(required = false, example = 2)]
     pub(in crate::api::v1) infrastructure: u32,

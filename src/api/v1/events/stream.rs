@@ -4,6 +4,7 @@
 use std::{convert::Infallible, fmt::Write, sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
     body::Body,
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
@@ -12,10 +13,13 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
 
-use super::event::Event;
-use crate::service::{self, Interrupted, PublishedEvent, Subscription};
+use super::Event;
+use crate::{
+    api::v1::middleware::Live,
+    service::{self, Interrupted, PublishedEvent, Subscription},
+};
 
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
+const EVENT_STREAM: &str = "text/event-stream";
 /// The longest time without data. Proxies close idle connections, and a write detects a client that is gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The delay before a client reconnects, in milliseconds. It is short because another replica may be available.
@@ -48,7 +52,7 @@ pub(super) fn stream(subscription: Subscription, first: &[Arc<PublishedEvent>]) 
         // Keeps nginx from buffering the stream.
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    (headers, Body::from_stream(chunks)).into_response()
+    (headers, Extension(Live), Body::from_stream(chunks)).into_response()
 }
 
 async fn next(subscription: &mut Subscription) -> Option<String> {

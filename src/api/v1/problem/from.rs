@@ -43,25 +43,25 @@ impl From<service::Error> for Problem {
 
 impl Problem {
     /// Creates the problem of an internal error before anything was done. The cause is only logged.
-    pub(in crate::api) fn internal(cause: String) -> Self {
+    pub(in crate::api::v1) fn internal(cause: String) -> Self {
         let detail = "Nothing was done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }
 
     /// Creates the problem of an internal error after which the requested action may have been done.
-    pub(in crate::api) fn broken_off(cause: String) -> Self {
+    pub(in crate::api::v1) fn broken_off(cause: String) -> Self {
         let detail = "The requested action may have been done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }
 
     /// Creates the problem of a submission whose row can't be read. `what` says what was done with it, or found.
-    pub(in crate::api) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
+    pub(in crate::api::v1) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
         let detail = format!("{id} {what}, but its record can't be read. Details are in the gateway's log.");
         Self { cause: Some(chain(error)), ..Self::new(Code::InternalError, detail) }.with("submissionId", id.as_str())
     }
 
     /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
-    pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
+    pub(in crate::api::v1) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
         let what = match id {
             Some(id) => {
                 format!(
@@ -96,15 +96,13 @@ impl From<RequestError> for Problem {
             RequestError::TooDeep { depth } => {
                 Self::new(Code::InvalidJson, format!("The body is nested too deeply: {depth} levels."))
             }
-            RequestError::Mismatch { problem, path } => Self::field(chained(&path), problem),
-            RequestError::Invalid { cause, .. } => Self::new(Code::InvalidRequest, cause),
             other => Self::new(Code::InvalidRequest, other.to_string()),
         }
     }
 }
 
 /// Converts `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]` or `maxRetries.application` to a JSON pointer.
-fn pointer(field: &str) -> String {
+pub(in crate::api::v1) fn pointer(field: &str) -> String {
     let (name, key) = match field.split_once("[\"") {
         Some((name, key)) => (name.to_owned(), Some(key.strip_suffix("\"]").unwrap_or(key))),
         None => (field.replace(['.', '['], "/").replace(']', ""), None),
@@ -113,12 +111,6 @@ fn pointer(field: &str) -> String {
         Some(key) => format!("#/{name}/{}", escape(key)),
         None => format!("#/{name}"),
     }
-}
-
-/// Converts Jackson's reference chain, `["sparkProperties"]["spark.x"]`, to a JSON pointer.
-fn chained(path: &str) -> String {
-    let keys = path.split("[\"").skip(1).map(|part| part.strip_suffix("\"]").unwrap_or(part));
-    keys.fold("#".to_owned(), |pointer, key| format!("{pointer}/{}", escape(key)))
 }
 
 /// Escapes one segment of a JSON pointer (RFC 6901).
@@ -141,6 +133,5 @@ mod tests {
         ] {
             assert_eq!(pointer(field), expected);
         }
-        assert_eq!(chained("[\"sparkProperties\"][\"a/b\"]"), "#/sparkProperties/a~1b");
     }
 }

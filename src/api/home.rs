@@ -1,0 +1,52 @@
+//! Answers to people who look around: the page at `/`, and the way from paths that are nearly right.
+//!
+//! Spark's master answers all of these paths with an error, and its clients use none of them. A request without `Accept` gets
+//! that error here, too.
+
+use axum::{
+    extract::Request,
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::{request_log::RequestId, v1};
+
+const PAGE: &str = include_str!("home.html");
+
+/// Answers a request of a person; `None` for all others.
+pub(super) fn answer(request: &Request, id: &RequestId) -> Option<Response> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) || !request.headers().contains_key(header::ACCEPT) {
+        return None;
+    }
+    let path = request.uri().path();
+    let elsewhere = match path {
+        "/" => return takes_html(request.headers()).then(page),
+        "/healthz" | "/health" => "/livez",
+        "/openapi.json" => "/v1/openapi.json",
+        "/v1/submissions/" => "/v1/submissions",
+        "/v1/events/" => "/v1/events",
+        _ => return misspelt(path, id),
+    };
+    let moved = (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, elsewhere)], format!("See {elsewhere}\n"));
+    Some(moved.into_response())
+}
+
+fn misspelt(path: &str, id: &RequestId) -> Option<Response> {
+    let word = path.strip_prefix("/v1/")?.split('/').next()?;
+    let meant = v1::closest(word, &["submissions", "events"]).filter(|meant| *meant != word)?;
+    Some(v1::not_found(path.to_owned(), &format!("Did you mean /v1/{meant}?"), id))
+}
+
+fn takes_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
+}
+
+fn page() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        (header::VARY, "accept"),
+    ];
+    (headers, PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))).into_response()
+}

@@ -1,0 +1,180 @@
+//! Submissions: their list, one of them, and its end on request.
+
+use axum::{extract::State, http::StatusCode};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use tracing::Instrument;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    Problem, Reply, cursor,
+    id::{Id, find, not_found},
+    problem::{Problems, SubmissionProblems},
+    query::{NoParameters, Query, flag, labels, limit, time},
+};
+use crate::{
+    api::AppState,
+    service::{Filter, Found, KillAnswer},
+    submission,
+};
+
+pub(super) mod create;
+mod document;
+mod failure;
+mod new;
+pub(super) mod wait;
+
+pub(super) use document::{State as StateWord, Submission};
+pub(super) use failure::Why;
+
+const LIMIT: u32 = 50;
+
+/// The filters of a list of submissions. A submission must match all of them.
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ListQuery {
+    /// Any of these states, in upper or lower case; repeat the parameter, or separate states by commas.
+    #[serde(deserialize_with = "states")]
+    #[param(value_type = Vec<StateWord>)]
+    state: Vec<submission::State>,
+    /// Prefix of the name.
+    name: Option<String>,
+    owner: Option<String>,
+    namespace: Option<String>,
+    /// `key=value`; may be repeated, all labels must match.
+    #[serde(deserialize_with = "labels")]
+    #[param(value_type = Vec<String>)]
+    label: Vec<(String, String)>,
+    /// Only submissions that were accepted at or after this time (RFC 3339).
+    #[serde(deserialize_with = "time")]
+    created_after: Option<DateTime<Utc>>,
+    /// Only submissions that were accepted before this time (RFC 3339).
+    #[serde(deserialize_with = "time")]
+    created_before: Option<DateTime<Utc>>,
+    /// Page size.
+    #[serde(deserialize_with = "limit::<500, _>")]
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<u32>,
+    /// `next` of the previous page, with the same filters.
+    cursor: Option<String>,
+    /// Whether to count all matches, which takes a while in a large table.
+    #[serde(deserialize_with = "flag")]
+    #[param(default = false)]
+    total: bool,
+}
+
+/// A page of submissions, the newest first.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SubmissionList {
+    items: Vec<Submission>,
+    /// The `cursor` of the next page. The last page has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// Number of all matches, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+}
+
+/// List submissions
+///
+/// The newest first. The order is stable: submissions that are accepted meanwhile don't change later pages.
+#[utoipa::path(
+    get, path = "/v1/submissions", tag = "Submissions", operation_id = "listSubmissions", params(ListQuery),
+    responses(
+        Problems,
+        (status = 200, description = "One page", body = SubmissionList, headers(("ETag", description = "Entity tag of the page"))),
+        (status = 304, description = "The page still matches `If-None-Match`"),
+    )
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Query(query): Query<ListQuery>,
+) -> Result<Reply<SubmissionList>, Problem> {
+    let filter = Filter {
+        states: query.state,
+        name_prefix: query.name,
+        owner: query.owner,
+        namespace: query.namespace,
+        labels: query.label.into_iter().collect(),
+        created_after: query.created_after,
+        created_before: query.created_before,
+    };
+    let (installation, list) = (state.service.submissions.instance(), format!("{filter:?}"));
+    let before = match query.cursor {
+        None => None,
+        Some(text) => {
+            let place = cursor::read(installation.as_bytes(), &list, &text)?;
+            // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
+            if state.service.submissions.newest().await?.is_none_or(|newest| place > newest) {
+                return Err(cursor::invalid());
+            }
+            Some(place)
+        }
+    };
+    let page = state.service.submissions.submissions(&filter, before, query.limit.unwrap_or(LIMIT)).await?;
+    let total = if query.total { Some(state.service.submissions.count(&filter).await?) } else { None };
+    let last = page.last.filter(|_| page.more);
+    let next = last.map(|number| cursor::write(installation.as_bytes(), &list, number));
+    let items = page.items.into_iter().map(Submission::from).collect();
+    Ok(Reply::ok(SubmissionList { items, next, total }))
+}
+
+/// Get a submission
+///
+/// A submission can be read from the moment that it is accepted until its retention ends, long after its pod is gone.
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "getSubmission", params(Id),
+    responses(
+        SubmissionProblems,
+        (status = 200, description = "The submission", body = Submission, headers(("ETag", description = "Entity tag of the document"))),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+    )
+)]
+pub(super) async fn get(
+    State(state): State<AppState>,
+    Id { id }: Id,
+    _: Query<NoParameters>,
+) -> Result<Reply<Submission>, Problem> {
+    let submission = find(&state.service, &id).await?;
+    let why = state.service.submissions.failure_reason(&submission).await?;
+    Ok(Reply::ok(Submission::with(submission, why)))
+}
+
+/// Kill a submission
+///
+/// Works in every state; repeating the request changes nothing. The record is kept.
+#[utoipa::path(
+    delete, path = "/v1/submissions/{id}", tag = "Submissions", operation_id = "killSubmissionResource", params(Id),
+    responses(
+        SubmissionProblems,
+        (status = 200, description = "It has already ended", body = Submission),
+        (status = 202, description = "The kill is recorded; the state is `KILLING` until the driver is gone", body = Submission),
+    )
+)]
+pub(super) async fn kill(
+    State(state): State<AppState>,
+    Id { id }: Id,
+    _: Query<NoParameters>,
+) -> Result<Reply<Submission>, Problem> {
+    // In its own task, so that the kill is recorded even if the client disconnects.
+    let asked = id.clone();
+    let kill = tokio::spawn(async move { state.service.submissions.request_kill(&asked).await }.in_current_span());
+    let KillAnswer { live, submission } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
+    let (status, what) =
+        if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };
+    let submission = document.map_err(|error| Problem::unreadable(&id, what, &error))?;
+    Ok(Reply::ok(submission.into()).with_status(status))
+}
+
+fn states<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<submission::State>, D::Error> {
+    let lists = Vec::<String>::deserialize(deserializer)?;
+    let states = lists.iter().flat_map(|list| list.split(',')).map(|word| {
+        word.trim().to_ascii_uppercase().parse().map_err(|_| {
+            let all = submission::State::ALL.map(submission::State::as_str).join(", ");
+            D::Error::custom(format!("{word:?} is none of {all}"))
+        })
+    });
+    states.collect()
+}

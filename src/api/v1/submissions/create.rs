@@ -1,0 +1,225 @@
+//! `POST /v1/submissions`, and its dry run.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use tracing::Instrument;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    document::{Limits, MaxRetries, Submission},
+    new::{NewSubmission, parse},
+};
+use crate::{
+    api::{
+        AppState,
+        body::{self, Held},
+        idempotency_key,
+        v1::{
+            Problem, Reply,
+            attempts::ObjectList,
+            middleware::answered_within,
+            problem::{Code, ProblemBody, Problems},
+            query::{Query, flag},
+        },
+    },
+    service::{Found, Service, SubmissionOptions},
+    spark::CreateSubmissionRequest,
+};
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+#[derive(Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(in crate::api::v1) struct CreateQuery {
+    /// Return what would be created, without storing anything
+    #[serde(deserialize_with = "flag")]
+    dry_run: bool,
+}
+
+/// Submit an application
+///
+/// Answers as soon as the submission is committed; the driver is created afterwards. With an `Idempotency-Key` the same
+/// request can be sent any number of times and creates one submission.
+#[utoipa::path(
+    post, path = "/v1/submissions", tag = "Submissions", operation_id = "createSubmissionResource",
+    request_body = NewSubmission,
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat, such as `etl/2026-01-02`; unique per owner for as long as the submission is kept"),
+        CreateQuery,
+    ),
+    responses(
+        Problems,
+        (status = 200, description = "The submission that the same request with this key created earlier (`Idempotency-Replayed: true`), or the result of a dry run", body = Created),
+        (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Path of the submission"), ("ETag", description = "Entity tag of the document"))),
+        (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "A live submission already has this unique name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The body isn't JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The database can't be reached (`unavailable`: nothing was stored, try again), or its connection was lost during the write (`in-doubt`: the submission may have been accepted), or the gateway is receiving too much at once (`busy`: try again)", body = ProblemBody, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api::v1) async fn create(
+    State(state): State<AppState>,
+    Query(query): Query<CreateQuery>,
+    request: Request,
+) -> Result<Response, Problem> {
+    // Its time begins when the body is there, which has a time limit of its own.
+    let (request, options, held) = read(&state, request).await?;
+    let limit = state.settings.request_timeout;
+    if query.dry_run {
+        let plan = answered_within(limit, dry_run(&state.service, request, options)).await??;
+        return Ok(plan.into_response());
+    }
+    answered_within(limit, submit(state.service, request, options, held)).await?
+}
+
+async fn submit(
+    service: Service,
+    request: CreateSubmissionRequest,
+    options: SubmissionOptions,
+    held: Held,
+) -> Result<Response, Problem> {
+    // In its own task, so that a client that disconnects can't leave the submission half accepted.
+    let submit = async move {
+        let accepted = service.submissions.submit(request, options).await;
+        drop(held);
+        accepted
+    };
+    let submit = tokio::spawn(submit.in_current_span());
+    let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    let Found { id, document } = accepted.submission;
+    let submission =
+        document.map_err(|error| Problem::unreadable(&id, "was accepted before under this key", &error))?;
+    let location = format!("/v1/submissions/{id}");
+    let reply = Reply::ok(Submission::from(submission)).with_header(header::LOCATION, location);
+    let reply = match accepted.replayed {
+        true => reply.with_header(REPLAYED, "true"),
+        false => reply.with_status(StatusCode::CREATED),
+    };
+    Ok(reply.into_response())
+}
+
+/// Reads the body of a create request and its idempotency key.
+async fn read(
+    state: &AppState,
+    request: Request,
+) -> Result<(CreateSubmissionRequest, SubmissionOptions, Held), Problem> {
+    is_json(request.headers())?;
+    let key = idempotency_key::read(request.headers());
+    let key = key.map_err(|reason| Problem::parameter("Idempotency-Key", reason))?;
+    let (bytes, held) = body::read(request.into_body(), state).await?;
+    let (request, mut options) = parse(&bytes, state.service.submissions.spark_version())?;
+    options.idempotency_key = key;
+    Ok((request, options, held))
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || essence.ends_with("+json") {
+        return Ok(());
+    }
+    let detail = format!("Content-Type is {given:?}: send application/json (curl has --json).");
+    Err(Problem::new(Code::UnsupportedMediaType, detail))
+}
+
+impl From<body::Fault> for Problem {
+    fn from(fault: body::Fault) -> Self {
+        match fault {
+            body::Fault::TooLarge { limit } => Self::new(
+                Code::RequestTooLarge,
+                format!("The body may have at most {limit} bytes (SPARKGATE_MAX_REQUEST_BODY)."),
+            ),
+            body::Fault::Broken(why) => Self::new(Code::InvalidRequest, format!("The body could not be read: {why}.")),
+            body::Fault::Busy => {
+                Self::new(Code::Busy, "The bodies of other requests take all the memory there is for them; try again.")
+            }
+        }
+    }
+}
+
+/// A submission, or the result of a dry run.
+#[derive(ToSchema)]
+#[schema(as = CreatedOrPlanned)]
+#[expect(dead_code, reason = "describes two responses with one status")]
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(in crate::api::v1) enum Created {
+    Replayed(Box<Submission>),
+    Planned(Box<Plan>),
+}
+
+/// The result of a dry run. The id in it is not reserved and never used.
+#[derive(Serialize, ToSchema)]
+pub(in crate::api::v1) struct Plan {
+    /// The submission as the gateway understands the request.
+    submission: Planned,
+    /// The Kubernetes objects, in the order of their creation.
+    manifest: ObjectList,
+    /// What the driver gets in addition to what the request sets, each with its origin.
+    defaults: Vec<AppliedDefault>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = PlannedSubmission)]
+pub(in crate::api::v1) struct Planned {
+    name: String,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<MaxRetries>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(in crate::api::v1) struct AppliedDefault {
+    #[schema(example = "spark.kubernetes.container.image")]
+    key: String,
+    value: String,
+    /// `spark-defaults` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself; `sparkgate`: the
+    /// gateway's own labels.
+    #[schema(example = "spark-defaults")]
+    origin: String,
+}
+
+async fn dry_run(
+    service: &Service,
+    request: CreateSubmissionRequest,
+    options: SubmissionOptions,
+) -> Result<Reply<Plan>, Problem> {
+    let plan = service.submissions.dry_run(&request, options).await?;
+    let options = plan.options();
+    let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs());
+    let limits = Limits {
+        start_seconds: seconds(options.start_timeout),
+        run_seconds: seconds(options.run_timeout),
+        kill_grace_seconds: seconds(options.kill_grace),
+    };
+    let retries = MaxRetries {
+        infrastructure: options.retries.infrastructure.unwrap_or_default(),
+        application: options.retries.application.unwrap_or_default(),
+    };
+    let submission = Planned {
+        name: plan.name().to_owned(),
+        namespace: plan.namespace().to_owned(),
+        labels: options.labels.clone(),
+        limits: limits.any(),
+        retries: retries.any(),
+    };
+    let defaults = plan.defaults().into_iter().map(|default| AppliedDefault {
+        key: default.key,
+        value: default.value,
+        origin: default.origin,
+    });
+    let defaults = defaults.collect();
+    Ok(Reply::ok(Plan { submission, manifest: plan.objects()?.into(), defaults }))
+}

@@ -1,0 +1,253 @@
+//! The body of a create request: Spark's fields, and those that only this API has.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::document::MaxRetries;
+use crate::{
+    api::v1::{
+        Problem,
+        json::{self, Text},
+        problem::{Code, pointer},
+    },
+    service::{Retries, SubmissionOptions},
+    spark::{
+        CreateSubmissionRequest, SparkVersion,
+        rest::{RequestError, first_value, refused_properties},
+    },
+};
+
+/// The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
+/// those that the application needs.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = NewSubmission, example = json!({
+    "name": "Pi",
+    "appResource": "local:///opt/spark/examples/src/main/python/pi.py",
+    "appArgs": ["10"],
+    "sparkProperties": {"spark.executor.instances": "1"},
+    "labels": {"team": "data"},
+    "runTimeoutSeconds": 3600
+}))]
+pub(in crate::api::v1) struct NewSubmission {
+    /// The application's jar, Python or R file: a URI that the driver can read.
+    #[schema(value_type = Option<String>)]
+    app_resource: Option<Text>,
+    #[schema(value_type = Option<String>)]
+    main_class: Option<Text>,
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    app_args: Vec<Text>,
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    spark_properties: BTreeMap<String, Text>,
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<String, String>)]
+    environment_variables: BTreeMap<String, Text>,
+    /// `spark.app.name`.
+    name: Option<String>,
+    /// Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name.
+    unique_name: Option<bool>,
+    /// Labels to filter submissions by, in Kubernetes' syntax; at most 32.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// Kill the submission if it isn't running this long after it was queued.
+    #[schema(minimum = 1)]
+    start_timeout_seconds: Option<u64>,
+    /// Kill the submission if it is still running this long after it started.
+    #[schema(minimum = 1)]
+    run_timeout_seconds: Option<u64>,
+    /// Time from SIGTERM to SIGKILL when the submission is killed.
+    kill_grace_seconds: Option<u64>,
+    #[serde(default)]
+    #[schema(value_type = Option<MaxRetries>)]
+    max_retries: NewRetries,
+    /// The user that the application impersonates: `--proxy-user`.
+    #[schema(value_type = Option<String>)]
+    proxy_user: Option<Text>,
+    /// The template of the driver's pod: a pod as a JSON object, a pod as a string of YAML, or the name of a template
+    /// that the gateway's operator provides.
+    driver_pod_template: Option<serde_json::Value>,
+    /// The template of executors' pods, in the same three forms.
+    executor_pod_template: Option<serde_json::Value>,
+    /// Accepted for compatibility with Spark's protocol; it has no effect.
+    #[schema(value_type = Option<String>)]
+    client_spark_version: Option<Text>,
+    /// Spark's protocol needs this field.
+    #[schema(ignore)]
+    #[serde(rename = "action")]
+    _action: Option<IgnoredAny>,
+    /// Spark's protocol knows this field.
+    #[schema(ignore)]
+    #[serde(rename = "message")]
+    _message: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+struct NewRetries {
+    infrastructure: Option<u32>,
+    application: Option<u32>,
+}
+
+impl NewSubmission {
+    fn into_parts(self) -> (CreateSubmissionRequest, SubmissionOptions) {
+        let text = |text: Option<Text>| text.map(|Text(text)| text);
+        let texts = |texts: BTreeMap<String, Text>| -> BTreeMap<String, String> {
+            texts.into_iter().map(|(key, Text(text))| (key, text)).collect()
+        };
+        let mut request = CreateSubmissionRequest {
+            client_spark_version: text(self.client_spark_version).unwrap_or_default(),
+            app_resource: text(self.app_resource).unwrap_or_default(),
+            main_class: text(self.main_class).unwrap_or_default(),
+            app_args: self.app_args.into_iter().map(|Text(text)| text).collect(),
+            spark_properties: texts(self.spark_properties),
+            environment_variables: texts(self.environment_variables),
+            proxy_user: text(self.proxy_user),
+            driver_pod_template: self.driver_pod_template,
+            executor_pod_template: self.executor_pod_template,
+        };
+        if let Some(name) = self.name {
+            request.spark_properties.insert("spark.app.name".to_owned(), name);
+        }
+        let options = SubmissionOptions {
+            idempotency_key: None,
+            unique_name: self.unique_name,
+            labels: self.labels,
+            start_timeout: self.start_timeout_seconds.map(Duration::from_secs),
+            run_timeout: self.run_timeout_seconds.map(Duration::from_secs),
+            kill_grace: self.kill_grace_seconds.map(Duration::from_secs),
+            retries: Retries {
+                infrastructure: self.max_retries.infrastructure,
+                application: self.max_retries.application,
+            },
+        };
+        (request, options)
+    }
+}
+
+/// Parses the body. The problem names all fields that can't be used.
+pub(super) fn parse(
+    body: &[u8],
+    version: SparkVersion,
+) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
+    let document = first_value(body)?;
+    // Spark ignores what follows the first value.
+    serde_json::from_slice::<&RawValue>(body).map_err(|error| RequestError::Syntax(error.to_string()))?;
+    if !document.get().starts_with('{') {
+        return Err(Problem::new(Code::InvalidRequest, "The request is not a JSON object."));
+    }
+    let (submission, mut errors) = json::read::<NewSubmission>(document);
+    let Some((request, options)) = submission.map(NewSubmission::into_parts) else {
+        return Err(Problem::of_fields(Code::InvalidRequest, errors));
+    };
+    for refusal in refused_properties(&request.spark_properties, version) {
+        let field = pointer(&refusal.field);
+        if errors.iter().all(|error| error.pointer.as_ref() != Some(&field)) {
+            errors.extend(Problem::field(field, refusal.reason).errors);
+        }
+    }
+    if errors.is_empty() { Ok((request, options)) } else { Err(Problem::of_fields(Code::InvalidRequest, errors)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: &str) -> Problem {
+        parse(body.as_bytes(), SparkVersion::V4_3).unwrap_err()
+    }
+
+    /// Returns the pointer and the detail of each error.
+    fn errors(body: &str) -> Vec<(String, String)> {
+        let problem = refused(body);
+        assert_eq!(problem.code, Code::InvalidRequest, "{body}");
+        problem.errors.into_iter().map(|error| (error.pointer.unwrap_or_default(), error.detail)).collect()
+    }
+
+    #[test]
+    fn invalid_field_is_reported_with_its_pointer_in_words_of_json() {
+        for (body, pointer, detail) in [
+            (r#"{"labels": {"team": 5}}"#, "#/labels/team", "must be a string, not a number"),
+            (r#"{"uniqueName": "yes"}"#, "#/uniqueName", "must be true or false, not a string"),
+            (r#"{"startTimeoutSeconds": 1.5}"#, "#/startTimeoutSeconds", "must be a whole number, not 1.5"),
+            (r#"{"runTimeoutSeconds": -1}"#, "#/runTimeoutSeconds", "must be a whole number, not -1"),
+            (r#"{"maxRetries": {"any": 1}}"#, "#/maxRetries/any", "there is no such field"),
+            (r#"{"maxRetries": []}"#, "#/maxRetries", "must be an object, not an array"),
+            (r#"{"name": ["x"]}"#, "#/name", "must be a string, not an array"),
+            (
+                r#"{"sparkProperties": []}"#,
+                "#/sparkProperties",
+                "must be an object whose values are strings, not an array",
+            ),
+            (r#"{"appArgs": "x"}"#, "#/appArgs", "must be an array of strings, not a string"),
+            (r#"{"appArgs": ["x", null]}"#, "#/appArgs/1", "must be a string, not null"),
+            (r#"{"colour": "green"}"#, "#/colour", "a submission has no such field"),
+            (
+                r#"{"sparkProperty": {}}"#,
+                "#/sparkProperty",
+                "a submission has no such field; did you mean `sparkProperties`?",
+            ),
+            (r#"{"name": "a\u0000"}"#, "#/name", "the text holds a NUL character"),
+        ] {
+            assert_eq!(errors(body), [(pointer.to_owned(), detail.to_owned())], "{body}");
+        }
+        for body in ["", "[]", "{", "nul", "\u{0}", "{} {}"] {
+            let code = refused(body).code;
+            assert!(matches!(code, Code::InvalidJson | Code::InvalidRequest), "{body}: {code:?}");
+        }
+    }
+
+    #[test]
+    fn all_parts_at_fault_are_named() {
+        let body = r#"{"sparkProperties": {"spark.driver.memory": "much", "spark.driver.cores": "1.5", "spark.x": {},
+            "spark.executor.memory": null}, "appArgs": [null, 1, []], "nmae": "x", "killGraceSeconds": "5"}"#;
+        let expected = [
+            ("#/nmae", "did you mean `name`"),
+            ("#/sparkProperties/spark.executor.memory", "must be a string, not null"),
+            ("#/sparkProperties/spark.x", "must be a string, not an object"),
+            ("#/appArgs/0", "must be a string, not null"),
+            ("#/appArgs/2", "must be a string, not an array"),
+            ("#/killGraceSeconds", "must be a whole number, not a string"),
+            ("#/sparkProperties/spark.driver.memory", "expected memory value: actual was 'much'"),
+            ("#/sparkProperties/spark.driver.cores", "a whole number of cores is needed"),
+        ];
+        let errors = errors(body);
+        assert_eq!(errors.len(), expected.len(), "{errors:?}");
+        for (pointer, says) in expected {
+            assert!(errors.iter().any(|(at, detail)| at == pointer && detail.contains(says)), "{pointer}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_occurs_twice_is_refused_everywhere() {
+        for (body, pointer) in [
+            (r#"{"name": "a", "name": "b"}"#, "#/name"),
+            (r#"{"appResource": "a", "appResource": "a"}"#, "#/appResource"),
+            (r#"{"labels": {"a": "b", "a": "c"}}"#, "#/labels/a"),
+            (r#"{"sparkProperties": {"a/b": "b", "a/b": "c"}}"#, "#/sparkProperties/a~1b"),
+            (r#"{"maxRetries": {"application": 1, "application": 2}}"#, "#/maxRetries/application"),
+        ] {
+            assert_eq!(errors(body), [(pointer.to_owned(), "the key occurs more than once".to_owned())], "{body}");
+        }
+    }
+
+    #[test]
+    fn fields_of_the_body_become_request_and_options() {
+        let body = r#"{"appResource": "local:///a.jar", "mainClass": "A", "name": "Pi", "uniqueName": true, "labels": {"a": "b"},
+            "killGraceSeconds": 5, "maxRetries": {"infrastructure": 2}, "runTimeoutSeconds": null, "nothing": null,
+            "appArgs": [1e3, true, "x"], "action": {}, "driverPodTemplate": {"kind": "Pod"}}"#;
+        let (request, options) = parse(body.as_bytes(), SparkVersion::V4_3).unwrap();
+        assert_eq!(request.spark_properties["spark.app.name"], "Pi");
+        assert_eq!(
+            (request.app_args, request.main_class.as_str()),
+            (["1e3", "true", "x"].map(str::to_owned).to_vec(), "A")
+        );
+        assert_eq!(request.driver_pod_template, Some(serde_json::json!({"kind": "Pod"})));
+        assert_eq!((options.unique_name, options.labels["a"].as_str()), (Some(true), "b"));
+        assert_eq!((options.kill_grace.map(|time| time.as_secs()), options.run_timeout), (Some(5), None));
+        assert_eq!((options.retries.infrastructure, options.retries.application), (Some(2), None));
+    }
+}
