@@ -1,9 +1,16 @@
 //! The command line.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use clap_complete::{Shell, generate};
 
 use super::{
     adopt_cluster, dev, release_finalizers, render, sandbox, serve,
@@ -41,6 +48,12 @@ enum Command {
     Openapi,
     /// Run only the sandbox: a simulated cluster whose pods are local processes.
     Sandbox(Sandbox),
+    /// Print a script that completes commands and options in a shell. For bash: `source <(sparkgate completions bash)`.
+    Completions {
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"])
+            .try_map(|name| name.parse::<Shell>()))]
+        shell: Shell,
+    },
     #[command(flatten)]
     Client(ClientCommand),
 }
@@ -69,6 +82,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Openapi => {
             println!("{}", crate::api::openapi().to_pretty_json()?);
             Ok(())
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            generate(shell, &mut Cli::command(), "sparkgate", &mut script);
+            Ok(io::stdout().write_all(&script)?)
         }
     }?;
     Ok(ExitCode::SUCCESS)
