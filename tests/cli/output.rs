@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::{
-    played::{Played, json_answer, submission},
+    played::{Played, Reply, json_answer, submission},
     run::{command, run},
 };
 
@@ -51,4 +51,21 @@ fn output_to_a_pipe_has_no_colours_and_full_names() {
     let ended = run(&gateway, &["list"]);
     assert!(ended.stdout.contains(name.trim()) && !ended.stdout.contains('\u{1b}'), "{}", ended.stdout);
     assert_eq!(ended.stdout.lines().count(), 2, "a name has no line breaks");
+}
+
+#[test]
+fn colours_follow_the_environment_and_documents_have_none() {
+    let body = "{\"items\": [], \"note\": \"\u{1b}[31m\"}";
+    let gateway = Played::new(move |asked| match asked.query.as_str() {
+        "limit=1" => Reply::Answer { status: 200, headers: Vec::new(), body: body.to_owned() },
+        _ => json_answer(200, &json!({ "items": [submission("driver-1-1", "FAILED")] })),
+    });
+    let output = |words: &[&str], variables: &[(&str, &str)]| {
+        let output = command(&gateway.url(), words).envs(variables.iter().copied()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(output(&["list"], &[("CLICOLOR_FORCE", "1")]).contains("\u{1b}[31mFAILED\u{1b}[0m"));
+    assert!(!output(&["list"], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]).contains('\u{1b}'));
+    // A document stays as it is, even if its text looks like a colour.
+    assert_eq!(output(&["list", "--limit", "1", "-o", "json"], &[]), format!("{body}\n"));
 }

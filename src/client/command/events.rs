@@ -18,7 +18,7 @@ use crate::{
         document::{self, Change},
         error::Error,
         follow::look,
-        screen::{Screen, note},
+        screen::{self, note},
         server::Target,
         sse::Reader,
     },
@@ -164,10 +164,9 @@ impl Events {
     /// Prints an event. Returns whether its state is terminal.
     fn tell(&self, data: &str) -> Result<bool, Error> {
         let change: Change = document::read(ACTION, data.as_bytes())?;
-        let screen = Screen::new();
         match self.target.json() {
-            true => screen.document(data.as_bytes())?,
-            false => screen.line(&line(&change, |state| screen.state(state)))?,
+            true => screen::document(data.as_bytes())?,
+            false => screen::line(&line(&change))?,
         }
         Ok(change.state.parse().is_ok_and(State::is_terminal))
     }
@@ -175,7 +174,7 @@ impl Events {
 
 /// Formats an event as `time  id  state  reason: message`. The state's column has a fixed width, because later events are
 /// not known yet.
-fn line(change: &Change, coloured: impl Fn(&str) -> String) -> String {
+fn line(change: &Change) -> String {
     let at = change.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default();
     let attempt = if change.attempt > 1 { format!(" #{}", change.attempt) } else { String::new() };
     let id = clean::line(&change.submission_id).into_owned();
@@ -184,7 +183,7 @@ fn line(change: &Change, coloured: impl Fn(&str) -> String) -> String {
     let because = [change.reason.as_deref(), change.message.as_deref()];
     let because: Vec<&str> = because.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let text =
-        format!("{at}  {id}{attempt}  {}{blanks}  {}", coloured(&change.state), clean::line(&because.join(": ")));
+        format!("{at}  {id}{attempt}  {}{blanks}  {}", screen::state(&change.state), clean::line(&because.join(": ")));
     text.trim_end().to_owned()
 }
 
@@ -194,7 +193,9 @@ mod tests {
 
     #[test]
     fn event_is_printed_as_one_line() {
-        let read = |text: &str| line(&document::read(ACTION, text.as_bytes()).unwrap(), str::to_owned);
+        let read = |text: &str| {
+            anstream::adapter::strip_str(&line(&document::read(ACTION, text.as_bytes()).unwrap())).to_string()
+        };
         assert_eq!(
             read(
                 r#"{"sequence": 17, "submissionId": "driver-1-1", "attempt": 2, "state": "FAILED", "previous": "RUNNING",

@@ -9,7 +9,7 @@ use crate::{
     client::{
         api::{Api, Call},
         error::{Error, root},
-        screen::{Screen, note},
+        screen::{self, note},
         server::Target,
         span::Moment,
     },
@@ -46,7 +46,6 @@ impl Logs {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.server)?;
         let response = api.open(&self.call()).await?;
-        let screen = Screen::new();
         if response.headers().get("sparkgate-log-source").is_some_and(|source| source == "kept") {
             note("the pod is gone: this is the last part of its log, which was kept");
         }
@@ -58,7 +57,7 @@ impl Logs {
                 cause: root(&error),
             })?;
             if let Ok(bytes) = frame.into_data() {
-                screen.write(&bytes)?;
+                screen::write(&bytes)?;
             }
         }
         Ok(0)

@@ -17,7 +17,7 @@ use crate::client::{
     clean, document,
     error::Error,
     follow::{Progress, Seen, follow},
-    screen::{Screen, note},
+    screen::{self, note},
     server::Target,
     span::Span,
     why,
@@ -82,16 +82,15 @@ impl Submit {
             note("this key was used before: this is the existing submission");
         }
         let created = Seen::of("submitting", answer)?;
-        let screen = Screen::new();
         if !self.wait {
             match self.target.json() {
-                true => screen.document(&created.body)?,
-                false => screen.line(&created.submission.id)?,
+                true => screen::document(&created.body)?,
+                false => screen::line(&created.submission.id)?,
             }
             return Ok(0);
         }
         if !self.target.json() {
-            silently(screen.line(&created.submission.id))?;
+            silently(screen::line(&created.submission.id))?;
         }
         let mut progress = Progress::default();
         let seen = follow(&api, &created.submission.id, None, None, |submission| {
@@ -105,7 +104,7 @@ impl Submit {
             note(&format!("{id} is not affected: run `sparkgate wait {id}` to wait for it again"));
         })?;
         if self.target.json() {
-            silently(screen.document(&seen.body))?;
+            silently(screen::document(&seen.body))?;
         }
         why::tell_failure(&seen.submission);
         Ok(seen.submission.exit_status())
@@ -123,16 +122,15 @@ impl Submit {
     async fn show_dry_run(&self, api: &Api, body: String) -> Outcome {
         let call = Call::post("submitting (a dry run)", &["submissions"], body).query("dryRun", true);
         let answer = api.send(&call).await.map_err(|error| self.in_its_words(error))?;
-        let screen = Screen::new();
         if self.target.json() {
-            screen.document(&answer.body)?;
+            screen::document(&answer.body)?;
             return Ok(0);
         }
         let dry: DryRun = document::read(call.action(), &answer.body)?;
         for Default { key, value, origin } in &dry.defaults {
             note(&clean::line(&format!("default: {key}={value} ({origin})")));
         }
-        screen.document(dry.manifest.get().as_bytes())?;
+        screen::document(dry.manifest.get().as_bytes())?;
         Ok(0)
     }
 

@@ -9,7 +9,7 @@ use crate::{
         api::Api,
         document::Submission,
         follow::{Progress, follow},
-        screen::{Screen, note},
+        screen::{self, note},
         server::Target,
         span::Span,
         why,
@@ -53,10 +53,9 @@ impl Wait {
             }
         })
         .await?;
-        let screen = Screen::new();
         let written = match self.target.json() {
-            true => screen.document(&seen.body),
-            false => screen.line(&screen.state(&seen.submission.state)),
+            true => screen::document(&seen.body),
+            false => screen::line(&screen::state(&seen.submission.state)),
         };
         // A closed standard output is ignored: scripts need the exit code.
         written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })?;
