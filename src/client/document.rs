@@ -85,6 +85,14 @@ pub(super) struct PodEvent {
     pub(super) count: Option<i64>,
 }
 
+/// One attempt of a submission.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Attempt {
+    pub(super) attempt: i64,
+    pub(super) queued_at: Option<DateTime<Utc>>,
+}
+
 /// One change of a submission's state.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -1,13 +1,14 @@
-//! Waiting for a submission by long polls, across restarts of the gateway.
+//! Waiting for a submission by long polls, and following streams, across restarts of the gateway.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
 use super::{
     api::{Answer, Api, Call},
-    document::{self, Submission},
+    document::{self, Attempt, Submission},
     error::Error,
     screen::note,
     span,
@@ -17,6 +18,8 @@ use crate::submission::State;
 
 /// How long a gateway that has answered before may be unavailable.
 const AWAY: Duration = Duration::from_secs(300);
+/// The pause before a stream is opened again.
+const RECONNECT: Duration = Duration::from_secs(1);
 /// The length of a poll. It is short while the reason for which the submission isn't running may change.
 const NOT_RUNNING: Duration = Duration::from_secs(10);
 const RUNNING: Duration = Duration::from_secs(50);
@@ -41,6 +44,48 @@ impl Seen {
 pub(super) async fn look(api: &Api, id: &str) -> Result<Seen, Error> {
     let call = Call::get(format!("asking for {id}"), &["submissions", id]);
     Seen::of(call.action(), api.send(&call).await?)
+}
+
+/// Reads the attempts of a submission.
+///
+/// # Errors
+/// As [`look`].
+pub(super) async fn attempts(api: &Api, id: &str) -> Result<Vec<Attempt>, Error> {
+    #[derive(Deserialize)]
+    struct Attempts {
+        items: Vec<Attempt>,
+    }
+    let call = Call::get(format!("asking for the attempts of {id}"), &["submissions", id, "attempts"]);
+    let attempts: Attempts = document::read(call.action(), &api.send(&call).await?.body)?;
+    Ok(attempts.items)
+}
+
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Everything requested was printed.
+    Done,
+    /// The connection broke.
+    Cut,
+}
+
+/// Calls `stream` until it is done. After a broken connection it is called again, and has to continue where it ended.
+///
+/// # Errors
+/// The gateway refuses a request, can't be reached the first time, or is unavailable for minutes.
+pub(super) async fn reconnecting(mut stream: impl AsyncFnMut() -> Result<End, Error>) -> Result<(), Error> {
+    let mut answered: Option<Instant> = None;
+    loop {
+        match stream().await {
+            Ok(End::Done) => return Ok(()),
+            Ok(End::Cut) => answered = Some(Instant::now()),
+            Err(error) if error.is_passing() && answered.is_some_and(|at| at.elapsed() < AWAY) => {
+                note(&format!("{error}\n  still following"));
+            }
+            Err(error) => return Err(error),
+        }
+        sleep(RECONNECT).await;
+    }
 }
 
 /// Waits until the submission has ended, or has reached `goal` or passed it. Calls `tell` after each poll.

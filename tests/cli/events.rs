@@ -74,3 +74,21 @@ fn events_of_one_submission_are_printed_from_its_first_to_its_last() {
         (format!("submission={ID}").as_str(), "5")
     );
 }
+
+#[test]
+fn events_of_one_submission_end_although_the_gateway_restarts_at_its_end() {
+    let one = format!("GET /v1/submissions/{ID}");
+    let gateway = Played::new(move |asked| match (asked.what.as_str(), asked.before) {
+        // All tries of the first look at the submission.
+        (what, 0..5) if what == one => problem(503, "unavailable", "Unavailable", "It begins."),
+        (what, _) if what == one => json_answer(200, &submission(ID, "FINISHED")),
+        ("GET /v1/events", 0) => stream("text/event-stream", &[&sent(9, "FINISHED")], false),
+        (what, _) if what.ends_with("/events") && what != "GET /v1/events" => {
+            json_answer(200, &json!({"items": [change(3, "RUNNING")]}))
+        }
+        other => panic!("{other:?}: no further event comes"),
+    });
+    let ended = run(&gateway, &["events", ID]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
+}
