@@ -92,3 +92,17 @@ fn events_of_one_submission_end_although_the_gateway_restarts_at_its_end() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
 }
+
+#[test]
+fn an_interrupted_stream_without_events_resumes_at_its_position() {
+    let gateway = Played::new(|asked| match asked.before {
+        0 => stream("text/event-stream", &["retry: 1000\n\nid: 41\n\n", ":\nid: 43\n\n"], false),
+        _ => stream("text/event-stream", &[&sent(44, "RUNNING")], true),
+    });
+    let mut child = start(&gateway, &["events", "-o", "json"]);
+    let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(line, change(44, "RUNNING").to_string());
+    assert_eq!(gateway.asked()[1].headers["last-event-id"], "43", "or the events in between would be missed");
+}

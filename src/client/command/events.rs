@@ -152,6 +152,9 @@ impl Events {
                     Err(error) => return Err(error),
                 }
             }
+            if let Some(id) = reader.last_id() {
+                printed.last = Some(id.clone());
+            }
         }
     }
 
