@@ -90,7 +90,11 @@ pub(super) struct PodEvent {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Attempt {
     pub(super) attempt: i64,
+    pub(super) state: String,
     pub(super) queued_at: Option<DateTime<Utc>>,
+    pub(super) started_at: Option<DateTime<Utc>>,
+    pub(super) finished_at: Option<DateTime<Utc>>,
+    pub(super) failure: Option<Why>,
 }
 
 /// One change of a submission's state.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
@@ -97,12 +98,12 @@ pub(super) async fn follow(
     id: &str,
     goal: Option<State>,
     deadline: Option<Instant>,
-    mut tell: impl FnMut(&Submission),
+    mut tell: impl AsyncFnMut(&Submission),
 ) -> Result<Seen, Error> {
     let mut seen = look(api, id).await?;
     let mut answered = Instant::now();
     loop {
-        tell(&seen.submission);
+        tell(&seen.submission).await;
         if seen.submission.has_ended() {
             // Only a read of the submission itself has all details of the end.
             return match look(api, id).await {
@@ -166,9 +167,34 @@ fn next_of(submission: &Submission) -> Option<State> {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     last: String,
+    /// The attempt up to which the user is informed.
+    attempt: Option<i64>,
 }
 
 impl Progress {
+    /// Starts with an attempt.
+    pub(super) fn from_attempt(attempt: i64) -> Self {
+        Self { last: String::new(), attempt: Some(attempt) }
+    }
+
+    /// Prints how the attempts ended that were followed by a retry since the last call.
+    pub(super) async fn tell_retried(&mut self, api: &Api, submission: &Submission) {
+        let from = self.attempt.replace(submission.attempt).unwrap_or(submission.attempt);
+        if from >= submission.attempt {
+            return;
+        }
+        // If they can't be read, the number of the attempt in the next line has to do.
+        let attempts = attempts(api, &submission.id).await.unwrap_or_default();
+        for attempt in attempts.iter().filter(|attempt| (from..submission.attempt).contains(&attempt.attempt)) {
+            let mut line = format!("{} (attempt {})", attempt.state, attempt.attempt);
+            line += &duration(attempt.started_at, attempt.finished_at);
+            if let Some(failure) = &attempt.failure {
+                line += &format!(": {}", headline(failure));
+            }
+            note(&line);
+        }
+    }
+
     /// Returns the line to print, if it is new.
     pub(super) fn line(&mut self, submission: &Submission) -> Option<String> {
         let line = describe(submission);
@@ -186,9 +212,7 @@ fn describe(submission: &Submission) -> String {
     match (submission.state(), &submission.driver.node) {
         (Some(State::Running), Some(node)) => line += &format!(" on {node}"),
         (Some(state), _) if state.is_terminal() => {
-            if let (Some(started), Some(finished)) = (submission.started_at, submission.finished_at) {
-                line += &format!(" after {}", span::between(started, finished));
-            }
+            line += &duration(submission.started_at, submission.finished_at);
         }
         _ => {}
     }
@@ -197,6 +221,11 @@ fn describe(submission: &Submission) -> String {
         line += &format!(": {}", headline(why));
     }
     line
+}
+
+fn duration(started: Option<DateTime<Utc>>, finished: Option<DateTime<Utc>>) -> String {
+    let both = started.zip(finished);
+    both.map(|(started, finished)| format!(" after {}", span::between(started, finished))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -49,6 +49,14 @@ fn an_interrupted_log_is_an_error() {
 }
 
 #[test]
+fn a_log_has_no_output_format() {
+    let gateway = Played::new(|_| Reply::HangUp);
+    let ended = run(&gateway, &["logs", ID, "-o", "json"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    assert!(ended.stderr.contains("unexpected argument '-o'") && gateway.asked().is_empty(), "{}", ended.stderr);
+}
+
+#[test]
 fn log_options_are_passed_to_the_api_and_an_archived_log_is_noted() {
     let gateway = Played::new(|_| {
         let headers = vec![("sparkgate-log-source", "kept".to_owned())];

@@ -66,7 +66,7 @@ struct Printed {
 
 impl Events {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let mut printed = Printed { last: self.after.map(|after| after.to_string()), terminal: false };
         if let (Some(id), None) = (&self.id, self.after) {
             let (sequence, has_ended) = self.history(&api, id.as_str()).await?;

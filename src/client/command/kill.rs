@@ -31,7 +31,7 @@ pub struct Kill {
 impl Kill {
     /// Kills all submissions, even if some of the kills fail. Returns the exit code of the first failure.
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let mut failed = None;
         let mut ids = Vec::new();
         for id in &self.ids {
@@ -42,7 +42,7 @@ impl Kill {
             }
         }
         for id in &ids {
-            match follow(&api, id, None, None, |_| {}).await {
+            match follow(&api, id, None, None, async |_| {}).await {
                 Ok(seen) => self.show(&seen)?,
                 Err(error) => keep(&mut failed, &error, id),
             }

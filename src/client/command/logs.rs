@@ -13,7 +13,7 @@ use crate::{
         follow::{End, attempts, reconnecting},
         lines::Lines,
         screen::{self, note},
-        server::Target,
+        server::Gateway,
         span::Moment,
     },
     submission::SubmissionId,
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Logs {
     #[command(flatten)]
-    target: Target,
+    gateway: Gateway,
     /// The submission's id.
     id: SubmissionId,
     /// Print new lines as they are written, until the driver has ended, also across restarts of the gateway.
@@ -47,7 +47,7 @@ pub struct Logs {
 
 impl Logs {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.gateway.server)?;
         let start = self.since.map(|time| time.rfc3339(Utc::now()));
         if self.follow {
             let mut lines = Lines::new(self.timestamps);

@@ -21,7 +21,7 @@ pub struct Status {
 
 impl Status {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let seen = look(&api, self.id.as_str()).await?;
         match self.target.json() {
             true => screen::document(&seen.body)?,

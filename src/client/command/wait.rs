@@ -39,14 +39,16 @@ Exit codes:
   2    the command line is wrong
   4    the id is unknown
   124  --timeout has expired
+  130  Ctrl-C
   else the exit code of the driver";
 
 impl Wait {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let deadline = self.timeout.and_then(|time| Instant::now().checked_add(time.duration()));
         let mut progress = Progress::default();
-        let seen = follow(&api, self.id.as_str(), self.goal, deadline, |submission| {
+        let seen = follow(&api, self.id.as_str(), self.goal, deadline, async |submission| {
+            progress.tell_retried(&api, submission).await;
             // The final state goes to standard output.
             if let Some(line) = progress.line(submission).filter(|_| !submission.has_ended()) {
                 note(&line);
