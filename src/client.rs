@@ -8,6 +8,7 @@ mod command;
 mod document;
 mod error;
 mod follow;
+mod lines;
 mod problem;
 mod screen;
 mod server;

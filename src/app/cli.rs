@@ -1,9 +1,16 @@
 //! The command line.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{
+    Args, CommandFactory, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use clap_complete::{Shell, generate};
 
 use super::{
     adopt_cluster, dev, release_finalizers, render, sandbox, serve,
@@ -14,7 +21,7 @@ use crate::{client::ClientCommand, store::Store};
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, mut_subcommands(hide_log))]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,6 +48,12 @@ enum Command {
     Openapi,
     /// Run only the sandbox: a simulated cluster whose pods are local processes.
     Sandbox(Sandbox),
+    /// Print a script that completes commands and options in a shell. For bash: `source <(sparkgate completions bash)`.
+    Completions {
+        #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"])
+            .try_map(|name| name.parse::<Shell>()))]
+        shell: Shell,
+    },
     #[command(flatten)]
     Client(ClientCommand),
 }
@@ -64,14 +77,37 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(())
         }),
         Command::Render(spark) => {
-            Ok(render::run(std::io::stdin(), std::io::stdout(), std::io::stderr(), &spark.settings()?)?)
+            let rendered = render::run(io::stdin(), io::stdout(), io::stderr(), &spark.settings()?);
+            ignore_closed_output(rendered.map_err(anyhow::Error::from))
         }
         Command::Openapi => {
-            println!("{}", crate::api::openapi().to_pretty_json()?);
-            Ok(())
+            let document = crate::api::openapi().to_pretty_json()?;
+            ignore_closed_output(writeln!(io::stdout(), "{document}").map_err(anyhow::Error::from))
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            generate(shell, &mut Cli::command(), "sparkgate", &mut script);
+            ignore_closed_output(io::stdout().write_all(&script).map_err(anyhow::Error::from))
         }
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Hides the options of the log in the help of client commands, which write none. They are still accepted.
+fn hide_log(command: clap::Command) -> clap::Command {
+    if !ClientCommand::has_subcommand(command.get_name()) {
+        return command;
+    }
+    let logs = Logs::augment_args(clap::Command::new("log"));
+    command.args(logs.get_arguments().map(|option| option.clone().hide(true)))
+}
+
+/// Ignores that the reader of standard output has closed it, as in `sparkgate render | head`.
+fn ignore_closed_output(written: anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    written.or_else(|error| if error.chain().any(is_closed) { Ok(()) } else { Err(error) })
 }
 
 fn in_runtime(logs: &Logs, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

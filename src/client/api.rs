@@ -115,12 +115,49 @@ impl Api {
             Err(_) => return Err(broken(call, format!("no response within {} seconds", call.patience.as_secs()))),
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
-                let error = Error::NoGateway { server: self.server.clone(), cause: root(&error) };
+                let error = Error::NoGateway { server: self.server.clone(), cause: self.unreachable(&root(&error)) };
                 return Err(Failed { error, miss: Some(Miss::NoConnection) });
             }
             Ok(Err(error)) => return Err(broken(call, root(&error))),
         };
-        if response.status().is_success() { Ok(response) } else { Err(refused(call, response).await) }
+        if response.status().is_success() { Ok(response) } else { Err(self.refused(call, response).await) }
+    }
+
+    /// Returns why no connection could be made. The TLS library's words for a server without TLS don't help.
+    fn unreachable(&self, cause: &str) -> String {
+        if cause.contains("InvalidContentType") {
+            let plain = self.server.to_string().replacen("https:", "http:", 1);
+            return format!("the server there speaks HTTP without TLS: try {plain}");
+        }
+        cause.to_owned()
+    }
+
+    /// Reads the error from a response that is not a success.
+    async fn refused(&self, call: &Call, response: Response<Incoming>) -> Failed {
+        let (head, body) = response.into_parts();
+        let body = match whole(call, body).await {
+            Ok(body) => body,
+            Err(failed) => return failed,
+        };
+        let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
+        let mut problem = Problem::of_answer(head.status, &body, text("x-request-id"));
+        if let (true, Some(place)) = (head.status.is_redirection(), text("location")) {
+            problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
+        }
+        // An unknown path, or an unknown version of Spark's protocol.
+        let is_lost = problem.code.is_empty() && matches!(problem.status, 404 | 468);
+        if let (true, Some(above)) = (is_lost, self.server.above_v1()) {
+            problem.detail = format!("the URL {} ends in /v1, which this client adds itself: use {above}", self.server);
+        }
+        let busy = matches!(
+            head.status,
+            StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT
+        );
+        let miss = busy.then(|| Miss::Busy(backoff::retry_after(text("retry-after"))));
+        Failed { error: Error::Problem(Box::new(problem)), miss }
     }
 
     fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, Failed> {
@@ -149,29 +186,6 @@ async fn whole(call: &Call, body: Incoming) -> Result<Bytes, Failed> {
         Ok(Err(error)) => Err(broken(call, root(&error))),
         Err(_) => Err(broken(call, format!("the response was incomplete after {} seconds", call.patience.as_secs()))),
     }
-}
-
-/// Reads the error from a response that is not a success.
-async fn refused(call: &Call, response: Response<Incoming>) -> Failed {
-    let (head, body) = response.into_parts();
-    let body = match whole(call, body).await {
-        Ok(body) => body,
-        Err(failed) => return failed,
-    };
-    let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
-    let mut problem = Problem::of_answer(head.status, &body, text("x-request-id"));
-    if let (true, Some(place)) = (head.status.is_redirection(), text("location")) {
-        problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
-    }
-    let busy = matches!(
-        head.status,
-        StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT
-    );
-    let miss = busy.then(|| Miss::Busy(backoff::retry_after(text("retry-after"))));
-    Failed { error: Error::Problem(Box::new(problem)), miss }
 }
 
 /// Retries a call until it succeeds or is refused, or until the retries are used up.

@@ -85,6 +85,18 @@ pub(super) struct PodEvent {
     pub(super) count: Option<i64>,
 }
 
+/// One attempt of a submission.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Attempt {
+    pub(super) attempt: i64,
+    pub(super) state: String,
+    pub(super) queued_at: Option<DateTime<Utc>>,
+    pub(super) started_at: Option<DateTime<Utc>>,
+    pub(super) finished_at: Option<DateTime<Utc>>,
+    pub(super) failure: Option<Why>,
+}
+
 /// One change of a submission's state.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

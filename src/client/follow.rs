@@ -1,13 +1,15 @@
-//! Waiting for a submission by long polls, across restarts of the gateway.
+//! Waiting for a submission by long polls, and following streams, across restarts of the gateway.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
 use super::{
     api::{Answer, Api, Call},
-    document::{self, Submission},
+    document::{self, Attempt, Submission},
     error::Error,
     screen::note,
     span,
@@ -17,6 +19,8 @@ use crate::submission::State;
 
 /// How long a gateway that has answered before may be unavailable.
 const AWAY: Duration = Duration::from_secs(300);
+/// The pause before a stream is opened again.
+const RECONNECT: Duration = Duration::from_secs(1);
 /// The length of a poll. It is short while the reason for which the submission isn't running may change.
 const NOT_RUNNING: Duration = Duration::from_secs(10);
 const RUNNING: Duration = Duration::from_secs(50);
@@ -43,6 +47,48 @@ pub(super) async fn look(api: &Api, id: &str) -> Result<Seen, Error> {
     Seen::of(call.action(), api.send(&call).await?)
 }
 
+/// Reads the attempts of a submission.
+///
+/// # Errors
+/// As [`look`].
+pub(super) async fn attempts(api: &Api, id: &str) -> Result<Vec<Attempt>, Error> {
+    #[derive(Deserialize)]
+    struct Attempts {
+        items: Vec<Attempt>,
+    }
+    let call = Call::get(format!("asking for the attempts of {id}"), &["submissions", id, "attempts"]);
+    let attempts: Attempts = document::read(call.action(), &api.send(&call).await?.body)?;
+    Ok(attempts.items)
+}
+
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Everything requested was printed.
+    Done,
+    /// The connection broke.
+    Cut,
+}
+
+/// Calls `stream` until it is done. After a broken connection it is called again, and has to continue where it ended.
+///
+/// # Errors
+/// The gateway refuses a request, can't be reached the first time, or is unavailable for minutes.
+pub(super) async fn reconnecting(mut stream: impl AsyncFnMut() -> Result<End, Error>) -> Result<(), Error> {
+    let mut answered: Option<Instant> = None;
+    loop {
+        match stream().await {
+            Ok(End::Done) => return Ok(()),
+            Ok(End::Cut) => answered = Some(Instant::now()),
+            Err(error) if error.is_passing() && answered.is_some_and(|at| at.elapsed() < AWAY) => {
+                note(&format!("{error}\n  still following"));
+            }
+            Err(error) => return Err(error),
+        }
+        sleep(RECONNECT).await;
+    }
+}
+
 /// Waits until the submission has ended, or has reached `goal` or passed it. Calls `tell` after each poll.
 ///
 /// # Errors
@@ -52,12 +98,12 @@ pub(super) async fn follow(
     id: &str,
     goal: Option<State>,
     deadline: Option<Instant>,
-    mut tell: impl FnMut(&Submission),
+    mut tell: impl AsyncFnMut(&Submission),
 ) -> Result<Seen, Error> {
     let mut seen = look(api, id).await?;
     let mut answered = Instant::now();
     loop {
-        tell(&seen.submission);
+        tell(&seen.submission).await;
         if seen.submission.has_ended() {
             // Only a read of the submission itself has all details of the end.
             return match look(api, id).await {
@@ -121,9 +167,34 @@ fn next_of(submission: &Submission) -> Option<State> {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     last: String,
+    /// The attempt up to which the user is informed.
+    attempt: Option<i64>,
 }
 
 impl Progress {
+    /// Starts with an attempt.
+    pub(super) fn from_attempt(attempt: i64) -> Self {
+        Self { last: String::new(), attempt: Some(attempt) }
+    }
+
+    /// Prints how the attempts ended that were followed by a retry since the last call.
+    pub(super) async fn tell_retried(&mut self, api: &Api, submission: &Submission) {
+        let from = self.attempt.replace(submission.attempt).unwrap_or(submission.attempt);
+        if from >= submission.attempt {
+            return;
+        }
+        // If they can't be read, the number of the attempt in the next line has to do.
+        let attempts = attempts(api, &submission.id).await.unwrap_or_default();
+        for attempt in attempts.iter().filter(|attempt| (from..submission.attempt).contains(&attempt.attempt)) {
+            let mut line = format!("{} (attempt {})", attempt.state, attempt.attempt);
+            line += &duration(attempt.started_at, attempt.finished_at);
+            if let Some(failure) = &attempt.failure {
+                line += &format!(": {}", headline(failure));
+            }
+            note(&line);
+        }
+    }
+
     /// Returns the line to print, if it is new.
     pub(super) fn line(&mut self, submission: &Submission) -> Option<String> {
         let line = describe(submission);
@@ -141,9 +212,7 @@ fn describe(submission: &Submission) -> String {
     match (submission.state(), &submission.driver.node) {
         (Some(State::Running), Some(node)) => line += &format!(" on {node}"),
         (Some(state), _) if state.is_terminal() => {
-            if let (Some(started), Some(finished)) = (submission.started_at, submission.finished_at) {
-                line += &format!(" after {}", span::between(started, finished));
-            }
+            line += &duration(submission.started_at, submission.finished_at);
         }
         _ => {}
     }
@@ -152,6 +221,11 @@ fn describe(submission: &Submission) -> String {
         line += &format!(": {}", headline(why));
     }
     line
+}
+
+fn duration(started: Option<DateTime<Utc>>, finished: Option<DateTime<Utc>>) -> String {
+    let both = started.zip(finished);
+    both.map(|(started, finished)| format!(" after {}", span::between(started, finished))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -44,15 +44,21 @@ impl Problem {
         problem
     }
 
-    /// Creates a problem from a response that isn't a problem document. The detail is the first line, if the body is plain
-    /// text.
+    /// Creates a problem from a response that isn't a problem document. The detail is the `message` of a JSON document, as in
+    /// errors of Spark's protocol, or the first line of plain text.
     fn foreign(status: StatusCode, body: &[u8]) -> Self {
         const MOST: usize = 200;
+        #[derive(Deserialize)]
+        struct Foreign {
+            message: String,
+        }
         let text = std::str::from_utf8(body).unwrap_or_default().trim();
         let plain = !text.starts_with(['<', '{']);
-        let detail = text.lines().next().filter(|_| plain).unwrap_or_default().chars().take(MOST).collect();
-        let reason = status.canonical_reason().unwrap_or("an error");
-        Self { title: format!("HTTP {} {reason}", status.as_u16()), detail, ..Self::default() }
+        let foreign = serde_json::from_slice::<Foreign>(body).ok();
+        let text = foreign.as_ref().map(|foreign| &*foreign.message).or(plain.then_some(text)).unwrap_or_default();
+        let detail = text.lines().next().unwrap_or_default().chars().take(MOST).collect();
+        let title = format!("HTTP {} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
+        Self { title: title.trim_end().to_owned(), detail, ..Self::default() }
     }
 
     /// Replaces pointers into the command line by the words that they point to: the user knows `--name`, not `appArgs/2`.
@@ -140,5 +146,6 @@ mod tests {
         assert_eq!(said(b"upstream is\x1b gone\nsecond line"), "HTTP 502 Bad Gateway: upstream is\u{fffd} gone");
         assert_eq!(said(b"{\"title\": 3}"), "HTTP 502 Bad Gateway");
         assert_eq!(said(b"\xff"), "HTTP 502 Bad Gateway");
+        assert_eq!(said(b"{\"message\": \"no route\"}"), "HTTP 502 Bad Gateway: no route");
     }
 }

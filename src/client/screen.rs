@@ -1,6 +1,6 @@
 //! Output: the requested data goes to standard output, everything else to standard error.
 
-use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 
 use clap::builder::styling::{AnsiColor, Style};
 
@@ -10,52 +10,48 @@ use super::{
     table::{self, Cell, Column},
 };
 
-/// Standard output and its capabilities.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Screen {
-    colours: bool,
-    /// The number of columns, if standard output is a terminal.
-    width: Option<usize>,
+/// Writes data unchanged and flushes it.
+///
+/// # Errors
+/// Those of standard output, including that its reader has closed it.
+pub(super) fn write(data: &[u8]) -> Result<(), Error> {
+    let mut out = stdout().lock();
+    out.write_all(data)?;
+    Ok(out.flush()?)
 }
 
-impl Screen {
-    /// Detects the capabilities of standard output. Terminals get colours, unless `NO_COLOR` is set (no-color.org) or the
-    /// terminal is dumb.
-    pub(super) fn new() -> Self {
-        let terminal = stdout().is_terminal();
-        Self { colours: terminal && colours_wanted(), width: terminal.then(width).flatten() }
-    }
+/// Writes text and flushes it. Its colours are removed unless standard output displays colours: a terminal does by default,
+/// and `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` are honoured.
+///
+/// # Errors
+/// Those of [`write()`].
+pub(super) fn text(text: &str) -> Result<(), Error> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
 
-    /// Writes text unchanged and flushes it.
-    ///
-    /// # Errors
-    /// Those of standard output, including that its reader has closed it.
-    pub(super) fn write(self, text: &[u8]) -> Result<(), Error> {
-        let mut out = stdout().lock();
-        out.write_all(text)?;
-        Ok(out.flush()?)
-    }
+/// Writes a line as by [`text()`].
+pub(super) fn line(line: &str) -> Result<(), Error> {
+    text(&format!("{line}\n"))
+}
 
-    pub(super) fn line(self, text: &str) -> Result<(), Error> {
-        self.write(format!("{text}\n").as_bytes())
-    }
+/// Writes a document of the gateway unchanged.
+pub(super) fn document(body: &[u8]) -> Result<(), Error> {
+    let body = body.trim_ascii_end();
+    write(&[body, b"\n"].concat())
+}
 
-    /// Writes a document of the gateway unchanged.
-    pub(super) fn document(self, body: &[u8]) -> Result<(), Error> {
-        let body = body.trim_ascii_end();
-        self.write(&[body, b"\n"].concat())
-    }
+/// Writes a table, which fits into the terminal if standard output is one.
+pub(super) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), Error> {
+    text(&table::layout(columns, rows, width()))
+}
 
-    pub(super) fn table(self, columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), Error> {
-        self.write(table::layout(columns, rows, self.width, self.colours).as_bytes())
-    }
-
-    /// Returns a state in its colour.
-    pub(super) fn state(self, state: &str) -> String {
-        let state = clean::line(state);
-        let style = if self.colours { style_of(&state) } else { Style::new() };
-        format!("{style}{state}{style:#}")
-    }
+/// Returns a state in its colour.
+pub(super) fn state(state: &str) -> String {
+    let state = clean::line(state);
+    let style = style_of(&state);
+    format!("{style}{state}{style:#}")
 }
 
 /// Writes a line for the user to standard error. Errors are ignored, so that a closed standard error stops no command.
@@ -75,12 +71,9 @@ pub(super) fn style_of(state: &str) -> Style {
     Style::new().fg_color(Some(colour.into()))
 }
 
-fn colours_wanted() -> bool {
-    let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|set| set == value);
-    std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) && !is("TERM", "dumb")
-}
-
+/// Returns the number of columns, if standard output is a terminal.
 fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    let out = stdout();
+    let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(out).ok())??;
     (size.ws_col > 0).then_some(size.ws_col.into())
 }

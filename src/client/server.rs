@@ -1,4 +1,4 @@
-//! The flags that all client commands share: the gateway's URL and the output format.
+//! The options that client commands share: the gateway's URL and the output format.
 
 use std::{fmt, str::FromStr};
 
@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use http::Uri;
 
 #[derive(Debug, Clone, Args)]
-pub(super) struct Target {
-    /// URL of the gateway.
+pub(super) struct Gateway {
+    /// URL of the gateway, without /v1.
     #[arg(
         long,
         env = "SPARKGATE_URL",
@@ -16,6 +16,13 @@ pub(super) struct Target {
         help_heading = "Gateway"
     )]
     pub(super) server: Server,
+}
+
+/// The options of commands that print documents.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Target {
+    #[command(flatten)]
+    pub(super) gateway: Gateway,
     /// Output format: text tables, or the gateway's JSON unchanged.
     #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
     pub(super) output: Format,
@@ -44,6 +51,11 @@ pub(super) struct NoServer;
 impl Server {
     pub(super) fn is_https(&self) -> bool {
         self.0.starts_with("https:")
+    }
+
+    /// Returns the URL without a `/v1` at its end. `None` if it has none.
+    pub(super) fn above_v1(&self) -> Option<&str> {
+        self.0.strip_suffix("/v1")
     }
 }
 

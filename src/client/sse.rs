@@ -15,9 +15,15 @@ pub(super) struct Reader {
     after_cr: bool,
     message: Message,
     has_data: bool,
+    last_id: Option<String>,
 }
 
 impl Reader {
+    /// Returns the id to continue after: the last one so far, also of a message without data, which is not an event.
+    pub(super) fn last_id(&self) -> Option<&String> {
+        self.last_id.as_ref()
+    }
+
     /// Returns the events that these bytes complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Message> {
         let mut complete = Vec::new();
@@ -39,6 +45,9 @@ impl Reader {
     fn line(&mut self, line: &str) -> Option<Message> {
         if line.is_empty() {
             let message = std::mem::take(&mut self.message);
+            if message.id.is_some() {
+                self.last_id.clone_from(&message.id);
+            }
             return std::mem::take(&mut self.has_data).then_some(message);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -76,6 +85,7 @@ mod tests {
             let mut reader = Reader::default();
             let read: Vec<_> = text.as_bytes().chunks(size).flat_map(|bytes| reader.take(bytes)).collect();
             assert_eq!(read, expected, "in pieces of {size}");
+            assert_eq!(reader.last_id().map(String::as_str), Some("8"), "of a message without data");
         }
     }
 }

@@ -41,9 +41,8 @@ pub(super) const fn cut(title: &'static str) -> Column {
     Column { title, may_be_cut: true }
 }
 
-/// Formats rows below the titles. `width` is the terminal's, `None` if there is no terminal. Without `colours`, styles are
-/// ignored.
-pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>, colours: bool) -> String {
+/// Formats rows below the titles. `width` is the terminal's, `None` if there is no terminal.
+pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>) -> String {
     let titles: Vec<Cell> = columns.iter().map(|column| Cell::new(column.title)).collect();
     let lines: Vec<&[Cell]> = std::iter::once(titles.as_slice()).chain(rows.iter().map(Vec::as_slice)).collect();
     let widths = widths(columns, &lines, width);
@@ -55,10 +54,7 @@ pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize
             let shown = shortened(&cell.text, *width);
             if !shown.is_empty() {
                 text.extend(std::iter::repeat_n(' ', std::mem::take(&mut blanks)));
-                match colours {
-                    true => text += &format!("{}{shown}{:#}", cell.style, cell.style),
-                    false => text += &shown,
-                }
+                text += &format!("{}{shown}{:#}", cell.style, cell.style);
             }
             blanks += width - shown.width() + GAP;
         }
@@ -108,7 +104,7 @@ mod tests {
 
     fn table(names: &[&str], width: Option<usize>) -> String {
         let row = |name: &&str| vec![Cell::new("driver-1"), Cell::new(name), Cell::new("RUNNING")];
-        layout(&COLUMNS, &names.iter().map(row).collect::<Vec<_>>(), width, false)
+        layout(&COLUMNS, &names.iter().map(row).collect::<Vec<_>>(), width)
     }
 
     #[test]
@@ -138,7 +134,6 @@ mod tests {
         let red = Style::new().fg_color(Some(clap::builder::styling::AnsiColor::Red.into()));
         let rows = [vec![Cell::styled("a\nb", red), Cell::new("c")]];
         let columns = [whole("A"), whole("B")];
-        assert_eq!(layout(&columns, &rows, None, true), "A    B\n\u{1b}[31ma b\u{1b}[0m  c\n");
-        assert_eq!(layout(&columns, &rows, None, false), "A    B\na b  c\n");
+        assert_eq!(layout(&columns, &rows, None), "A    B\n\u{1b}[31ma b\u{1b}[0m  c\n");
     }
 }

@@ -74,3 +74,35 @@ fn events_of_one_submission_are_printed_from_its_first_to_its_last() {
         (format!("submission={ID}").as_str(), "5")
     );
 }
+
+#[test]
+fn events_of_one_submission_end_although_the_gateway_restarts_at_its_end() {
+    let one = format!("GET /v1/submissions/{ID}");
+    let gateway = Played::new(move |asked| match (asked.what.as_str(), asked.before) {
+        // All tries of the first look at the submission.
+        (what, 0..5) if what == one => problem(503, "unavailable", "Unavailable", "It begins."),
+        (what, _) if what == one => json_answer(200, &submission(ID, "FINISHED")),
+        ("GET /v1/events", 0) => stream("text/event-stream", &[&sent(9, "FINISHED")], false),
+        (what, _) if what.ends_with("/events") && what != "GET /v1/events" => {
+            json_answer(200, &json!({"items": [change(3, "RUNNING")]}))
+        }
+        other => panic!("{other:?}: no further event comes"),
+    });
+    let ended = run(&gateway, &["events", ID]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
+}
+
+#[test]
+fn an_interrupted_stream_without_events_resumes_at_its_position() {
+    let gateway = Played::new(|asked| match asked.before {
+        0 => stream("text/event-stream", &["retry: 1000\n\nid: 41\n\n", ":\nid: 43\n\n"], false),
+        _ => stream("text/event-stream", &[&sent(44, "RUNNING")], true),
+    });
+    let mut child = start(&gateway, &["events", "-o", "json"]);
+    let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(line, change(44, "RUNNING").to_string());
+    assert_eq!(gateway.asked()[1].headers["last-event-id"], "43", "or the events in between would be missed");
+}

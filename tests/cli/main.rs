@@ -5,6 +5,7 @@
 mod played;
 mod run;
 
+mod completions;
 mod events;
 mod faults;
 mod kill;

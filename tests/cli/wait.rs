@@ -1,10 +1,16 @@
 //! `sparkgate wait`, `submit --wait`, and the output of `status`.
 
+use std::{
+    io::{BufRead, BufReader, Read},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
     played::{Asked, Played, Reply, json_answer, problem, submission},
-    run::run,
+    run::{run, start},
 };
 
 const ID: &str = "driver-20260102030405-0001";
@@ -110,4 +116,66 @@ fn status_shows_why_it_failed() {
         assert!(ended.stdout.contains(part), "{}", ended.stdout);
     }
     assert_eq!(run(&gateway, &["status", ID, "-o", "json"]).stdout, format!("{}\n", failed()));
+}
+
+#[test]
+fn submit_with_wait_prints_the_attempts_between() {
+    let attempt = |number: u32, state: &str| {
+        let mut submission = submission(ID, state);
+        submission["attempt"] = json!(number);
+        submission
+    };
+    let gateway = Played::new(move |asked| match (asked.what.as_str(), asked.before) {
+        ("POST /v1/submissions", _) => json_answer(201, &attempt(1, "QUEUED")),
+        (what, _) if what.ends_with("/attempts") => json_answer(
+            200,
+            &json!({"items": [
+                {"attempt": 1, "state": "FAILED", "startedAt": "2026-01-02T03:04:10.000Z", "finishedAt":
+                    "2026-01-02T03:04:13.000Z", "failure": {"code": "APPLICATION_ERROR", "class": "application", "message": "code 3"}},
+                {"attempt": 2, "state": "LOST", "failure": {"code": "POD_DELETED", "message": "it was deleted"}},
+                {"attempt": 3, "state": "RUNNING"}]}),
+        ),
+        (what, 0) if what.ends_with("-0001") => json_answer(200, &attempt(1, "RUNNING")),
+        // Two attempts ended between two polls.
+        (what, 0) if what.ends_with("/wait") => json_answer(200, &attempt(3, "RUNNING")),
+        _ => json_answer(200, &attempt(3, "FINISHED")),
+    });
+    let ended = run(&gateway, &["submit", "--wait", "a.py"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(
+        ended.stderr.lines().collect::<Vec<_>>(),
+        [
+            "RUNNING",
+            "FAILED (attempt 1) after 3s: APPLICATION_ERROR: code 3",
+            "LOST (attempt 2): POD_DELETED: it was deleted",
+            "RUNNING (attempt 3)",
+            "FINISHED (attempt 3)",
+        ]
+    );
+}
+
+#[test]
+fn an_interrupted_submit_with_wait_says_that_the_submission_goes_on() {
+    let gateway = Played::new(|asked| match asked.what.ends_with("/wait") {
+        // A long poll.
+        true => {
+            std::thread::sleep(Duration::from_secs(60));
+            Reply::HangUp
+        }
+        false => json_answer(200, &submission(ID, "RUNNING")),
+    });
+    let mut child = start(&gateway, &["submit", "--wait", "a.py"]);
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert_eq!(said, "RUNNING\n");
+    while !gateway.asked().iter().any(|asked| asked.what.ends_with("/wait")) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    stderr.read_to_string(&mut said).unwrap();
+    for part in [format!("{ID} is not affected"), format!("sparkgate wait {ID}"), format!("sparkgate kill {ID}")] {
+        assert!(said.contains(&part), "{said}");
+    }
 }

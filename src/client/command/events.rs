@@ -8,7 +8,7 @@ use http::HeaderValue;
 use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::{Outcome, label};
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
         clean,
         document::{self, Change},
         error::Error,
-        follow::look,
-        screen::{Screen, note},
+        follow::{End, look, reconnecting},
+        screen,
         server::Target,
         sse::Reader,
     },
@@ -48,8 +48,6 @@ pub struct Events {
 
 /// The longest silence of a stream. The gateway sends data every 15 seconds, so a stream that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(50);
-/// How long a gateway that has answered before may be unavailable.
-const AWAY: Duration = Duration::from_secs(300);
 const ACTION: &str = "following events";
 
 #[derive(Deserialize)]
@@ -58,37 +56,27 @@ struct Page {
     next: Option<String>,
 }
 
-/// How a stream ended.
-enum End {
-    /// All requested events are printed.
-    Done,
-    /// The stream was cut off. The next one continues after the last event.
-    Cut,
+/// What was printed.
+struct Printed {
+    /// The id of the last message, after which the next stream continues.
+    last: Option<String>,
+    /// The state of the last event is terminal.
+    terminal: bool,
 }
 
 impl Events {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
-        let mut last = self.after.map(|after| after.to_string());
+        let api = Api::new(&self.target.gateway.server)?;
+        let mut printed = Printed { last: self.after.map(|after| after.to_string()), terminal: false };
         if let (Some(id), None) = (&self.id, self.after) {
             let (sequence, has_ended) = self.history(&api, id.as_str()).await?;
             if has_ended {
                 return Ok(0);
             }
-            last = Some(sequence.to_string());
+            printed.last = Some(sequence.to_string());
         }
-        let mut answered = None;
-        loop {
-            match self.stream(&api, &mut last).await {
-                Ok(End::Done) => return Ok(0),
-                Ok(End::Cut) => answered = Some(Instant::now()),
-                Err(error) if error.is_passing() && answered.is_some_and(|at| at.elapsed() < AWAY) => {
-                    note(&format!("{error}\n  still following"));
-                }
-                Err(error) => return Err(error),
-            }
-            sleep(Duration::from_secs(1)).await;
-        }
+        reconnecting(async || self.stream(&api, &mut printed).await).await?;
+        Ok(0)
     }
 
     /// Prints the events of one submission so far. Returns the sequence number of the last one, and whether the submission
@@ -136,9 +124,12 @@ impl Events {
         }
     }
 
-    /// Prints the events of one stream. `last` is the position at which the next stream continues.
-    async fn stream(&self, api: &Api, last: &mut Option<String>) -> Result<End, Error> {
-        let mut body = api.open(&self.call(last.as_deref())).await?.into_body();
+    /// Prints the events of one stream.
+    async fn stream(&self, api: &Api, printed: &mut Printed) -> Result<End, Error> {
+        if self.is_done(api, printed).await? {
+            return Ok(End::Done);
+        }
+        let mut body = api.open(&self.call(printed.last.as_deref())).await?.into_body();
         let mut reader = Reader::default();
         loop {
             let frame = match timeout(SILENCE, body.frame()).await {
@@ -147,27 +138,40 @@ impl Events {
             };
             let Ok(bytes) = frame.into_data() else { continue };
             for message in reader.take(&bytes) {
-                let ended = message.event == "state" && self.tell(&message.data)?;
-                if message.id.is_some() {
-                    *last = message.id;
+                if message.event == "state" {
+                    printed.terminal = self.tell(&message.data)?;
                 }
-                if let (true, Some(id)) = (ended, &self.id)
-                    // A failed attempt may be followed by a retry.
-                    && look(api, id.as_str()).await?.submission.has_ended()
-                {
-                    return Ok(End::Done);
+                if message.id.is_some() {
+                    printed.last = message.id;
+                }
+                match self.is_done(api, printed).await {
+                    Ok(true) => return Ok(End::Done),
+                    Ok(false) => {}
+                    // The next stream asks again: no further event may come.
+                    Err(error) if error.is_passing() => return Ok(End::Cut),
+                    Err(error) => return Err(error),
                 }
             }
+            if let Some(id) = reader.last_id() {
+                printed.last = Some(id.clone());
+            }
+        }
+    }
+
+    /// Returns whether the last event of the submission was printed. A failed attempt may be followed by a retry.
+    async fn is_done(&self, api: &Api, printed: &Printed) -> Result<bool, Error> {
+        match &self.id {
+            Some(id) if printed.terminal => Ok(look(api, id.as_str()).await?.submission.has_ended()),
+            _ => Ok(false),
         }
     }
 
     /// Prints an event. Returns whether its state is terminal.
     fn tell(&self, data: &str) -> Result<bool, Error> {
         let change: Change = document::read(ACTION, data.as_bytes())?;
-        let screen = Screen::new();
         match self.target.json() {
-            true => screen.document(data.as_bytes())?,
-            false => screen.line(&line(&change, |state| screen.state(state)))?,
+            true => screen::document(data.as_bytes())?,
+            false => screen::line(&line(&change))?,
         }
         Ok(change.state.parse().is_ok_and(State::is_terminal))
     }
@@ -175,7 +179,7 @@ impl Events {
 
 /// Formats an event as `time  id  state  reason: message`. The state's column has a fixed width, because later events are
 /// not known yet.
-fn line(change: &Change, coloured: impl Fn(&str) -> String) -> String {
+fn line(change: &Change) -> String {
     let at = change.at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default();
     let attempt = if change.attempt > 1 { format!(" #{}", change.attempt) } else { String::new() };
     let id = clean::line(&change.submission_id).into_owned();
@@ -184,7 +188,7 @@ fn line(change: &Change, coloured: impl Fn(&str) -> String) -> String {
     let because = [change.reason.as_deref(), change.message.as_deref()];
     let because: Vec<&str> = because.into_iter().flatten().filter(|text| !text.is_empty()).collect();
     let text =
-        format!("{at}  {id}{attempt}  {}{blanks}  {}", coloured(&change.state), clean::line(&because.join(": ")));
+        format!("{at}  {id}{attempt}  {}{blanks}  {}", screen::state(&change.state), clean::line(&because.join(": ")));
     text.trim_end().to_owned()
 }
 
@@ -194,7 +198,9 @@ mod tests {
 
     #[test]
     fn event_is_printed_as_one_line() {
-        let read = |text: &str| line(&document::read(ACTION, text.as_bytes()).unwrap(), str::to_owned);
+        let read = |text: &str| {
+            anstream::adapter::strip_str(&line(&document::read(ACTION, text.as_bytes()).unwrap())).to_string()
+        };
         assert_eq!(
             read(
                 r#"{"sequence": 17, "submissionId": "driver-1-1", "attempt": 2, "state": "FAILED", "previous": "RUNNING",

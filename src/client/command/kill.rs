@@ -10,7 +10,7 @@ use crate::{
         api::{Api, Call},
         error::Error,
         follow::{Seen, follow},
-        screen::{Screen, note},
+        screen::{self, note},
         server::Target,
     },
     submission::SubmissionId,
@@ -31,30 +31,29 @@ pub struct Kill {
 impl Kill {
     /// Kills all submissions, even if some of the kills fail. Returns the exit code of the first failure.
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
-        let screen = Screen::new();
+        let api = Api::new(&self.target.gateway.server)?;
         let mut failed = None;
         let mut ids = Vec::new();
         for id in &self.ids {
             match kill(&api, id.as_str()).await {
                 Ok(seen) if self.wait => ids.push(seen.submission.id),
-                Ok(seen) => self.show(screen, &seen)?,
+                Ok(seen) => self.show(&seen)?,
                 Err(error) => keep(&mut failed, &error, id),
             }
         }
         for id in &ids {
-            match follow(&api, id, None, None, |_| {}).await {
-                Ok(seen) => self.show(screen, &seen)?,
+            match follow(&api, id, None, None, async |_| {}).await {
+                Ok(seen) => self.show(&seen)?,
                 Err(error) => keep(&mut failed, &error, id),
             }
         }
         Ok(failed.unwrap_or(0))
     }
 
-    fn show(&self, screen: Screen, seen: &Seen) -> Result<(), Error> {
+    fn show(&self, seen: &Seen) -> Result<(), Error> {
         match self.target.json() {
-            true => screen.document(&seen.body),
-            false => screen.line(&format!("{} {}", seen.submission.id, screen.state(&seen.submission.state))),
+            true => screen::document(&seen.body),
+            false => screen::line(&format!("{} {}", seen.submission.id, screen::state(&seen.submission.state))),
         }
     }
 }

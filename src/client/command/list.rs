@@ -10,7 +10,7 @@ use crate::client::{
     api::{Api, Call},
     document::{self, Submission},
     error::Error,
-    screen::{self, Screen, note},
+    screen::{self, note},
     server::Target,
     span::{self, Moment},
     table::{Cell, Column, cut, whole},
@@ -63,12 +63,11 @@ const PAGE: u32 = 500;
 
 impl List {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let now = Utc::now();
-        let screen = Screen::new();
         let first = api.send(&self.call(now, self.cursor.as_deref())).await?.body;
         if self.target.json() && !self.all {
-            screen.document(&first)?;
+            screen::document(&first)?;
             return Ok(0);
         }
         let Page { mut items, mut next } = document::read(ACTION, &first)?;
@@ -78,11 +77,11 @@ impl List {
             next = page.next;
         }
         if self.target.json() {
-            screen.document(json!({ "items": items }).to_string().as_bytes())?;
+            screen::document(json!({ "items": items }).to_string().as_bytes())?;
             return Ok(0);
         }
         let rows: Result<Vec<_>, Error> = items.iter().map(|item| Ok(row(&read(item)?, now))).collect();
-        screen.table(&COLUMNS, &rows?)?;
+        screen::table(&COLUMNS, &rows?)?;
         match next {
             Some(_) => note("there are more: use --all or a larger --limit"),
             None if items.is_empty() => note("no submissions"),
@@ -144,7 +143,7 @@ mod tests {
             of(r#"{"id": "driver-3", "state": "QUEUED", "createdAt": "2026-01-02T05:00:01Z"}"#),
         ];
         assert_eq!(
-            table::layout(&COLUMNS, &rows, None, false),
+            anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows, None)).to_string(),
             "ID        NAME  STATE     OWNER  AGE  DURATION\ndriver-1  Pi    FINISHED  alice  2h   1m 12s\n\
              driver-2        RUNNING          2m   1m\ndriver-3        QUEUED           0s\n"
         );

@@ -1,16 +1,19 @@
 //! `sparkgate logs`.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use clap::Args;
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 
 use super::Outcome;
 use crate::{
     client::{
         api::{Api, Call},
         error::{Error, root},
-        screen::{Screen, note},
-        server::Target,
+        follow::{End, attempts, reconnecting},
+        lines::Lines,
+        screen::{self, note},
+        server::Gateway,
         span::Moment,
     },
     submission::SubmissionId,
@@ -19,10 +22,10 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Logs {
     #[command(flatten)]
-    target: Target,
+    gateway: Gateway,
     /// The submission's id.
     id: SubmissionId,
-    /// Print new lines as they are written, until the driver has ended.
+    /// Print new lines as they are written, until the driver has ended, also across restarts of the gateway.
     #[arg(short, long)]
     follow: bool,
     /// Only this many of the last lines.
@@ -35,8 +38,8 @@ pub struct Logs {
     #[arg(long, value_name = "N")]
     executor: Option<u32>,
     /// The log of this attempt instead of the latest.
-    #[arg(long, value_name = "N")]
-    attempt: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    attempt: Option<i64>,
     /// Begin each line with its time.
     #[arg(long)]
     timestamps: bool,
@@ -44,35 +47,76 @@ pub struct Logs {
 
 impl Logs {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
-        let response = api.open(&self.call()).await?;
-        let screen = Screen::new();
-        if response.headers().get("sparkgate-log-source").is_some_and(|source| source == "kept") {
-            note("the pod is gone: this is the last part of its log, which was kept");
+        let api = Api::new(&self.gateway.server)?;
+        let start = self.since.map(|time| time.rfc3339(Utc::now()));
+        if self.follow {
+            let mut lines = Lines::new(self.timestamps);
+            reconnecting(async || self.stream(&api, start.as_deref(), &mut lines).await).await?;
+            return Ok(0);
         }
-        let mut body = response.into_body();
-        // Written in pieces as they arrive, because the rest of a line may take long.
+        let mut body = self.open(&api, &self.call(self.tail, start.as_deref(), self.attempt)).await?;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Error::Broken {
-                action: format!("reading the log of {}", self.id),
-                cause: root(&error),
-            })?;
+            let frame = frame.map_err(|error| Error::Broken { action: self.action(), cause: root(&error) })?;
             if let Ok(bytes) = frame.into_data() {
-                screen.write(&bytes)?;
+                screen::write(&bytes)?;
             }
         }
         Ok(0)
     }
 
-    fn call(&self) -> Call {
-        let id = self.id.as_str();
-        Call::get(format!("reading the log of {id}"), &["submissions", id, "logs"])
+    /// Prints one stream of a followed log: from `start`, or what `lines` lack. Written in pieces as they arrive, because the
+    /// rest of a line may take long.
+    async fn stream(&self, api: &Api, start: Option<&str>, lines: &mut Lines) -> Result<End, Error> {
+        let call = match (lines.resume(), lines.latest()) {
+            (Some(since), Some(latest)) => self.call(None, Some(&since), self.attempt_at(api, latest).await?),
+            _ => self.call(self.tail, start, self.attempt),
+        };
+        let mut body = self.open(api, &call).await?;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return Ok(End::Cut) };
+            if let Ok(bytes) = frame.into_data() {
+                let new = lines.take(&bytes);
+                if lines.has_gap() {
+                    note("lines are missing here: they were deleted before they could be read");
+                }
+                screen::write(&new)?;
+            }
+        }
+        screen::write(&lines.finish())?;
+        Ok(End::Done)
+    }
+
+    /// Returns the attempt that wrote a line at this time: a later attempt may have started since.
+    async fn attempt_at(&self, api: &Api, time: DateTime<Utc>) -> Result<Option<i64>, Error> {
+        if self.attempt.is_some() {
+            return Ok(self.attempt);
+        }
+        let attempts = attempts(api, self.id.as_str()).await?;
+        let begun = attempts.iter().filter(|attempt| attempt.queued_at.is_none_or(|at| at <= time));
+        Ok(begun.map(|attempt| attempt.attempt).max())
+    }
+
+    async fn open(&self, api: &Api, call: &Call) -> Result<Incoming, Error> {
+        let response = api.open(call).await?;
+        if response.headers().get("sparkgate-log-source").is_some_and(|source| source == "kept") {
+            note("the pod is gone: this is the last part of its log, which was kept");
+        }
+        Ok(response.into_body())
+    }
+
+    fn action(&self) -> String {
+        format!("reading the log of {}", self.id)
+    }
+
+    fn call(&self, tail: Option<u64>, since: Option<&str>, attempt: Option<i64>) -> Call {
+        Call::get(self.action(), &["submissions", self.id.as_str(), "logs"])
             .accept("text/plain, application/problem+json")
             .query_if("follow", self.follow.then_some(true))
-            .query_if("tail", self.tail)
-            .query_if("since", self.since.map(|time| time.rfc3339(Utc::now())))
+            .query_if("tail", tail)
+            .query_if("since", since)
             .query_if("executor", self.executor)
-            .query_if("attempt", self.attempt)
-            .query_if("timestamps", self.timestamps.then_some(true))
+            .query_if("attempt", attempt)
+            // Following needs the times to continue after a broken connection.
+            .query_if("timestamps", (self.timestamps || self.follow).then_some(true))
     }
 }

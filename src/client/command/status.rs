@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::Outcome;
 use crate::{
-    client::{api::Api, follow::look, screen::Screen, server::Target},
+    client::{api::Api, follow::look, screen, server::Target},
     submission::SubmissionId,
 };
 
@@ -21,14 +21,13 @@ pub struct Status {
 
 impl Status {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let seen = look(&api, self.id.as_str()).await?;
-        let screen = Screen::new();
         match self.target.json() {
-            true => screen.document(&seen.body)?,
+            true => screen::document(&seen.body)?,
             false => {
-                let state = screen.state(&seen.submission.state);
-                screen.write(describe::describe(&seen.submission, &state, Utc::now()).as_bytes())?;
+                let state = screen::state(&seen.submission.state);
+                screen::text(&describe::describe(&seen.submission, &state, Utc::now()))?;
             }
         }
         Ok(0)

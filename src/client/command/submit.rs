@@ -9,6 +9,7 @@ use clap::Args;
 use http::HeaderValue;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::signal::ctrl_c;
 use uuid::Uuid;
 
 use super::{Outcome, label, wait::EXIT_CODES};
@@ -17,12 +18,15 @@ use crate::client::{
     clean, document,
     error::Error,
     follow::{Progress, Seen, follow},
-    screen::{Screen, note},
+    screen::{self, note},
     server::Target,
     span::Span,
     why,
 };
 use line::CommandLine;
+
+/// The exit code after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 #[command(
@@ -32,7 +36,7 @@ use line::CommandLine;
 pub struct Submit {
     #[command(flatten)]
     target: Target,
-    /// Wait for the end, and print each state change. The exit code is the driver's.
+    /// Wait for the end, and print state changes and failed attempts. The exit code is the driver's.
     #[arg(long)]
     wait: bool,
     /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything.
@@ -41,7 +45,8 @@ pub struct Submit {
     /// A label to filter submissions by; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Refuse the submission if a live one of the same namespace, also submitted with --unique-name, has this name.
+    /// Refuse the submission while another one with the same name runs or waits in the same namespace. Only submissions with
+    /// --unique-name are compared.
     #[arg(long)]
     unique_name: bool,
     /// A key that makes it safe to repeat the command: the same key and command line create one submission [default: a new
@@ -72,7 +77,7 @@ pub struct Submit {
 
 impl Submit {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let body = request::of(&self)?.to_string();
         if self.dry_run {
             return self.show_dry_run(&api, body).await;
@@ -82,30 +87,38 @@ impl Submit {
             note("this key was used before: this is the existing submission");
         }
         let created = Seen::of("submitting", answer)?;
-        let screen = Screen::new();
         if !self.wait {
             match self.target.json() {
-                true => screen.document(&created.body)?,
-                false => screen.line(&created.submission.id)?,
+                true => screen::document(&created.body)?,
+                false => screen::line(&created.submission.id)?,
             }
             return Ok(0);
         }
         if !self.target.json() {
-            silently(screen.line(&created.submission.id))?;
+            silently(screen::line(&created.submission.id))?;
         }
-        let mut progress = Progress::default();
-        let seen = follow(&api, &created.submission.id, None, None, |submission| {
+        let id = &created.submission.id;
+        let mut progress = Progress::from_attempt(created.submission.attempt);
+        let end = follow(&api, id, None, None, async |submission| {
+            progress.tell_retried(&api, submission).await;
             if let Some(line) = progress.line(submission) {
                 note(&line);
             }
-        })
-        .await
-        .inspect_err(|_| {
-            let id = &created.submission.id;
-            note(&format!("{id} is not affected: run `sparkgate wait {id}` to wait for it again"));
-        })?;
+        });
+        let seen = tokio::select! {
+            seen = end => seen.inspect_err(|_| {
+                note(&format!("{id} is not affected: run `sparkgate wait {id}` to wait for it again"));
+            })?,
+            Ok(()) = ctrl_c() => {
+                note(&format!(
+                    "{id} is not affected: run `sparkgate wait {id}` to wait for it again, `sparkgate logs -f {id}` to \
+                     follow its log, or `sparkgate kill {id}` to end it"
+                ));
+                return Ok(INTERRUPTED);
+            }
+        };
         if self.target.json() {
-            silently(screen.document(&seen.body))?;
+            silently(screen::document(&seen.body))?;
         }
         why::tell_failure(&seen.submission);
         Ok(seen.submission.exit_status())
@@ -123,16 +136,15 @@ impl Submit {
     async fn show_dry_run(&self, api: &Api, body: String) -> Outcome {
         let call = Call::post("submitting (a dry run)", &["submissions"], body).query("dryRun", true);
         let answer = api.send(&call).await.map_err(|error| self.in_its_words(error))?;
-        let screen = Screen::new();
         if self.target.json() {
-            screen.document(&answer.body)?;
+            screen::document(&answer.body)?;
             return Ok(0);
         }
         let dry: DryRun = document::read(call.action(), &answer.body)?;
         for Default { key, value, origin } in &dry.defaults {
             note(&clean::line(&format!("default: {key}={value} ({origin})")));
         }
-        screen.document(dry.manifest.get().as_bytes())?;
+        screen::document(dry.manifest.get().as_bytes())?;
         Ok(0)
     }
 

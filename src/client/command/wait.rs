@@ -9,7 +9,7 @@ use crate::{
         api::Api,
         document::Submission,
         follow::{Progress, follow},
-        screen::{Screen, note},
+        screen::{self, note},
         server::Target,
         span::Span,
         why,
@@ -39,24 +39,25 @@ Exit codes:
   2    the command line is wrong
   4    the id is unknown
   124  --timeout has expired
+  130  Ctrl-C
   else the exit code of the driver";
 
 impl Wait {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.server)?;
+        let api = Api::new(&self.target.gateway.server)?;
         let deadline = self.timeout.and_then(|time| Instant::now().checked_add(time.duration()));
         let mut progress = Progress::default();
-        let seen = follow(&api, self.id.as_str(), self.goal, deadline, |submission| {
+        let seen = follow(&api, self.id.as_str(), self.goal, deadline, async |submission| {
+            progress.tell_retried(&api, submission).await;
             // The final state goes to standard output.
             if let Some(line) = progress.line(submission).filter(|_| !submission.has_ended()) {
                 note(&line);
             }
         })
         .await?;
-        let screen = Screen::new();
         let written = match self.target.json() {
-            true => screen.document(&seen.body),
-            false => screen.line(&screen.state(&seen.submission.state)),
+            true => screen::document(&seen.body),
+            false => screen::line(&screen::state(&seen.submission.state)),
         };
         // A closed standard output is ignored: scripts need the exit code.
         written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })?;
