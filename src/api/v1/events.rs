@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     api::AppState,
-    service::{Change, EventFilter, Interrupted, Subscription},
+    service::{self, EventFilter, Interrupted, Subscription},
     submission::SubmissionId,
 };
 
