@@ -131,8 +131,9 @@ async fn a_body_waits_for_room_and_is_refused_after_the_timeout(pool: PgPool) {
     let request = Request::post("/v1/submissions").header("content-type", "application/json").body(body).unwrap();
     let slow = tokio::spawn(api.clone().oneshot(request));
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    let waiting = post(&api, "/v1/submissions", &[], &job(json!({})));
-    let sparks = post(&api, "/v1/submissions/create", &[], &json!({}));
+    let (body, sparks) = (job(json!({})), json!({}));
+    let waiting = post(&api, "/v1/submissions", &[], &body);
+    let sparks = post(&api, "/v1/submissions/create", &[], &sparks);
     let slow_end = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         slow.abort();
@@ -149,9 +150,10 @@ async fn a_body_waits_for_room_and_is_refused_after_the_timeout(pool: PgPool) {
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let second = silent();
     tokio::time::sleep(Duration::from_millis(500)).await;
+    let sparks = json!({});
     let (answer, sparks) = tokio::join!(
-        post(&api, "/v1/submissions", &[], &job(json!({}))),
-        post(&api, "/v1/submissions/create", &[], &json!({})),
+        post(&api, "/v1/submissions", &[], &body),
+        post(&api, "/v1/submissions/create", &[], &sparks),
     );
     is_problem(&answer, 503, "busy");
     assert_eq!((answer.header("retry-after"), sparks.header("retry-after")), (Some("1"), Some("1")));
