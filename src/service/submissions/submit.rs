@@ -109,7 +109,7 @@ impl Submissions {
     /// Returns the user for whom the driver runs.
     fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
-        short(own.unwrap_or(&self.spark().user))
+        short(own.unwrap_or_else(|| &self.spark().user))
     }
 }
 
