@@ -9,10 +9,13 @@ use crate::{
     cluster::{Manifest, Marks},
     spark::{
         CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, SubmitterFiles,
-        app_name, build_driver, parse_properties,
+        app_name, build_driver, keys::misspelt, parse_properties,
     },
     store::Drawn,
 };
+
+/// Maximum number of warnings about one request.
+const WARNINGS_MAX: usize = 20;
 
 /// A request with everything derived from it.
 #[derive(Debug, Clone)]
@@ -137,6 +140,11 @@ impl Plan {
         super::submissions::objects(&self.manifest)
     }
 
+    /// Returns the warnings about properties of the request.
+    pub fn warnings(&self) -> Vec<String> {
+        warnings(&self.request, &self.origins)
+    }
+
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.
     pub fn defaults(&self) -> Vec<AppliedDefault> {
         let asked_for = |key: &String, value: &String| {
@@ -151,6 +159,12 @@ impl Plan {
         });
         applied.collect()
     }
+}
+
+/// Returns a warning for each property that is probably misspelt, except for those of the operator's defaults.
+pub(super) fn warnings(request: &CreateSubmissionRequest, origins: &BTreeMap<String, String>) -> Vec<String> {
+    let own = request.spark_properties.keys().filter(|key| !origins.contains_key(*key));
+    own.filter_map(|key| misspelt::warning(key)).take(WARNINGS_MAX).collect()
 }
 
 fn properties(driver: &DriverObjects) -> BTreeMap<String, String> {

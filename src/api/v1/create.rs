@@ -59,7 +59,9 @@ pub(in crate::api) async fn create(
     let submission =
         document.map_err(|error| Problem::unreadable(&id, "was accepted before under this key", &error))?;
     let location = format!("/v1/submissions/{id}");
-    let reply = Reply::ok(Submission::from(submission)).with_header(header::LOCATION, location);
+    let mut submission = Submission::from(submission);
+    submission.warnings = accepted.warnings;
+    let reply = Reply::ok(submission).with_header(header::LOCATION, location);
     let reply = match accepted.replayed {
         true => reply.with_header(REPLAYED, "true"),
         false => reply.with_status(StatusCode::CREATED),

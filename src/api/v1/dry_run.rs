@@ -35,6 +35,10 @@ pub(in crate::api) struct Plan {
     manifest: ObjectList,
     /// What the driver gets in addition to what the request sets, each with its origin.
     defaults: Vec<AppliedDefault>,
+    /// Properties that are probably misspelt, each with the one that was probably meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -90,5 +94,6 @@ pub(super) async fn dry_run(
         origin: default.origin,
     });
     let defaults = defaults.collect();
-    Ok(Reply::ok(Plan { submission, manifest: plan.objects()?.into(), defaults }))
+    let warnings = plan.warnings();
+    Ok(Reply::ok(Plan { submission, manifest: plan.objects()?.into(), defaults, warnings }))
 }
