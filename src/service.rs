@@ -93,6 +93,8 @@ pub struct Parts {
     readers: Shares,
     /// Limits the concurrent lists of events.
     event_lists: Shares,
+    /// Limits the logs that are read before the end of their driver is recorded.
+    early: Shares,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
     /// Limits concurrent writes to pods after their outcome is committed.
@@ -140,6 +142,7 @@ impl Gateway {
             kept_log: settings.kept_log,
             readers: Shares::new(logs::READERS),
             event_lists: Shares::new(capture::EVENT_LISTS),
+            early: Shares::new(capture::EARLY),
             closing: CancellationToken::new(),
             caps: settings.caps,
             busy: Mutex::default(),

@@ -1,21 +1,22 @@
 //! Archives what is needed of a driver after its pod is deleted: the last part of its log, and the relevant events.
 //!
-//! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
-//! when a node is lost, its logs are, too.
+//! This happens before our finalizer is removed from the pod. For a driver that failed it happens before the outcome is
+//! committed, so that the first answer that reports the failure gives its cause; what can't be archived then, and the log of any
+//! other driver, is archived after the commit. It delays neither for long: when a node is lost, its logs are, too.
 
 mod end;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::{Gateway, error::chain, perform::Subject};
+use super::{Gateway, error::chain, logs::cause_in, perform::Subject};
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
     store::LogEnd,
-    submission::{PodEvent, SubmissionId},
+    submission::{Placement, PodEvent, Progress, State, SubmissionId},
 };
 
 /// Maximum number of concurrent lists of events in one namespace: an API server may have to read all its events for those of
@@ -26,6 +27,12 @@ const LOG: Duration = Duration::from_secs(5);
 /// Timeouts of reading its events: in the background, and while a client waits.
 const EVENTS: Duration = Duration::from_secs(3);
 const EVENTS_NOW: Duration = Duration::from_secs(1);
+/// Timeout of archiving before an end is recorded.
+const BEFORE_END: Duration = Duration::from_secs(2);
+/// Maximum number of failed drivers of one namespace that are archived concurrently before their end is recorded, and how long
+/// one that takes too long counts: a namespace whose nodes don't answer delays the observations of others only rarely.
+pub(super) const EARLY: usize = 16;
+const LATE: Duration = Duration::from_secs(30);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -34,6 +41,52 @@ impl Gateway {
     /// second.
     pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {
         self.events(id, namespace, uid, EVENTS_NOW).await
+    }
+
+    /// Returns the progress to record. If it is the end of a driver that failed, archives log and events first, and adds the
+    /// cause to the outcome. The end is recorded without that if it takes too long or fails.
+    pub(super) async fn with_cause<'a>(
+        &self,
+        subject: &Subject<'_>,
+        progress: &'a Progress,
+        placement: &Placement,
+    ) -> Cow<'a, Progress> {
+        let as_is = Cow::Borrowed(progress);
+        let (Progress::Ended(outcome), Some(uid)) = (progress, &placement.pod_uid) else { return as_is };
+        // Without an exit code, its node is gone.
+        if outcome.state != State::Failed || outcome.exit_code.is_none() || self.kept_log == 0 {
+            return as_is;
+        }
+        let Some(one) = self.early.try_acquire(subject.namespace) else { return as_is };
+        match timeout(BEFORE_END, self.keep_early(subject, uid)).await {
+            Ok(Some(cause)) => Cow::Owned(Progress::Ended(outcome.clone().because_of(&cause))),
+            Ok(None) => as_is,
+            Err(_) => {
+                tokio::spawn(async move {
+                    sleep(LATE).await;
+                    drop(one);
+                });
+                as_is
+            }
+        }
+    }
+
+    /// Archives the log and the events of a driver whose end isn't recorded yet. Returns the cause of its failure.
+    async fn keep_early(&self, subject: &Subject<'_>, uid: &str) -> Option<String> {
+        let Subject { id, attempt, namespace, pod, .. } = *subject;
+        let of = LogOf { namespace, pod, uid };
+        let mut end = End::new(self.kept_log);
+        let (read, events) = futures::join!(self.read_once(&of, &mut end), self.events(id, namespace, uid, EVENTS_NOW));
+        // Otherwise it is read again later.
+        if !matches!(read, Ok(true)) || end.came_too_early() {
+            return None;
+        }
+        let log = Some(end.finish()).filter(|end| !end.text.is_empty());
+        let cause = log.as_ref().and_then(cause_in);
+        if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
+            tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
+        }
+        cause
     }
 
     /// Archives the log and the events of an ended driver, once. A failure is only logged.

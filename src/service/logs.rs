@@ -9,6 +9,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt, TryStreamExt, future::ready, stream, stream::BoxStream};
 
+pub(super) use self::kept::cause_in;
 use self::{
     follow::Follower,
     kept::{last_lines, whole},

@@ -101,7 +101,8 @@ impl Gateway {
         let called = match (effect, claim) {
             (Effect::Read, _) => return Ok(Answer::Row(store.row(id).await?)),
             (Effect::Advance(progress, placement), _) => {
-                let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
+                let progress = self.with_cause(subject, progress, placement).await;
+                let moved = store.advance(id, *attempt, epoch, &progress, placement).await?;
                 if moved {
                     self.events.changed();
                     let outcome = progress.outcome();

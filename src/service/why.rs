@@ -86,7 +86,14 @@ impl Gateway {
     pub async fn why(&self, row: &Submission) -> Result<Option<Why>, Error> {
         let Some(mut why) = Why::of(row) else { return Ok(None) };
         if row.state.is_terminal() {
-            (why.events, why.log_tail) = self.what_stayed(&row.id, row.attempt).await?;
+            let stayed = self.what_stayed(&row.id, row.attempt).await?;
+            // The row lacks it if the log wasn't archived in time.
+            if let Some(cause) = stayed.cause.filter(|cause| !why.message.contains(cause))
+                && row.state == State::Failed
+            {
+                why.message += &format!(": {cause}");
+            }
+            (why.events, why.log_tail) = (stayed.events, stayed.tail);
         } else if let Some(uid) = &row.pod_uid {
             why.events = self.pod_events(&row.id, &row.namespace, uid).await;
             why.learn_from_events(row.state);
