@@ -51,5 +51,12 @@ pub(in crate::api) async fn wait(
         Waited::Unknown => return Err(not_found(&id)),
     };
     let submission = find(&state.gateway, &id).await?;
-    Ok(Reply::ok(submission.into()).with_header(WAITED, waited))
+    let document = match submission.state.is_terminal() {
+        true => {
+            let why = state.gateway.why(&submission).await?;
+            Submission::with(submission, why)
+        }
+        false => submission.into(),
+    };
+    Ok(Reply::ok(document).with_header(WAITED, waited))
 }
