@@ -16,7 +16,7 @@ const LONGEST: usize = 1000;
 /// `None` if no exception ended it.
 ///
 /// Of a Python traceback this is the last line, and of a JVM's exception the deepest cause; if one contains the other, as
-/// Py4J's exceptions do, the innermost counts. Exceptions that Spark only logged are not considered: it retries tasks, for
+/// `Py4J`'s exceptions do, the innermost counts. Exceptions that Spark only logged are not considered: it retries tasks, for
 /// example. A JVM or an interpreter that can't start the application reports a line without an exception.
 pub fn cause(log: &str) -> Option<String> {
     let mut reader = Reader::default();
