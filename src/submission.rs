@@ -17,7 +17,7 @@ mod transition;
 pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
 };
-pub use failure::{FailureClass, FailureCode, RetryKind, signal};
+pub use failure::{FailureClass, FailureCode, RetryKind, cause, signal};
 pub use id::{InvalidSubmissionId, SubmissionId};
 pub use installation::Installation;
 pub use kept::kept;

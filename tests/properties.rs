@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use sparkgate::spark::keys::{Effect, KEYS, Key};
+use sparkgate::spark::keys::{Effect, KEYS, Key, misspelt};
 
 const HEAD: &str = "\
 # Spark's properties here
@@ -52,4 +52,25 @@ fn the_properties_page_matches_the_table() {
         fs::write(&path, page()).unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page(), "run `make properties`");
+}
+
+/// The recorded tests against Spark name some five hundred of its properties.
+#[test]
+fn no_property_of_spark_counts_as_misspelt() {
+    let mut names = std::collections::BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let text = String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).into_owned();
+            let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c));
+            names.extend(words.filter(|word| word.starts_with("spark.")).map(str::to_owned));
+        }
+    }
+    assert!(names.len() > 300, "{}", names.len());
+    let warned: Vec<_> = names.iter().filter_map(|name| misspelt::warning(name)).collect();
+    assert_eq!(warned, Vec::<String>::new());
 }

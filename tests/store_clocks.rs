@@ -151,6 +151,21 @@ async fn an_attempt_is_kept_with_a_start_that_can_be_true(pool: PgPool) {
     let attempts = store.attempts(&id).await.unwrap();
     assert_eq!(attempts.len(), 2, "another attempt follows");
     assert_eq!(attempts[0].started_at, Some(attempts[0].queued_at));
+    assert!(Some(attempts[1].queued_at) >= attempts[0].finished_at, "the next one is queued at its end");
+}
+
+#[sqlx::test]
+async fn a_start_in_the_second_in_which_it_was_queued_is_after_that(pool: PgPool) {
+    let store = connect(&pool).await;
+    let id = accept(&store, "a").await;
+    set(&pool, &id, "queued_at = date_trunc('second', now()) - interval '9.7 s'").await;
+    let second = "SELECT date_trunc('second', queued_at) FROM submissions";
+    let started_at = Some(sqlx::query_scalar(second).fetch_one(&pool).await.unwrap());
+    claim_one(&store, session(&store).await).await;
+    let placement = Placement { started_at, ..Placement::default() };
+    assert!(store.advance(&id, 1, None, &Progress::Running, &placement).await.unwrap());
+    let waited = "SELECT started_at > queued_at AND started_at <= queued_at + interval '1 s' FROM submissions";
+    assert!(sqlx::query_scalar::<_, bool>(waited).fetch_one(&pool).await.unwrap());
 }
 
 async fn set(pool: &PgPool, id: &SubmissionId, values: &str) {

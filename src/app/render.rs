@@ -75,7 +75,9 @@ pub fn run(
         writeln!(notes, "sparkgate: note: {field}: a request has no such field")?;
     }
     for key in request.spark_properties.keys() {
-        if !key.starts_with("spark.") {
+        if let Some(warning) = keys::misspelt::warning(key) {
+            writeln!(notes, "sparkgate: note: {warning}")?;
+        } else if !key.starts_with("spark.") {
             writeln!(notes, "sparkgate: note: {key}: dropped because it doesn't begin with spark.")?;
         } else if !keys::is_known(key) {
             writeln!(notes, "sparkgate: note: {key}: unknown to every Spark release")?;

@@ -38,6 +38,7 @@ pub(super) struct Submission {
     pub(super) waiting: Option<Why>,
     pub(super) failure: Option<Why>,
     pub(super) exit_code: Option<i64>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// The known states of executors, in the order of the life cycle.

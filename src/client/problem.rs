@@ -55,7 +55,8 @@ impl Problem {
         let text = std::str::from_utf8(body).unwrap_or_default().trim();
         let plain = !text.starts_with(['<', '{']);
         let foreign = serde_json::from_slice::<Foreign>(body).ok();
-        let text = foreign.as_ref().map(|foreign| &*foreign.message).or_else(|| plain.then_some(text)).unwrap_or_default();
+        let text =
+            foreign.as_ref().map(|foreign| &*foreign.message).or_else(|| plain.then_some(text)).unwrap_or_default();
         let detail = text.lines().next().unwrap_or_default().chars().take(MOST).collect();
         let title = format!("HTTP {} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
         Self { title: title.trim_end().to_owned(), detail, ..Self::default() }

@@ -22,6 +22,9 @@ const READERS: usize = 200;
 /// one pod.
 const EVENT_LISTS: usize = 4;
 
+/// Maximum number of failed drivers of one namespace that are archived concurrently before their end is recorded.
+const EARLY: usize = 16;
+
 /// The logs and the events of pods.
 pub struct DriverLogs {
     store: Store,
@@ -32,6 +35,8 @@ pub struct DriverLogs {
     readers: Shares,
     /// Limits the concurrent lists of events.
     event_lists: Shares,
+    /// Limits the logs that are read before the end of their driver is recorded.
+    early: Shares,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
 }
@@ -39,7 +44,7 @@ pub struct DriverLogs {
 impl DriverLogs {
     pub(super) fn new(store: Store, cluster: Cluster, kept_log: usize, closing: CancellationToken) -> Self {
         let (readers, event_lists) = (Shares::new(READERS), Shares::new(EVENT_LISTS));
-        Self { store, cluster, kept_log, readers, event_lists, closing }
+        Self { store, cluster, kept_log, readers, event_lists, early: Shares::new(EARLY), closing }
     }
 }
 

@@ -147,6 +147,14 @@ impl Effects {
         let called = match (effect, claim) {
             (Effect::Read, _) => return Ok(EffectResult::Row(store.row(id).await?)),
             (Effect::Advance(progress, placement), _) => {
+                let with_cause = match (progress, &placement.pod_uid) {
+                    (StateChange::Ended(outcome), Some(uid)) => {
+                        let of = LogOf { namespace, pod, uid };
+                        StateChange::Ended(self.logs.with_cause(outcome, id, *attempt, &of).await)
+                    }
+                    _ => progress.clone(),
+                };
+                let progress = &with_cause;
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
                     self.wakeups.state_changed();

@@ -8,6 +8,7 @@ mod core;
 mod driver;
 mod executor;
 mod families;
+pub mod misspelt;
 mod submission;
 
 /// One key, or, with a dot at its end, a family of keys.

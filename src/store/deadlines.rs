@@ -19,11 +19,14 @@ const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
     WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
 
 /// Returns when an attempt of the row `of` started, if it did, as its node reported in `said`: not before it was queued and not
-/// in the future, because the clock of a node may be wrong, and the run timeout counts from there.
+/// in the future, because the clock of a node may be wrong, and the run timeout counts from there. Kubernetes truncates times to
+/// whole seconds, so that a start in the second in which the attempt was queued is reported as one before that.
 pub(super) fn started(said: &str, of: &str) -> String {
+    let queued = format!("coalesce({of}.queued_at, {of}.created_at)");
     format!(
-        "CASE WHEN {said} IS NOT NULL
-         THEN least(greatest({said}, coalesce({of}.queued_at, {of}.created_at)), clock_timestamp()) END"
+        "CASE WHEN {said} < {queued} AND {said} > {queued} - interval '1 s'
+         THEN least({said} + interval '1 s', clock_timestamp())
+         WHEN {said} IS NOT NULL THEN least(greatest({said}, {queued}), clock_timestamp()) END"
     )
 }
 

@@ -35,7 +35,7 @@ impl Store {
         let statement = format!(
             r#"
             WITH old AS (
-                SELECT *, clock_timestamp() + make_interval(secs =>
+                SELECT *, clock_timestamp() AS ended, clock_timestamp() + make_interval(secs =>
                     least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15)) AS due
                 FROM submissions
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
@@ -45,12 +45,12 @@ impl Store {
                 INSERT INTO attempts (submission_id, attempt, state, exit_code, reason, message, names, pod_uid, node,
                                       pod_ip, queued_at, started_at, finished_at)
                 SELECT id, attempt, $3, $5, $6, $7, names, coalesce($8, pod_uid), coalesce($9, node),
-                       coalesce($10, pod_ip), coalesce(queued_at, created_at), coalesce(started_at, {started}), clock_timestamp()
+                       coalesce($10, pod_ip), coalesce(queued_at, created_at), least(coalesce(started_at, {started}), ended), ended
                 FROM old
             ), next AS (
                 UPDATE submissions s SET
                     attempt = old.attempt + 1, state = 'QUEUED', exit_code = NULL, reason = NULL, message = NULL,
-                    pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = clock_timestamp(),
+                    pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = old.ended,
                     claimed_by = {NOBODY_NOW}, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
                     retried_{kind} = old.retried_{kind} + 1,
                     not_before = due, deadline = due + make_interval(secs => old.start_timeout)

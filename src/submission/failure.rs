@@ -1,8 +1,11 @@
 //! Failure codes: why a submission failed, or still waits, as a closed list for programs, which can't interpret sentences.
 
+mod cause;
 mod rules;
 
 use std::fmt;
+
+pub use cause::cause;
 
 use super::State;
 

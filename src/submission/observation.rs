@@ -64,6 +64,11 @@ impl PodObservation {
             && matches!((finished_at, self.asked_to_go_at), (Some(end), Some(asked)) if end.timestamp() < asked.timestamp())
     }
 
+    /// Returns whether the node reports an end of the driver's container and no start.
+    pub fn never_started(&self) -> bool {
+        matches!(self.container, Container::Terminated { started_at: None, .. })
+    }
+
     /// Returns where the driver runs, as far as this observation says.
     pub fn placement(&self) -> Placement {
         let started_at = match &self.container {

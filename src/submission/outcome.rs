@@ -35,6 +35,16 @@ impl Outcome {
         Self::new(State::Killed, cause.reason(), cause.message())
     }
 
+    /// Returns the outcome with the cause that the driver's log gives, unless the message has it already.
+    #[must_use]
+    pub fn because_of(self, cause: &str) -> Self {
+        let message = match self.message.contains(cause) {
+            true => self.message,
+            false => format!("{}: {cause}", self.message),
+        };
+        Self { message, ..self }
+    }
+
     /// Returns which kind of retry may follow this end, if any.
     pub fn retry_kind(&self) -> Option<RetryKind> {
         let reason = self.reason.as_deref();

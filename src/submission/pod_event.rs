@@ -23,10 +23,12 @@ impl PodEvent {
     /// Maximum number of events of one pod that are returned and archived.
     pub const MOST: usize = 20;
 
-    /// Selects the relevant events: warnings before all others, then newest first, at most [`Self::MOST`].
+    /// Returns the relevant events, at most [`Self::MOST`], in the order in which they occurred: warnings are selected before
+    /// all others, and newer ones before older ones.
     pub fn that_matter(mut events: Vec<Self>) -> Vec<Self> {
         events.sort_by_key(|event| std::cmp::Reverse((event.kind == "Warning", event.at)));
         events.truncate(Self::MOST);
+        events.sort_by_key(|event| event.at);
         events
     }
 }
@@ -41,12 +43,12 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_kept_before_normal_events() {
+    fn warnings_are_kept_before_normal_events_and_all_are_in_order() {
         let mut events = vec![event("Warning", 1), event("Warning", 2)];
         events.extend((10..40).map(|second| event("Normal", second)));
         let kept = PodEvent::that_matter(events);
         let seconds: Vec<_> = kept.iter().map(|event| event.at.unwrap().timestamp()).collect();
         assert_eq!(seconds.len(), PodEvent::MOST);
-        assert_eq!(seconds[..4], [2, 1, 39, 38]);
+        assert_eq!((&seconds[..4], seconds.last()), (&[1, 2, 22, 23][..], Some(&39)));
     }
 }

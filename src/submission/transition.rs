@@ -55,21 +55,22 @@ fn ended(
 ) -> Outcome {
     let said = said.filter(|text| !text.trim().is_empty()).or_else(|| seen.message.clone());
     let with = |text: String| said.map_or_else(|| text.clone(), |said| format!("{text}: {}", said.trim()));
+    // A kubelet invents this end for a container of a deleted pod that it can't find, mostly because it never started.
+    let is_invented = exit_code == 137 && reason.as_deref() == Some("ContainerStatusUnknown") && seen.never_started();
     let named = reason.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
+    let ending = match is_invented {
+        true => format!("the driver didn't start, or its node lost track of it{named}"),
+        false => format!("the driver exited with code {exit_code}{named}"),
+    };
     let (state, message) = match (exit_code, killing) {
         // The driver succeeded before the kill reached it, so the submission is FINISHED.
         (0, _) => (State::Finished, "the driver exited with code 0".to_owned()),
-        (code, Some(cause)) => {
-            (State::Killed, format!("{}; the driver exited with code {code}{named}", cause.message()))
-        }
+        (_, Some(cause)) => (State::Killed, format!("{}; {ending}", cause.message())),
         // The deletion of a pod whose driver had already ended changes nothing.
-        (code, None) if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => (
-            State::Killed,
-            with(format!(
-                "the driver pod was deleted from outside Sparkgate; the driver exited with code {code}{named}"
-            )),
-        ),
-        (code, None) => (State::Failed, with(format!("the driver exited with code {code}{named}"))),
+        (_, None) if seen.deleting && seen.reason.is_none() && !seen.ended_by_itself() => {
+            (State::Killed, with(format!("the driver pod was deleted from outside Sparkgate; {ending}")))
+        }
+        (_, None) => (State::Failed, with(ending)),
     };
     // The pod's own reason (Evicted, DeadlineExceeded) is more specific than the container's "Error".
     let reason = match (state, killing) {
@@ -77,7 +78,7 @@ fn ended(
         (State::Killed, Some(cause)) => Some(cause.reason().to_owned()),
         _ => reason,
     };
-    Outcome { state, exit_code: Some(exit_code), reason, message }
+    Outcome { state, exit_code: (!is_invented).then_some(exit_code), reason, message }
 }
 
 fn failed_without_exit_code(killing: Option<&KillCause>, seen: &PodObservation) -> Outcome {

@@ -94,6 +94,18 @@ fn a_dry_run_prints_the_manifest_and_lists_the_defaults() {
 }
 
 #[test]
+fn warnings_about_properties_are_printed() {
+    let warnings = r#""warnings": ["spark.x: did you mean y?"]"#;
+    let created = format!(r#"{{"id": "{ID}", "state": "QUEUED", {warnings}}}"#);
+    let planned = format!(r#"{{"submission": {{}}, "manifest": {{}}, {warnings}}}"#);
+    for (words, body) in [(&["submit", "a.py"][..], created), (&["submit", "--dry-run", "a.py"], planned)] {
+        let gateway = Played::new(move |_| Reply::Answer { status: 201, headers: Vec::new(), body: body.clone() });
+        let ended = run(&gateway, words);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), "warning: spark.x: did you mean y?\n"), "{words:?}");
+    }
+}
+
+#[test]
 fn a_wrong_command_line_is_reported_without_a_gateway() {
     let gateway = Played::new(|_| Reply::HangUp);
     for (words, part) in [

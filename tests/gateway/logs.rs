@@ -43,7 +43,40 @@ async fn a_log_is_read_from_the_pod_and_later_from_the_archive(pool: PgPool) {
     assert_eq!(site.read(&id, &since).await.1, "two\nthree\nfour\n");
     let (_, again) = site.read(&id, &LogRequest { timestamps: true, ..LogRequest::default() }).await;
     assert!(again.starts_with(&stamped) && again.ends_with(" four\n"), "{again}");
-    assert_eq!(site.service().logs.archived(&id, 1).await.unwrap().1.as_deref(), Some("one\ntwo\nthree\nfour\n"));
+    assert_eq!(site.service().logs.archived(&id, 1).await.unwrap().tail.as_deref(), Some("one\ntwo\nthree\nfour\n"));
+}
+
+#[sqlx::test]
+async fn a_failure_is_recorded_with_its_cause(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let traceback =
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: no such column: x\n";
+    let id = site.launch(&format!("{WAIT}; echo -n '{traceback}'; exit 1")).await;
+    site.go();
+    let row = loop {
+        let row = site.service().submissions.submission(&id).await.unwrap().unwrap();
+        if row.state.is_terminal() {
+            break row;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
+    let why = site.service().submissions.failure_reason(&row).await.unwrap().unwrap();
+    let message = "the driver exited with code 1 (Error): ValueError: no such column: x";
+    assert_eq!((why.message.as_str(), why.log_tail.as_deref()), (message, Some(traceback)), "at the first answer");
+    let of_event = "SELECT message FROM submission_events WHERE state = 'FAILED'";
+    assert_eq!(sqlx::query_scalar::<_, String>(of_event).fetch_one(&site.world.pool).await.unwrap(), message);
+    assert_eq!(site.world.events(&id).await.iter().filter(|state| *state == "FAILED").count(), 1);
+}
+
+/// Failures that were recorded without their cause, such as those of earlier releases.
+#[sqlx::test]
+async fn a_cause_that_is_only_in_the_archive_is_reported(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let id = site.launch("echo 'Exception in thread \"main\" a.B: c'; exit 1").await;
+    site.until(&id, DriverState::Failed).await;
+    sqlx::query("UPDATE submissions SET message = 'it failed'").execute(&site.world.pool).await.unwrap();
+    let row = site.service().submissions.submission(&id).await.unwrap().unwrap();
+    assert_eq!(site.service().submissions.failure_reason(&row).await.unwrap().unwrap().message, "it failed: a.B: c");
 }
 
 #[sqlx::test]
@@ -199,7 +232,7 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
     world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     let kept = eventually(|| async {
-        let kept = world.service.logs.archived(&id, 1).await.unwrap().0;
+        let kept = world.service.logs.archived(&id, 1).await.unwrap().events;
         if kept.is_empty() { Err("nothing is kept") } else { Ok(kept) }
     })
     .await;
@@ -276,7 +309,7 @@ async fn the_log_of_a_pod_without_a_finalizer_is_archived(pool: PgPool) {
     site.world = world;
     let id = site.launch("echo bye; exit 1").await;
     site.until(&id, DriverState::Failed).await;
-    eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().1.ok_or("nothing is kept") }).await;
+    eventually(|| async { site.service().logs.archived(&id, 1).await.unwrap().tail.ok_or("nothing is kept") }).await;
     site.delete_pod().await;
     assert_eq!(site.read(&id, &LogRequest::default()).await, (LogSource::Kept, "bye\n".to_owned()));
 }

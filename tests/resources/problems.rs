@@ -27,6 +27,7 @@ async fn a_request_that_cannot_run_names_its_fields(pool: PgPool) {
             Some("#/sparkProperties/spark.sparkgate.x"),
             "no such",
         ),
+        (json!({"environmentVariables": {"1A=": "x"}}), Some("#/environmentVariables/1A="), "not a valid name"),
         (json!({"colour": "green"}), Some("#/colour"), "no such field"),
         (json!({"name": "a\u{0}b"}), Some("#/name"), "NUL"),
         (

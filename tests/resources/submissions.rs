@@ -38,6 +38,22 @@ async fn a_created_submission_can_be_read(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn properties_that_are_probably_misspelt_are_warned_of(pool: PgPool) {
+    let api = api(&pool).await;
+    let odd =
+        json!({"sparkProperties": {"spark.executor.instnces": "3", "executor.memory": "2g", "spark.own.team": "data"}});
+    let expected = json!([
+        "executor.memory: has no effect, because it doesn't begin with spark.; did you mean spark.executor.memory?",
+        "spark.executor.instnces: Spark has no such property; did you mean spark.executor.instances?",
+    ]);
+    for (path, status) in [("/v1/submissions", 201), ("/v1/submissions?dryRun=true", 200)] {
+        let answer = post(&api, path, &[], &job(odd.clone())).await;
+        assert_eq!((answer.status, &answer.json()["warnings"]), (status, &expected), "{}", answer.body);
+    }
+    assert_eq!(submit(&api, json!({})).await.json().get("warnings"), None);
+}
+
+#[sqlx::test]
 async fn an_unchanged_document_is_not_sent_again(pool: PgPool) {
     let api = api(&pool).await;
     let path = format!("/v1/submissions/{}", accepted(&api, json!({})).await);

@@ -87,6 +87,7 @@ impl Submit {
             note("this key was used before: this is the existing submission");
         }
         let created = Seen::of("submitting", answer)?;
+        warn(&created.submission.warnings);
         if !self.wait {
             match self.target.json() {
                 true => screen::document(&created.body)?,
@@ -141,6 +142,7 @@ impl Submit {
             return Ok(0);
         }
         let dry: DryRun = document::read(call.action(), &answer.body)?;
+        warn(&dry.warnings);
         for AppliedDefault { key, value, origin } in &dry.defaults {
             note(&clean::line(&format!("default: {key}={value} ({origin})")));
         }
@@ -156,6 +158,12 @@ impl Submit {
     }
 }
 
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        note(&clean::line(&format!("warning: {warning}")));
+    }
+}
+
 /// Ignores a closed standard output: a submission is followed even if its id can't be printed.
 fn silently(written: Result<(), Error>) -> Result<(), Error> {
     written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })
@@ -167,6 +175,8 @@ struct DryRun {
     manifest: Box<RawValue>,
     #[serde(default)]
     defaults: Vec<AppliedDefault>,
+    #[serde(default)]
+    warnings: Vec<String>,
 }
 
 /// A property that the request doesn't set.

@@ -1,7 +1,8 @@
 //! Archives what is needed of a driver after its pod is deleted: the last part of its log, and the relevant events.
 //!
-//! This happens after the outcome is committed and before our finalizer is removed from the pod. It delays neither for long:
-//! when a node is lost, its logs are, too.
+//! This happens before our finalizer is removed from the pod. For a driver that failed it happens before the outcome is
+//! committed, so that the first answer that reports the failure gives its cause; what can't be archived then, and the log of any
+//! other driver, is archived after the commit. It delays neither for long: when a node is lost, its logs are, too.
 
 mod end;
 
@@ -11,12 +12,12 @@ use futures::StreamExt;
 use tokio::time::{sleep, timeout};
 
 use self::end::End;
-use super::DriverLogs;
+use super::{DriverLogs, kept::cause_in};
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
     service::error::chain,
     store::LogEnd,
-    submission::{PodEvent, SubmissionId},
+    submission::{Outcome, PodEvent, State, SubmissionId},
 };
 
 /// Timeout of reading the log of an ended driver, with all retries.
@@ -24,6 +25,11 @@ const LOG: Duration = Duration::from_secs(5);
 /// Timeouts of reading its events: in the background, and while a client waits.
 const EVENTS: Duration = Duration::from_secs(3);
 const EVENTS_NOW: Duration = Duration::from_secs(1);
+/// Timeout of archiving before an end is recorded.
+const BEFORE_END: Duration = Duration::from_secs(2);
+/// How long a driver that took too long counts as being archived: a namespace whose nodes don't answer delays the observations of
+/// others only rarely.
+const LATE: Duration = Duration::from_secs(30);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -32,6 +38,50 @@ impl DriverLogs {
     /// second.
     pub async fn pod_events(&self, id: &SubmissionId, namespace: &str, uid: &str) -> Vec<PodEvent> {
         self.events(id, namespace, uid, EVENTS_NOW).await
+    }
+
+    /// Returns the outcome to record. Archives log and events of a driver that failed first, and adds the cause to the outcome.
+    /// Returns the outcome unchanged if that takes too long or fails.
+    pub(in crate::service) async fn with_cause(
+        &self,
+        outcome: &Outcome,
+        id: &SubmissionId,
+        attempt: i32,
+        of: &LogOf<'_>,
+    ) -> Outcome {
+        // Without an exit code, its node is gone.
+        if outcome.state != State::Failed || outcome.exit_code.is_none() || self.kept_log == 0 {
+            return outcome.clone();
+        }
+        let Some(one) = self.early.try_acquire(of.namespace) else { return outcome.clone() };
+        match timeout(BEFORE_END, self.archive_early(id, attempt, of)).await {
+            Ok(Some(cause)) => outcome.clone().because_of(&cause),
+            Ok(None) => outcome.clone(),
+            Err(_) => {
+                tokio::spawn(async move {
+                    sleep(LATE).await;
+                    drop(one);
+                });
+                outcome.clone()
+            }
+        }
+    }
+
+    /// Archives the log and the events of a driver whose end isn't recorded yet. Returns the cause of its failure.
+    async fn archive_early(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) -> Option<String> {
+        let mut end = End::new(self.kept_log);
+        let events = self.events(id, of.namespace, of.uid, EVENTS_NOW);
+        let (read, events) = futures::join!(self.read_once(of, &mut end), events);
+        // Otherwise it is read again later.
+        if !matches!(read, Ok(true)) || end.came_too_early() {
+            return None;
+        }
+        let log = Some(end.finish()).filter(|end| !end.text.is_empty());
+        let cause = log.as_ref().and_then(cause_in);
+        if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
+            tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
+        }
+        cause
     }
 
     /// Archives the log and the events of an ended driver, once. A failure is only logged.

@@ -6,20 +6,39 @@ use super::{DriverLogs, lines::Lines};
 use crate::{
     service::error::Error,
     store::LogEnd,
-    submission::{PodEvent, SubmissionId},
+    submission::{PodEvent, SubmissionId, cause},
 };
 
+/// How much of the end of a log is searched for the cause of a failure.
+const CAUSE_LINES: u64 = 5000;
 /// Limits of the log tail that explains a failure.
 const TAIL_LINES: u64 = 20;
 const TAIL_BYTES: usize = 4096;
 
 impl DriverLogs {
-    /// Returns what was archived of an ended driver: the relevant events of its pod, as they were at its end, and its last
-    /// lines (at most 20 lines and 4 KiB; `None` if nothing was archived or written).
-    pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<(Vec<PodEvent>, Option<String>), Error> {
-        let Some(kept) = self.store.kept_log(id, attempt).await? else { return Ok((Vec::new(), None)) };
-        Ok((kept.events, kept.log.map(|log| tail(&log)).filter(|tail| !tail.is_empty())))
+    /// Returns what was archived of an ended driver.
+    pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<Archived, Error> {
+        let Some(kept) = self.store.kept_log(id, attempt).await? else { return Ok(Archived::default()) };
+        let tail = kept.log.as_ref().map(tail).filter(|tail| !tail.is_empty());
+        Ok(Archived { events: kept.events, tail, cause: kept.log.as_ref().and_then(cause_in) })
     }
+}
+
+/// What is known of an ended driver from its archive.
+#[derive(Debug, Default)]
+pub struct Archived {
+    /// The relevant events of its pod, as they were at its end.
+    pub events: Vec<PodEvent>,
+    /// Its last lines: at most 20 lines and 4 KiB; `None` if nothing was archived or written.
+    pub tail: Option<String>,
+    /// The exception that ended it, if its log has one.
+    pub cause: Option<String>,
+}
+
+/// Returns the exception that ended a driver, if the end of its log has one.
+pub(super) fn cause_in(log: &LogEnd) -> Option<String> {
+    let text = whole(&mut Lines::default(), last_lines(&log.text, CAUSE_LINES));
+    cause(&String::from_utf8_lossy(&text))
 }
 
 fn tail(log: &LogEnd) -> String {

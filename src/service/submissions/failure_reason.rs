@@ -7,6 +7,11 @@ use crate::{
     submission::{FailureCode, PodEvent, State, signal},
 };
 
+/// A hint for an end by SIGKILL that Kubernetes doesn't explain: if the kernel kills a process of the container other than its
+/// first, such as Python's, no reason says so.
+const OF_MEMORY: &str = "; it was killed (SIGKILL), often because it used more memory than its container has: \
+    spark.driver.memory and spark.driver.memoryOverhead raise that";
+
 /// The reason, with all details that are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureReason {
@@ -43,7 +48,10 @@ impl FailureReason {
     /// Derives the reason of an attempt that ended; `None` if it finished.
     pub fn ended(state: State, exit_code: Option<i32>, reason: Option<&str>, message: Option<&str>) -> Option<Self> {
         let code = FailureCode::of_end(state, exit_code, reason, message)?;
-        let message = message.map_or_else(|| format!("the driver ended as {state}"), str::to_owned);
+        let mut message = message.map_or_else(|| format!("the driver ended as {state}"), str::to_owned);
+        if state == State::Failed && exit_code == Some(137) && code == FailureCode::ApplicationError {
+            message += OF_MEMORY;
+        }
         let reason = reason.map(str::to_owned);
         let signal = exit_code.and_then(signal);
         Some(Self { code, message, reason, exit_code, signal, events: Vec::new(), log_tail: None })
@@ -79,7 +87,14 @@ impl Submissions {
     pub async fn failure_reason(&self, row: &Submission) -> Result<Option<FailureReason>, Error> {
         let Some(mut why) = FailureReason::of(row) else { return Ok(None) };
         if row.state.is_terminal() {
-            (why.events, why.log_tail) = self.logs.archived(&row.id, row.attempt).await?;
+            let archived = self.logs.archived(&row.id, row.attempt).await?;
+            // The row lacks it if the log wasn't archived in time.
+            if let Some(cause) = archived.cause.filter(|cause| !why.message.contains(cause))
+                && row.state == State::Failed
+            {
+                why.message += &format!(": {cause}");
+            }
+            (why.events, why.log_tail) = (archived.events, archived.tail);
         } else if let Some(uid) = &row.pod_uid {
             why.events = self.logs.pod_events(&row.id, &row.namespace, uid).await;
             why.learn_from_events(row.state);
@@ -95,6 +110,16 @@ mod tests {
     fn event(kind: &str, reason: &str, second: i64) -> PodEvent {
         let at = chrono::DateTime::from_timestamp(second, 0);
         PodEvent { at, kind: kind.to_owned(), reason: reason.to_owned(), message: format!("{reason}!"), count: 1 }
+    }
+
+    #[test]
+    fn an_unexplained_kill_hints_at_memory() {
+        let hints = |exit_code, reason| {
+            let why = Why::ended(State::Failed, Some(exit_code), Some(reason), Some("words")).unwrap();
+            why.message.starts_with("words") && why.message.contains("spark.driver.memoryOverhead")
+        };
+        assert!(hints(137, "Error"));
+        assert!(!hints(137, "Evicted") && !hints(143, "Error") && !hints(1, "Error"));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::{
 
 const NAMESPACE: &str = "spark.kubernetes.namespace";
 const POD_NAME: &str = "spark.kubernetes.driver.pod.name";
+/// Families of properties that name a variable of the driver.
+const VARIABLES: [&str; 2] = ["spark.kubernetes.driverEnv.", "spark.kubernetes.driver.secretKeyRef."];
 /// Lengths of RFC 1123 labels and subdomains, as Kubernetes limits them.
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
@@ -56,6 +58,21 @@ pub(super) fn retries(request: &CreateSubmissionRequest, options: &SubmissionOpt
     Ok(())
 }
 
+/// Refuses variables of the driver whose name no Kubernetes release accepts.
+fn variables(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=');
+    let reason =
+        |name: &str| format!("{name:?} is not a valid name of a variable: printable ASCII characters other than =");
+    if let Some(name) = request.environment_variables.keys().find(|name| !is_name(name)) {
+        return Err(Refusal::field(format!("environmentVariables[\"{name}\"]"), reason(name)));
+    }
+    let named = request.spark_properties.keys().filter_map(|key| {
+        let name = VARIABLES.iter().find_map(|prefix| key.strip_prefix(prefix))?;
+        (!is_name(name)).then_some((key, name))
+    });
+    named.take(1).try_for_each(|(key, name)| Err(Refusal::property(key, reason(name))))
+}
+
 /// Refuses names that Kubernetes doesn't accept (they become part of its API paths) and properties beyond the size of a
 /// `ConfigMap`.
 pub(super) fn check(
@@ -77,6 +94,7 @@ pub(super) fn check(
         return Err(Refusal::property(NAMESPACE, reason));
     }
     pod_name(request, &names.driver_pod)?;
+    variables(request)?;
     size(request, driver)
 }
 
@@ -136,6 +154,27 @@ mod tests {
         assert!(is_label("spark") && is_label("a-1") && is_label("0"));
         for bad in ["", " default", "Default", "a_b", "-a", "a-", "../x", "a/b", "a?b", "ä", "a%2f"] {
             assert!(!is_label(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_variable_whose_name_kubernetes_refuses_is_refused() {
+        let refused = |name: &str, key: &str| {
+            let mut request = CreateSubmissionRequest::default();
+            request.environment_variables.extend((!name.is_empty()).then(|| (name.to_owned(), "x".to_owned())));
+            request.spark_properties.insert(key.to_owned(), "x".to_owned());
+            variables(&request).err().map(|refusal| refusal.field)
+        };
+        for (name, key) in
+            [("A", "spark.b=c"), ("a.b-c d", "spark.kubernetes.driverEnv.B"), ("1A", "spark.executorEnv.=")]
+        {
+            assert_eq!(refused(name, key), None, "{name} {key}");
+        }
+        assert_eq!(refused("1A=", "spark.x").as_deref(), Some("environmentVariables[\"1A=\"]"));
+        for key in
+            ["spark.kubernetes.driverEnv.A=", "spark.kubernetes.driverEnv.", "spark.kubernetes.driver.secretKeyRef.ä"]
+        {
+            assert!(refused("A", key).is_some_and(|field| field.contains(key)), "{key}");
         }
     }
 

@@ -10,10 +10,13 @@ use crate::{
     service::{error::Error, options::SubmissionOptions, settings::Resolved},
     spark::{
         CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, SubmitterFiles,
-        app_name, build_driver, parse_properties,
+        app_name, build_driver, keys::misspelt, parse_properties,
     },
     store::Drawn,
 };
+
+/// Maximum number of warnings about one request.
+const WARNINGS_MAX: usize = 20;
 
 /// A request with everything derived from it.
 #[derive(Debug, Clone)]
@@ -138,6 +141,11 @@ impl Plan {
         super::objects(&self.manifest)
     }
 
+    /// Returns the warnings about properties of the request.
+    pub fn warnings(&self) -> Vec<String> {
+        warnings(&self.request, &self.origins)
+    }
+
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.
     pub fn defaults(&self) -> Vec<AppliedDefault> {
         let asked_for = |key: &String, value: &String| {
@@ -152,6 +160,12 @@ impl Plan {
         });
         applied.collect()
     }
+}
+
+/// Returns a warning for each property that is probably misspelt, except for those of the operator's defaults.
+pub(super) fn warnings(request: &CreateSubmissionRequest, origins: &BTreeMap<String, String>) -> Vec<String> {
+    let own = request.spark_properties.keys().filter(|key| !origins.contains_key(*key));
+    own.filter_map(|key| misspelt::warning(key)).take(WARNINGS_MAX).collect()
 }
 
 fn properties(driver: &DriverObjects) -> BTreeMap<String, String> {

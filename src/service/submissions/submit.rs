@@ -4,7 +4,10 @@ use std::{io, mem};
 
 use sha2::{Digest, Sha256};
 
-use super::{Submissions, plan::Plan};
+use super::{
+    Submissions,
+    plan::{self, Plan},
+};
 use crate::{
     service::{error::Error, options::SubmissionOptions, settings::Resolved},
     spark::{CreateSubmissionRequest, keys},
@@ -23,6 +26,8 @@ pub struct Accepted {
     pub submission: Found,
     /// Whether it was accepted before, with the same idempotency key.
     pub replayed: bool,
+    /// Properties of the request that are probably misspelt, each with the one that was meant.
+    pub warnings: Vec<String>,
 }
 
 impl Submissions {
@@ -49,10 +54,11 @@ impl Submissions {
         let fingerprint = fingerprint(&mut request, &options)?;
         let mut resolved = self.resolve(request, options)?;
         let mut owner = self.owner(&resolved.request);
+        let warnings = plan::warnings(&resolved.request, &resolved.origins);
         if let Some(key) = &resolved.options.idempotency_key
             && let Some((found, before)) = self.store.of_key(&owner, key).await?
         {
-            return replay(found, &before, &fingerprint, key);
+            return replay(found, &before, &fingerprint, key, warnings);
         }
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
@@ -83,11 +89,15 @@ impl Submissions {
                     }
                     self.wakeups.work_is_due();
                     self.wakeups.state_changed();
-                    return Ok(Accepted { submission: Found { id, document: Ok(submission) }, replayed: false });
+                    return Ok(Accepted {
+                        submission: Found { id, document: Ok(submission) },
+                        replayed: false,
+                        warnings,
+                    });
                 }
                 store::Accepted::SameKey(found, before) => {
                     let key = options.idempotency_key.as_deref().unwrap_or_default();
-                    return replay(found, &before, &fingerprint, key);
+                    return replay(found, &before, &fingerprint, key, warnings);
                 }
                 store::Accepted::SameName(by) => {
                     let (name, namespace) = wanted.unwrap_or_default();
@@ -119,10 +129,10 @@ fn short(name: &str) -> String {
     name[..name.floor_char_boundary(LONGEST)].replace('\0', "\u{fffd}")
 }
 
-fn replay(found: Found, before: &[u8], now: &[u8], key: &str) -> Result<Accepted, Error> {
+fn replay(found: Found, before: &[u8], now: &[u8], key: &str, warnings: Vec<String>) -> Result<Accepted, Error> {
     if before == now {
         tracing::info!(submission = %found.id, "submission already accepted with the same idempotency key");
-        return Ok(Accepted { submission: found, replayed: true });
+        return Ok(Accepted { submission: found, replayed: true, warnings });
     }
     Err(Error::KeyReused { key: key.to_owned(), by: found.id })
 }
@@ -142,6 +152,7 @@ fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOption
 }
 
 fn misspelt(plan: &Plan) -> Vec<String> {
-    let unknown = plan.request.spark_properties.keys().filter(|key| !keys::is_known(key));
+    let is_unknown = |key: &&String| !keys::is_known(key) || keys::misspelt::meant(key).is_some();
+    let unknown = plan.request.spark_properties.keys().filter(is_unknown);
     unknown.take(MISSPELT_MAX).cloned().collect()
 }

@@ -134,3 +134,20 @@ fn the_end_of_a_killed_driver_has_the_cause_of_the_kill() {
     // No kill is in progress: the cause in the row belongs to no attempt that is being killed.
     assert_eq!(step(State::Running, &late, &gone), Step::Ended(Outcome::pod_gone()));
 }
+
+#[test]
+fn a_driver_that_never_started_has_no_exit_code() {
+    let unknown = Container::Terminated {
+        exit_code: 137,
+        reason: Some("ContainerStatusUnknown".to_owned()),
+        message: None,
+        started_at: None,
+        finished_at: None,
+    };
+    let killed = outcome(State::Killing, &seen(Phase::Failed, unknown.clone()));
+    let words = "the driver didn't start, or its node lost track of it (ContainerStatusUnknown)";
+    assert_eq!((killed.state, killed.exit_code), (State::Killed, None));
+    assert_eq!(killed.message, format!("{}; {words}", KillCause::Request.message()));
+    let failed = outcome(State::Pending, &seen(Phase::Failed, unknown));
+    assert_eq!((failed.state, failed.exit_code, failed.message.as_str()), (State::Failed, None, words));
+}

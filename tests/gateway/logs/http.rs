@@ -91,6 +91,18 @@ async fn a_head_of_a_log_has_no_length(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn a_wait_answers_with_the_cause_of_a_failure(pool: PgPool) {
+    let site = Site::new(pool).await;
+    let log = "Exception in thread \"main\" a.B: c\n";
+    let id = site.launch(&format!("echo -n '{log}'; exit 1")).await;
+    site.until(&id, DriverState::Failed).await;
+    let response = get(&site, &format!("{id}/wait")).await;
+    let body: Value = serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap();
+    assert_eq!(body["failure"]["message"], "the driver exited with code 1 (Error): a.B: c", "{body}");
+    assert_eq!(body["failure"]["logTail"], log, "{body}");
+}
+
+#[sqlx::test]
 async fn a_missing_log_has_a_problem_code(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.world.submit(&[]).await;

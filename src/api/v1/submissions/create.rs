@@ -99,7 +99,9 @@ async fn submit(
     let submission =
         document.map_err(|error| Problem::unreadable(&id, "was accepted before under this key", &error))?;
     let location = format!("/v1/submissions/{id}");
-    let reply = Reply::ok(Submission::from(submission)).with_header(header::LOCATION, location);
+    let mut submission = Submission::from(submission);
+    submission.warnings = accepted.warnings;
+    let reply = Reply::ok(submission).with_header(header::LOCATION, location);
     let reply = match accepted.replayed {
         true => reply.with_header(REPLAYED, "true"),
         false => reply.with_status(StatusCode::CREATED),
@@ -166,6 +168,10 @@ pub(in crate::api::v1) struct Plan {
     manifest: ObjectList,
     /// What the driver gets in addition to what the request sets, each with its origin.
     defaults: Vec<AppliedDefault>,
+    /// Properties that are probably misspelt, each with the one that was probably meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -221,5 +227,6 @@ async fn dry_run(
         origin: default.origin,
     });
     let defaults = defaults.collect();
-    Ok(Reply::ok(Plan { submission, manifest: plan.objects()?.into(), defaults }))
+    let warnings = plan.warnings();
+    Ok(Reply::ok(Plan { submission, manifest: plan.objects()?.into(), defaults, warnings }))
 }

@@ -55,6 +55,11 @@ pub(in crate::api::v1) struct Submission {
     /// Why the submission failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::api::v1) failure: Option<Why>,
+    /// Properties that are probably misspelt, each with the one that was probably meant. Only in the response to a request that
+    /// submits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, example = json!(["spark.executor.instnces: Spark has no such property; did you mean spark.executor.instances?"]))]
+    pub(in crate::api::v1) warnings: Vec<String>,
 }
 
 /// The state of a submission or an attempt.
@@ -193,6 +198,7 @@ impl Submission {
             exit_code: row.exit_code,
             waiting,
             failure,
+            warnings: Vec::new(),
         }
     }
 }

@@ -64,7 +64,14 @@ pub(in crate::api::v1) async fn wait(
         Waited::Unknown => return Err(not_found(&id)),
     };
     let submission = find(&state.service, &id).await?;
-    Ok(Reply::ok(submission.into()).with_header(WAITED, waited))
+    let document = match submission.state.is_terminal() {
+        true => {
+            let why = state.service.submissions.failure_reason(&submission).await?;
+            Submission::with(submission, why)
+        }
+        false => submission.into(),
+    };
+    Ok(Reply::ok(document).with_header(WAITED, waited))
 }
 
 /// Get the outcome of a submission
