@@ -151,10 +151,8 @@ async fn a_body_waits_for_room_and_is_refused_after_the_timeout(pool: PgPool) {
     let second = silent();
     tokio::time::sleep(Duration::from_millis(500)).await;
     let sparks = json!({});
-    let (answer, sparks) = tokio::join!(
-        post(&api, "/v1/submissions", &[], &body),
-        post(&api, "/v1/submissions/create", &[], &sparks),
-    );
+    let (answer, sparks) =
+        tokio::join!(post(&api, "/v1/submissions", &[], &body), post(&api, "/v1/submissions/create", &[], &sparks),);
     is_problem(&answer, 503, "busy");
     assert_eq!((answer.header("retry-after"), sparks.header("retry-after")), (Some("1"), Some("1")));
     assert_eq!((sparks.status, &sparks.json()["action"]), (503, &json!("ErrorResponse")));
