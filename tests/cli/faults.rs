@@ -89,9 +89,8 @@ fn https_to_an_http_port_is_reported_in_plain_words() {
 #[test]
 fn a_url_that_ends_in_v1_is_named_as_the_fault() {
     let reply = r#"{"action": "ErrorResponse", "message": "Unknown protocol version 'v1'."}"#;
-    let spark = || Reply::Answer { status: 468, headers: Vec::new(), body: reply.to_owned() };
     let gateway = Played::new(move |asked| match asked.what.starts_with("GET /v1/v1/") {
-        true => spark(),
+        true => Reply::Answer { status: 468, headers: Vec::new(), body: reply.to_owned() },
         false => json_answer(200, &submission(ID, "RUNNING")),
     });
     let url = gateway.url();
@@ -107,7 +106,7 @@ fn a_url_that_ends_in_v1_is_named_as_the_fault() {
 #[test]
 fn a_server_of_sparks_protocol_is_quoted() {
     let reply = r#"{"action": "ErrorResponse", "message": "Unknown protocol version."}"#;
-    let gateway = Played::new(|_| Reply::Answer { status: 468, headers: Vec::new(), body: reply.to_owned() });
+    let gateway = Played::new(move |_| Reply::Answer { status: 468, headers: Vec::new(), body: reply.to_owned() });
     let ended = run(&gateway, &["status", ID]);
     assert_eq!(ended.stderr, "error: HTTP 468: Unknown protocol version.\n");
 }

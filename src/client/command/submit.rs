@@ -141,7 +141,7 @@ impl Submit {
             return Ok(0);
         }
         let dry: DryRun = document::read(call.action(), &answer.body)?;
-        for Default { key, value, origin } in &dry.defaults {
+        for AppliedDefault { key, value, origin } in &dry.defaults {
             note(&clean::line(&format!("default: {key}={value} ({origin})")));
         }
         screen::document(dry.manifest.get().as_bytes())?;
@@ -166,12 +166,12 @@ fn silently(written: Result<(), Error>) -> Result<(), Error> {
 struct DryRun {
     manifest: Box<RawValue>,
     #[serde(default)]
-    defaults: Vec<Default>,
+    defaults: Vec<AppliedDefault>,
 }
 
 /// A property that the request doesn't set.
 #[derive(Deserialize)]
-struct Default {
+struct AppliedDefault {
     key: String,
     value: String,
     origin: String,
