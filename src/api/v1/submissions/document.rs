@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+    openapi::{RefOr, Schema},
 };
 
-use super::failure::Why;
+use super::failure::{Why, word};
 use crate::{service, submission};
 
 /// A submission with its state.
@@ -79,11 +79,6 @@ impl ToSchema for State {
     fn name() -> std::borrow::Cow<'static, str> {
         "SubmissionState".into()
     }
-}
-
-/// Returns the schema of a string that is one of `words`.
-pub(super) fn word(words: impl Iterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).into()
 }
 
 /// The location of the driver.

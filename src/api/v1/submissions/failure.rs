@@ -4,10 +4,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
-    openapi::{RefOr, Schema},
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
 };
 
-use super::document::word;
 use crate::{
     service,
     submission::{FailureClass, FailureCode, PodEvent},
@@ -111,4 +110,9 @@ impl From<PodEvent> for Event {
     fn from(event: PodEvent) -> Self {
         Self { at: event.at, kind: event.kind, reason: event.reason, message: event.message, count: event.count }
     }
+}
+
+/// Returns the schema of a string that is one of `words`.
+pub(super) fn word(words: impl Iterator<Item = &'static str>, about: &str) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).into()
 }
