@@ -175,11 +175,8 @@ struct DryRun {
     manifest: Box<RawValue>,
     #[serde(default)]
     defaults: Vec<AppliedDefault>,
-<<<<<<< HEAD
     #[serde(default)]
     warnings: Vec<String>,
-=======
->>>>>>> h-client
 }
 
 /// A property that the request doesn't set.
