@@ -163,7 +163,7 @@ async fn a_start_in_the_second_in_which_it_was_queued_is_after_that(pool: PgPool
     let started_at = Some(sqlx::query_scalar(second).fetch_one(&pool).await.unwrap());
     claim_one(&store, session(&store).await).await;
     let placement = Placement { started_at, ..Placement::default() };
-    assert!(store.advance(&id, 1, None, &Progress::Running, &placement).await.unwrap());
+    assert!(store.advance(&id, 1, None, &StateChange::Running, &placement).await.unwrap());
     let waited = "SELECT started_at > queued_at AND started_at <= queued_at + interval '1 s' FROM submissions";
     assert!(sqlx::query_scalar::<_, bool>(waited).fetch_one(&pool).await.unwrap());
 }

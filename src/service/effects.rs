@@ -18,7 +18,7 @@ use crate::{
     cluster::{self, Cluster, LogOf, Manifest},
     store::{self, Store},
     submission::{
-        SubmissionId,
+        StateChange, SubmissionId,
         engine::{Effect, EffectResult, Machine, Settled},
     },
 };

@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn an_unexplained_kill_hints_at_memory() {
         let hints = |exit_code, reason| {
-            let why = Why::ended(State::Failed, Some(exit_code), Some(reason), Some("words")).unwrap();
+            let why = FailureReason::ended(State::Failed, Some(exit_code), Some(reason), Some("words")).unwrap();
             why.message.starts_with("words") && why.message.contains("spark.driver.memoryOverhead")
         };
         assert!(hints(137, "Error"));
