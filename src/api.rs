@@ -5,6 +5,7 @@ use std::{convert::Infallible, time::Duration};
 use axum::{
     Extension, Router,
     extract::Request,
+    http::Method,
     middleware::{from_fn, from_fn_with_state},
     response::Response,
 };
@@ -17,7 +18,6 @@ use crate::service::Service;
 mod body;
 mod browser;
 mod catch_panic;
-mod door;
 mod health;
 mod home;
 mod idempotency_key;
@@ -25,12 +25,13 @@ mod openapi;
 mod request_log;
 mod server;
 mod spark;
+mod startup;
 mod v1;
 
 pub use browser::{BrowserSettings, OriginError};
-pub use door::Door;
 pub use openapi::openapi;
 pub use server::serve;
+pub use startup::StartupRouter;
 
 /// Limits of the HTTP layer.
 #[derive(Debug, Clone)]
@@ -96,7 +97,8 @@ async fn face(state: AppState, resources: Router, id: RequestId, request: Reques
             None => spark::serve(&state, &id, request).await,
         };
     }
+    let is_head = request.method() == Method::HEAD;
     let answer: Result<Response, Infallible> = resources.oneshot(request).await;
     let Ok(response) = answer;
-    response
+    if is_head { v1::without_length_of_nothing(response) } else { response }
 }

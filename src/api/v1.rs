@@ -24,7 +24,7 @@ use super::AppState;
 use problem::Problem;
 use reply::Reply;
 
-pub(super) use middleware::{compress, forbidden, internal_error, not_found};
+pub(super) use middleware::{compress, forbidden, internal_error, not_found, without_length_of_nothing};
 pub(super) use problem::ProblemBody;
 pub(super) use suggest::closest;
 

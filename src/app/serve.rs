@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::settings::Serve;
-use crate::api::{self, Door};
+use crate::api::{self, StartupRouter};
 use connect::Parts;
 
 pub(super) use signals::Signals;
@@ -55,22 +55,22 @@ pub(super) async fn run(
     let address = listener.local_addr().context("asking for the listening address")?;
     let mut until = pin!(until);
     let stop = CancellationToken::new();
-    let door = Door::new(spark.version);
+    let startup = StartupRouter::new(spark.version);
     let mut tasks = JoinSet::new();
-    tasks.spawn(named("http", api::serve(listener, door.router(), settings.http.max_connections, stop.clone())));
+    tasks.spawn(named("http", api::serve(listener, startup.router(), settings.http.max_connections, stop.clone())));
     announce(address);
     let parts = tokio::select! {
         connected = Parts::connect(settings, spark) => connected?,
         name = tasks.join_next() => return Err(by_itself(name)),
         ended = &mut until => return ended,
     };
-    parts.run(&door, tasks, stop, until).await
+    parts.run(&startup, tasks, stop, until).await
 }
 
 impl Parts {
     async fn run(
         self,
-        door: &Door,
+        startup: &StartupRouter,
         mut tasks: JoinSet<&'static str>,
         stop: CancellationToken,
         until: impl Future<Output = anyhow::Result<()>>,
@@ -82,7 +82,7 @@ impl Parts {
         for (name, part) in service.loops(clean_up, &stop) {
             tasks.spawn(named(name, part));
         }
-        door.open(api::router(service.clone(), http)?);
+        startup.open(api::router(service.clone(), http)?);
 
         let ended = tokio::select! {
             name = tasks.join_next() => Err(by_itself(name)),

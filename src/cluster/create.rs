@@ -6,7 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     Cluster, Error,
-    part::{Members, Part, unreadable},
+    manifest_object::{ManifestObject, Members, unreadable},
 };
 
 /// The part of the response to the creation of a pod that is read.
@@ -26,7 +26,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::AlreadyExists`] if a pod of that name exists: [`Cluster::find_driver`] returns which attempt it belongs to.
     pub async fn create_pod(&self, namespace: &str, pod: &RawValue) -> Result<String, Error> {
-        let part = Part::new(namespace, pod)?;
+        let part = ManifestObject::new(namespace, pod)?;
         let action = format!("creating the driver pod {}", part.place());
         let answer = part.post(self, action.clone(), pod).await?;
         let created: Created =
@@ -40,7 +40,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_owned(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
-        let (part, members, metadata) = Part::with_members(namespace, object)?;
+        let (part, members, metadata) = ManifestObject::with_members(namespace, object)?;
         let owned =
             owned(members, metadata, &owner_reference(pod, uid)).map_err(|error| unreadable("object", &error))?;
         self.create(&part, &owned, |there| is_owned_by(there, uid)).await
@@ -52,7 +52,7 @@ impl Cluster {
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub(super) async fn create(
         &self,
-        part: &Part<'_>,
+        part: &ManifestObject<'_>,
         object: &RawValue,
         is_ours: impl Fn(&ObjectMeta) -> bool,
     ) -> Result<(), Error> {

@@ -26,7 +26,7 @@ pub struct Manifest<Object = Box<RawValue>> {
 
 /// What identifies an attempt's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marks<'a> {
+pub struct OwnershipLabels<'a> {
     pub submission: SubmissionId,
     pub attempt: i32,
     pub installation: &'a Installation,
@@ -34,7 +34,7 @@ pub struct Marks<'a> {
     pub finalizer: bool,
 }
 
-impl Marks<'_> {
+impl OwnershipLabels<'_> {
     /// Returns the labels that driver and executor pods carry.
     pub fn labels(&self) -> [(&'static str, String); 3] {
         labels::of(&self.submission, self.attempt, self.installation)

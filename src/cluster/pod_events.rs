@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(
             all,
             [
-                ("FailedScheduling", 3, at("2026-01-01T00:02:00Z")),
-                ("BackOff", 7, at("2026-01-01T00:01:00Z")),
                 ("Pulled", 1, at("2026-01-01T00:00:10Z")),
+                ("BackOff", 7, at("2026-01-01T00:01:00Z")),
+                ("FailedScheduling", 3, at("2026-01-01T00:02:00Z")),
             ]
         );
     }

@@ -11,7 +11,9 @@ use kube::{
 
 use serde_json::{Value, json};
 
-use super::{Cluster, Error, error::call, labels, observe::observation_of, part::TIMEOUT as WRITE, slim_pod::SlimPod};
+use super::{
+    Cluster, Error, error::call, labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
+};
 use crate::submission::{SubmissionId, engine::Found};
 
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use super::{
     create::owner_reference,
     error::call,
     labels,
-    part::{Part, TIMEOUT},
+    manifest_object::{ManifestObject, TIMEOUT},
 };
 use crate::submission::SubmissionId;
 
@@ -20,26 +20,26 @@ impl Cluster {
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
     pub async fn create_before_pod(&self, namespace: &str, object: &RawValue, id: &SubmissionId) -> Result<(), Error> {
-        self.create(&Part::new(namespace, object)?, object, |there| is_of(there, id)).await
+        self.create(&ManifestObject::new(namespace, object)?, object, |there| is_of(there, id)).await
     }
 
     /// Makes the pod, which exists now, the owner of such an object: the object is then deleted with the pod.
     pub async fn give_to_pod(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
-        let part = Part::new(namespace, object)?;
+        let object = ManifestObject::new(namespace, object)?;
         let patch = json!({ "metadata": { "ownerReferences": [owner_reference(pod, uid)] } });
-        let action = format!("making the driver pod {pod} the owner of the {}", part.subject());
-        let api = part.api(self);
-        call(action, TIMEOUT, api.patch(&part.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
+        let action = format!("making the driver pod {pod} the owner of the {}", object.subject());
+        let api = object.api(self);
+        call(action, TIMEOUT, api.patch(&object.name, &PatchParams::default(), &Patch::Merge(patch))).await.map(drop)
     }
 
     /// Deletes such an object when there will be no pod. Only an object that carries this submission's id is touched.
     pub async fn delete_before_pod(&self, namespace: &str, object: &RawValue, id: &SubmissionId) -> Result<(), Error> {
-        let part = Part::new(namespace, object)?;
-        let Some(there) = part.there(self).await?.filter(|there| is_of(there, id)) else { return Ok(()) };
+        let object = ManifestObject::new(namespace, object)?;
+        let Some(there) = object.there(self).await?.filter(|there| is_of(there, id)) else { return Ok(()) };
         let only = Preconditions { uid: there.uid, resource_version: None };
         let how = DeleteParams { preconditions: Some(only), ..DeleteParams::background() };
-        let action = format!("deleting the {}", part.subject());
-        match call(action, TIMEOUT, part.api(self).delete(&part.name, &how)).await {
+        let action = format!("deleting the {}", object.subject());
+        match call(action, TIMEOUT, object.api(self).delete(&object.name, &how)).await {
             Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
             Err(other) => Err(other),
         }

@@ -12,8 +12,8 @@ use insert::Inserter;
 
 use super::{
     Error, ExecutorCounts, Found, Store, Submission,
-    combine::{Combine, Unanswered},
     error::within,
+    group_commit::{GroupCommit, Unanswered},
     row::parse,
     submissions::COLUMNS,
 };
@@ -104,9 +104,9 @@ const TOGETHER: usize = 64;
 /// Group commits of concurrent calls.
 #[derive(Debug)]
 pub(super) struct Groups {
-    drawing: Combine<(), Result<Drawn, Error>>,
+    drawing: GroupCommit<(), Result<Drawn, Error>>,
     spares: Spares,
-    accepting: Combine<Arc<NewSubmission>, Result<bool, Error>>,
+    accepting: GroupCommit<Arc<NewSubmission>, Result<bool, Error>>,
     behind: Behind,
 }
 
@@ -114,9 +114,9 @@ impl Default for Groups {
     fn default() -> Self {
         let spares = Spares::default();
         Self {
-            drawing: Combine::new(AT_ONCE, TOGETHER),
+            drawing: GroupCommit::new(AT_ONCE, TOGETHER),
             spares,
-            accepting: Combine::new(AT_ONCE, TOGETHER),
+            accepting: GroupCommit::new(AT_ONCE, TOGETHER),
             behind: Behind::default(),
         }
     }
@@ -184,8 +184,8 @@ impl Store {
             let alone = tokio::spawn(async move { inserter.insert_all(&[new]).await.pop() });
             alone.await.ok().flatten().ok_or(Unanswered::Ended)
         } else {
-            let carrier = || Inserter(self.clone());
-            self.groups.accept.accepting.call(new, Some(self.patience / 2), carrier).await
+            let writer = || Inserter(self.clone());
+            self.groups.accept.accepting.call(new, Some(self.patience / 2), writer).await
         };
         inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
     }

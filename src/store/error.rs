@@ -7,7 +7,7 @@ use std::{
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-use super::combine::Unanswered;
+use super::group_commit::Unanswered;
 
 /// The error of a statement.
 #[derive(Debug, thiserror::Error)]

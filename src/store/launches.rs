@@ -6,9 +6,9 @@ use std::{collections::HashSet, slice, time::Duration};
 use super::{
     Error, Store,
     claim::NOBODY,
-    combine::{Carrier, Combine},
     connections::Connections,
     error::{likewise, within},
+    group_commit::{BatchWriter, GroupCommit},
     row::words,
 };
 use crate::submission::{State, SubmissionId};
@@ -21,13 +21,13 @@ const TOGETHER: usize = 64;
 /// The group commits of the two writes.
 #[derive(Debug)]
 pub(super) struct Groups {
-    recording: Combine<Launch, Result<bool, Error>>,
-    ending: Combine<Launch, Result<bool, Error>>,
+    recording: GroupCommit<Launch, Result<bool, Error>>,
+    ending: GroupCommit<Launch, Result<bool, Error>>,
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { recording: Combine::paced(GAP, TOGETHER), ending: Combine::paced(GAP, TOGETHER) }
+        Self { recording: GroupCommit::paced(GAP, TOGETHER), ending: GroupCommit::paced(GAP, TOGETHER) }
     }
 }
 
@@ -64,15 +64,15 @@ impl Store {
     /// Writes a launch together with others that wait.
     async fn write(
         &self,
-        group: &Combine<Launch, Result<bool, Error>>,
+        group: &GroupCommit<Launch, Result<bool, Error>>,
         action: &'static str,
         statement: fn(&'static str) -> String,
         launch: Launch,
     ) -> Result<bool, Error> {
-        let carrier = || Writer { store: self.clone(), action, statement };
+        let writer = || Writer { store: self.clone(), action, statement };
         let alone = launch.clone();
         let written =
-            group.call(launch, None, carrier).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))?;
+            group.call(launch, None, writer).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))?;
         if written {
             return Ok(true);
         }
@@ -89,8 +89,8 @@ struct Writer {
     statement: fn(&'static str) -> String,
 }
 
-impl Carrier<Launch, Result<bool, Error>> for Writer {
-    async fn carry_out(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
+impl BatchWriter<Launch, Result<bool, Error>> for Writer {
+    async fn write(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
         let statement = (self.statement)("SKIP LOCKED");
         match within(self.action, places(&statement, &all, &self.store.patient)).await {
             Ok(places) => {

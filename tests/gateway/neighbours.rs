@@ -1,11 +1,14 @@
 //! One namespace, row or pod misbehaves, and the others continue.
 
+use std::time::Duration;
+
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use serde_json::json;
 use sparkgate::{
     cluster::WatchReport,
-    service::Service,
+    service::{CleanUpSettings, Service},
     submission::{Container, DriverState, PodObservation, SubmissionId},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -148,6 +151,34 @@ async fn pods_whose_finalizer_cannot_be_removed_delay_no_other_namespace(pool: P
     assert!(holds().await);
     good.play_end_of(&fine[0]).await;
     eventually(|| async { (!holds().await).then_some(()).ok_or("it is held") }).await;
+    webhook.remove().await;
+}
+
+/// The clean-up: it deletes the pods of a namespace while those of another can't be changed.
+#[sqlx::test]
+async fn a_namespace_that_hangs_delays_no_clean_up_of_others(pool: PgPool) {
+    let (bad, good) = World::two(pool).await;
+    let webhook = Webhook::start(bad.admin.clone(), &bad.namespace).await;
+    let _launching = launch(&bad.service);
+    let (stuck, fine) = (submit_some(&bad, 12).await, submit_some(&good, 1).await);
+    until_pending(&bad, &stuck).await;
+    until_pending(&good, &fine).await;
+    for id in &stuck {
+        bad.set(id, "state = 'FINISHED', finished_at = now() - interval '3 days'").await;
+    }
+    good.set(&fine[0], "state = 'FINISHED', finished_at = now() - interval '2 days'").await;
+    webhook.set(Conduct::HangChanges);
+    let settings = CleanUpSettings { finished_pod_ttl: Some(Duration::from_secs(3600)), retention: None };
+    let leadership = bad.service.leadership.clone();
+    let round = tokio::spawn(async move { leadership.clean_up(&settings).await });
+    eventually(|| async {
+        let left = good.pods().list_metadata(&ListParams::default()).await.unwrap().items.len();
+        (left == 0).then_some(()).ok_or(left)
+    })
+    .await;
+    assert!(!round.is_finished());
+    webhook.set(Conduct::Allow);
+    assert_eq!(round.await.unwrap().unwrap().pods, 13);
     webhook.remove().await;
 }
 

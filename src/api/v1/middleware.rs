@@ -89,7 +89,7 @@ pub(super) struct Live;
 /// Compresses large responses for clients that ask for it. Responses to other clients pass as they are.
 pub(in crate::api) async fn compress(request: Request, next: Next) -> Response {
     let is_head = request.method() == Method::HEAD;
-    let mut response = match takes_gzip(request.headers()) {
+    match takes_gzip(request.headers()) {
         false => next.run(request).await,
         // The length of the compressed document isn't known.
         true if is_head => without_length(next.run(request).await),
@@ -101,10 +101,14 @@ pub(in crate::api) async fn compress(request: Request, next: Next) -> Response {
             let Ok(response) = compression.oneshot(request).await;
             with_weak_tag(response.map(Body::new))
         }
-    };
-    // The router would take the length of the empty body for that of the document.
+    }
+}
+
+/// Keeps the length of a response to a HEAD request unknown, if it is. The router that encloses this one would take the length of
+/// the empty body for that of the document.
+pub(in crate::api) fn without_length_of_nothing(mut response: Response) -> Response {
     let is_empty = response.body().size_hint().exact() == Some(0);
-    if is_head && is_empty && !response.headers().contains_key(header::CONTENT_LENGTH) {
+    if is_empty && !response.headers().contains_key(header::CONTENT_LENGTH) {
         *response.body_mut() = Body::from_stream(stream::empty::<Result<&str, Infallible>>());
     }
     response

@@ -1,6 +1,6 @@
 //! Clean-up of submissions that ended long enough ago: first in the cluster, then in the database.
 
-use std::{future::ready, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::ready, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use tokio::time::sleep;
@@ -13,7 +13,7 @@ use crate::{
     store::EndedPod,
 };
 
-/// Maximum number of pods and submissions of one round, and how many pods are deleted concurrently.
+/// Maximum number of pods and submissions of one round, and how many pods of a namespace are deleted concurrently.
 const ROUND: u32 = 100;
 const AT_ONCE: usize = 10;
 /// Pause between two rounds, unless more is due right now.
@@ -42,6 +42,14 @@ pub struct CleanedUp {
     pub more: bool,
 }
 
+/// What became of the pods of one namespace.
+#[derive(Debug, Default)]
+struct Ended {
+    deleted: usize,
+    put_off: usize,
+    unanswered: Option<cluster::Error>,
+}
+
 impl Leadership {
     /// Runs one bounded round. Concurrent rounds, also of several processes, are safe. Deletes nothing while the clock of the
     /// database is doubted.
@@ -55,9 +63,7 @@ impl Leadership {
         if let Some(age) = ages.into_iter().flatten().min() {
             let pods = self.store.ended_pods(age, ROUND, Some(until)).await?;
             done.more = pods.len() >= ROUND as usize;
-            for some in pods.chunks(AT_ONCE) {
-                self.delete_ended_pods(some, &mut done).await?;
-            }
+            self.delete_ended_pods(&pods, &mut done).await?;
         }
         if let Some(age) = settings.retention {
             done.submissions = self.store.delete_ended(age, ROUND, Some(until)).await?;
@@ -93,29 +99,56 @@ impl Leadership {
         }
     }
 
+    /// Deletes the pods of all namespaces concurrently, so that a namespace that doesn't answer delays no other.
     async fn delete_ended_pods(&self, pods: &[EndedPod], done: &mut CleanedUp) -> Result<(), Error> {
-        let answers = join_all(pods.iter().map(|pod| self.delete_ended_pod(pod))).await;
-        let (mut deleted, mut put_off) = (Vec::new(), Vec::new());
-        let mut unanswered = Vec::new();
-        for (pod, answer) in pods.iter().zip(answers) {
-            let Err(error) = answer else {
-                deleted.push((pod.submission.as_str(), pod.attempt));
-                continue;
-            };
-            tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", chain(&error));
-            put_off.push(pod.submission.as_str());
-            unanswered.extend(Some(error).filter(|error| matches!(error, cluster::Error::Unavailable { .. })));
+        let mut by_namespace: BTreeMap<&str, Vec<&EndedPod>> = BTreeMap::new();
+        for pod in pods {
+            by_namespace.entry(&pod.namespace).or_default().push(pod);
         }
-        if !deleted.is_empty() {
-            self.store.note_pods_deleted(&deleted).await?;
+        let namespaces = by_namespace.len();
+        let each = by_namespace.into_values().map(|pods| self.delete_ended_pods_of_one_namespace(pods));
+        let mut silent = Vec::new();
+        for ended in join_all(each).await {
+            let Ended { deleted, put_off, unanswered } = ended?;
+            done.pods += deleted;
+            done.put_off += put_off;
+            silent.extend(unanswered.filter(|_| deleted == 0));
         }
-        if !put_off.is_empty() {
-            self.store.put_clean_up_off(&put_off, PUT_OFF).await?;
+        // A namespace may be at fault itself; if none answers, the cluster is down.
+        if silent.len() == namespaces { silent.pop().map_or(Ok(()), |error| Err(error.into())) } else { Ok(()) }
+    }
+
+    /// Deletes some pods at a time. After a call without an answer, the remaining pods are put off without a call.
+    async fn delete_ended_pods_of_one_namespace(&self, pods: Vec<&EndedPod>) -> Result<Ended, Error> {
+        let mut ended = Ended::default();
+        for some in pods.chunks(AT_ONCE) {
+            let (mut deleted, mut put_off) = (Vec::new(), Vec::new());
+            if ended.unanswered.is_some() {
+                put_off.extend(some.iter().map(|pod| pod.submission.as_str()));
+            } else {
+                let answers = join_all(some.iter().map(|pod| self.delete_ended_pod(pod))).await;
+                for (pod, answer) in some.iter().zip(answers) {
+                    let Err(error) = answer else {
+                        deleted.push((pod.submission.as_str(), pod.attempt));
+                        continue;
+                    };
+                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", chain(&error));
+                    put_off.push(pod.submission.as_str());
+                    if matches!(error, cluster::Error::Unavailable { .. }) {
+                        ended.unanswered = Some(error);
+                    }
+                }
+            }
+            if !deleted.is_empty() {
+                self.store.note_pods_deleted(&deleted).await?;
+            }
+            if !put_off.is_empty() {
+                self.store.put_clean_up_off(&put_off, PUT_OFF).await?;
+            }
+            ended.deleted += deleted.len();
+            ended.put_off += put_off.len();
         }
-        done.pods += deleted.len();
-        done.put_off += put_off.len();
-        // One unanswered call may be the fault of its namespace; if all are unanswered, the cluster is down.
-        if unanswered.len() == pods.len() { unanswered.pop().map_or(Ok(()), |error| Err(error.into())) } else { Ok(()) }
+        Ok(ended)
     }
 
     async fn delete_ended_pod(&self, ended: &EndedPod) -> Result<(), cluster::Error> {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Submissions, limits};
 use crate::{
-    cluster::{Manifest, Marks},
+    cluster::{Manifest, OwnershipLabels},
     service::{error::Error, options::SubmissionOptions, settings::Resolved},
     spark::{
         CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SubmitContext, SubmitterFiles,
@@ -67,7 +67,7 @@ impl Submissions {
     pub(super) fn plan(&self, resolved: Resolved, drawn: Drawn) -> Result<Plan, Error> {
         let Resolved { mut request, files, options, origins } = resolved;
         let version = self.spark().version;
-        let marks = Marks {
+        let ownership = OwnershipLabels {
             submission: drawn.id.clone(),
             attempt: 1,
             installation: &self.installation,
@@ -79,7 +79,7 @@ impl Submissions {
             SubmitContext { version, names, submitted_at: drawn.at, user: self.spark().user.clone(), submitter: files };
         let properties = &mut request.spark_properties;
         // Executors get our labels; the stored request keeps its own values.
-        let asked_for = marks.executor_properties().map(|(key, value)| {
+        let asked_for = ownership.executor_properties().map(|(key, value)| {
             let own = properties.insert(key.clone(), value);
             (key, own)
         });
@@ -92,7 +92,7 @@ impl Submissions {
         }
         let SubmitContext { names, submitter: files, .. } = context;
         limits::check(&request, &names, &driver, &self.cluster)?;
-        marks.put_on(&mut driver, &names.driver_pod);
+        ownership.put_on(&mut driver, &names.driver_pod);
         let manifest = Manifest::text_of(&driver);
         let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
         let name = app_name(&request)?;

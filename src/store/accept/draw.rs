@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use crate::{
     store::{
         Error, Store,
-        combine::Carrier,
         error::{likewise, within},
+        group_commit::BatchWriter,
     },
     submission::SubmissionId,
 };
@@ -100,8 +100,8 @@ impl Store {
 /// Allocates as many ids as there are calls.
 struct Drawer(Store);
 
-impl Carrier<(), Result<Drawn, Error>> for Drawer {
-    async fn carry_out(&self, group: Vec<()>) -> Vec<Result<Drawn, Error>> {
+impl BatchWriter<(), Result<Drawn, Error>> for Drawer {
+    async fn write(&self, group: Vec<()>) -> Vec<Result<Drawn, Error>> {
         match self.draw(group.len()).await {
             Ok(numbers) => numbers.into_iter().map(|(number, at)| Ok(Drawn::new(number, at))).collect(),
             Err(error) => group.iter().map(|()| Err(likewise(&error))).collect(),

@@ -9,8 +9,8 @@ use super::{Drawn, NewSubmission};
 use crate::{
     store::{
         Error, Store,
-        combine::Carrier,
         error::{likewise, within},
+        group_commit::BatchWriter,
     },
     submission::State,
 };
@@ -58,8 +58,8 @@ pub async fn accept_on(connection: &mut PgConnection, new: &NewSubmission) -> Re
 #[derive(Debug)]
 pub(super) struct Inserter(pub(super) Store);
 
-impl Carrier<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
-    async fn carry_out(&self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
+impl BatchWriter<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
+    async fn write(&self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
         self.insert_all(&group).await
     }
 }

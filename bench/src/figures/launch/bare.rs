@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sparkgate::{
     app::render::{driver, list},
-    cluster::Marks,
+    cluster::OwnershipLabels,
     spark::rest::parse_partial,
     submission::Installation,
 };
@@ -45,12 +45,16 @@ pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
     let one = |n: usize| -> anyhow::Result<Rendered> {
         let namespace = NAMESPACES[n % NAMESPACES.len()];
         let (mut request, _) = parse_partial(&request(n, namespace), settings.version)?;
-        let marks =
-            Marks { submission: rows::id(n).parse()?, attempt: 1, installation: &installation, finalizer: true };
-        request.spark_properties.extend(marks.executor_properties());
+        let ownership = OwnershipLabels {
+            submission: rows::id(n).parse()?,
+            attempt: 1,
+            installation: &installation,
+            finalizer: true,
+        };
+        request.spark_properties.extend(ownership.executor_properties());
         let mut driver = driver(request, &settings)?;
         let name = driver.pod.metadata.name.clone().unwrap_or_default();
-        marks.put_on(&mut driver, &name);
+        ownership.put_on(&mut driver, &name);
         let list = list(&driver)?;
         let mut items = list["items"].as_array().into_iter().flatten().cloned();
         let pod = items.next().unwrap_or_default().to_string();

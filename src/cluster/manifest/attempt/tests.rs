@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    cluster::Marks,
+    cluster::OwnershipLabels,
     spark::{CreateSubmissionRequest, NameEntropy, SubmitContext, SubmitterFiles, build_driver},
     submission::Installation,
 };
@@ -23,7 +23,7 @@ fn installation() -> Installation {
 /// Returns the manifest that the service builds for an attempt with these names.
 fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
     let installation = installation();
-    let marks = Marks {
+    let ownership = OwnershipLabels {
         submission: "driver-20260101000000-0001".parse().unwrap(),
         attempt,
         installation: &installation,
@@ -50,7 +50,7 @@ fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
     ] {
         request.spark_properties.insert(key.to_owned(), value.to_owned());
     }
-    for (label, value) in marks.labels() {
+    for (label, value) in ownership.labels() {
         request.spark_properties.insert(format!("spark.kubernetes.executor.label.{label}"), value);
     }
     let context = SubmitContext {
@@ -61,7 +61,7 @@ fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
         submitter: SubmitterFiles::default(),
     };
     let mut driver = build_driver(&request, &context).unwrap();
-    marks.put_on(&mut driver, &names.driver_pod);
+    ownership.put_on(&mut driver, &names.driver_pod);
     serde_json::from_str(&Manifest::text_of(&driver).unwrap()).unwrap()
 }
 

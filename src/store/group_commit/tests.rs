@@ -5,12 +5,12 @@ use tokio::{sync::Notify, task::yield_now, time::sleep};
 
 use super::*;
 
-impl<I, O, C, F> Carrier<I, O> for C
+impl<I, O, C, F> BatchWriter<I, O> for C
 where
     C: Fn(Vec<I>) -> F + Send + Sync + 'static,
     F: Future<Output = Vec<O>> + Send,
 {
-    fn carry_out(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send {
+    fn write(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send {
         self(group)
     }
 }
@@ -22,8 +22,8 @@ struct Tens {
     groups: Arc<AtomicUsize>,
 }
 
-impl Carrier<usize, usize> for Tens {
-    async fn carry_out(&self, group: Vec<usize>) -> Vec<usize> {
+impl BatchWriter<usize, usize> for Tens {
+    async fn write(&self, group: Vec<usize>) -> Vec<usize> {
         self.groups.fetch_add(1, SeqCst);
         self.open.notified().await;
         self.open.notify_one();
@@ -41,11 +41,11 @@ impl Tens {
 
 #[tokio::test]
 async fn calls_during_a_group_share_the_next_one_and_each_gets_its_own_answer() {
-    let (combine, tens) = (Combine::new(1, 64), Tens::default());
-    let mut first = Box::pin(combine.call(0, None, || tens.clone()));
+    let (group, tens) = (GroupCommit::new(1, 64), Tens::default());
+    let mut first = Box::pin(group.call(0, None, || tens.clone()));
     assert!(futures::poll!(&mut first).is_pending());
     tens.begun().await;
-    let others = join_all((1..50).map(|n| combine.call(n, None, || tens.clone())));
+    let others = join_all((1..50).map(|n| group.call(n, None, || tens.clone())));
     let (first, others, ()) = tokio::join!(first, others, async { tens.open.notify_one() });
     assert_eq!(first.unwrap(), 0);
     let others: Vec<_> = others.into_iter().map(Result::unwrap).collect();
@@ -55,23 +55,23 @@ async fn calls_during_a_group_share_the_next_one_and_each_gets_its_own_answer() 
 
 #[tokio::test]
 async fn no_group_exceeds_its_maximum_and_every_call_is_answered() {
-    let combine: Combine<usize, usize> = Combine::new(2, 8);
+    let group: GroupCommit<usize, usize> = GroupCommit::new(2, 8);
     let together = |items: Vec<usize>| async move {
         assert!(items.len() <= 8);
         yield_now().await;
         items
     };
-    let answers = join_all((0..100).map(|n| combine.call(n, None, || together))).await;
+    let answers = join_all((0..100).map(|n| group.call(n, None, || together))).await;
     assert!(answers.into_iter().map(Result::unwrap).eq(0..100));
 }
 
 #[tokio::test]
 async fn a_dropped_caller_cancels_no_other_call() {
-    let (combine, tens) = (Combine::new(1, 64), Tens::default());
-    let mut gone = Box::pin(combine.call(1, None, || tens.clone()));
+    let (group, tens) = (GroupCommit::new(1, 64), Tens::default());
+    let mut gone = Box::pin(group.call(1, None, || tens.clone()));
     assert!(futures::poll!(&mut gone).is_pending());
     tens.begun().await;
-    let mut stays = Box::pin(combine.call(2, None, || tens.clone()));
+    let mut stays = Box::pin(group.call(2, None, || tens.clone()));
     assert!(futures::poll!(&mut stays).is_pending());
     drop(gone);
     tens.open.notify_one();
@@ -81,25 +81,25 @@ async fn a_dropped_caller_cancels_no_other_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_times_out_in_the_queue_but_not_once_it_is_started() {
-    let combine: Combine<usize, usize> = Combine::new(1, 1);
+    let group: GroupCommit<usize, usize> = GroupCommit::new(1, 1);
     let slow = |items: Vec<usize>| async move {
         sleep(Duration::from_secs(3)).await;
         items
     };
     let patience = Some(Duration::from_secs(1));
-    let (first, second) = tokio::join!(combine.call(1, patience, || slow), combine.call(2, patience, || slow));
+    let (first, second) = tokio::join!(group.call(1, patience, || slow), group.call(2, patience, || slow));
     assert_eq!(first.unwrap(), 1);
     assert!(matches!(second, Err(Unanswered::Late)), "{second:?}");
-    assert_eq!(combine.call(3, patience, || slow).await.unwrap(), 3);
+    assert_eq!(group.call(3, patience, || slow).await.unwrap(), 3);
 }
 
 #[tokio::test]
 async fn a_group_that_panics_leaves_only_its_own_callers_in_doubt() {
-    let combine: Combine<bool, ()> = Combine::new(1, 64);
+    let group: GroupCommit<bool, ()> = GroupCommit::new(1, 64);
     let together = |items: Vec<bool>| async move {
         assert!(items.iter().all(|well| *well), "fails on purpose");
         vec![(); items.len()]
     };
-    assert!(combine.call(false, None, || together).await.is_err());
-    assert!(combine.call(true, None, || together).await.is_ok());
+    assert!(group.call(false, None, || together).await.is_err());
+    assert!(group.call(true, None, || together).await.is_ok());
 }

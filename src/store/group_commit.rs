@@ -16,7 +16,7 @@ use tokio::{
 };
 
 /// A queue of calls that are carried out in groups.
-pub(super) struct Combine<I, O>(Arc<Shared<I, O>>);
+pub(super) struct GroupCommit<I, O>(Arc<Shared<I, O>>);
 
 struct Shared<I, O> {
     waiting: Mutex<Waiting<I, O>>,
@@ -32,8 +32,8 @@ struct Waiting<I, O> {
     calls: VecDeque<Call<I, O>>,
     /// The number of the next call.
     next: u64,
-    /// Number of tasks that carry groups out.
-    carriers: usize,
+    /// Number of tasks that write groups.
+    writers: usize,
 }
 
 struct Call<I, O> {
@@ -53,13 +53,13 @@ pub(super) enum Unanswered {
     Ended,
 }
 
-/// Carries groups out, one after the other.
-pub(super) trait Carrier<I, O>: Send + 'static {
+/// Writes groups, one after the other.
+pub(super) trait BatchWriter<I, O>: Send + 'static {
     /// Returns one answer for each call, in order.
-    fn carry_out(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send;
+    fn write(&self, group: Vec<I>) -> impl Future<Output = Vec<O>> + Send;
 }
 
-impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
+impl<I: Send + 'static, O: Send + 'static> GroupCommit<I, O> {
     pub(super) fn new(turns: usize, most: usize) -> Self {
         Self::with_gap(turns, most, Duration::ZERO)
     }
@@ -70,7 +70,7 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
     }
 
     fn with_gap(turns: usize, most: usize, gap: Duration) -> Self {
-        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0, carriers: 0 });
+        let waiting = Mutex::new(Waiting { calls: VecDeque::new(), next: 0, writers: 0 });
         Self(Arc::new(Shared { waiting, turns, most, gap }))
     }
 
@@ -80,14 +80,14 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
     ///
     /// # Errors
     /// [`Unanswered`].
-    pub(super) async fn call<C: Carrier<I, O>>(
+    pub(super) async fn call<C: BatchWriter<I, O>>(
         &self,
         item: I,
         patience: Option<Duration>,
-        carrier: impl FnOnce() -> C,
+        writer: impl FnOnce() -> C,
     ) -> Result<O, Unanswered> {
         let (sender, mut answer) = oneshot::channel();
-        let number = self.0.hand_in(item, sender, |shared| tokio::spawn(shared.carry(carrier())));
+        let number = self.0.hand_in(item, sender, |shared| tokio::spawn(shared.write_batches(writer())));
         let answered = match patience {
             Some(patience) => timeout(patience, &mut answer).await,
             None => Ok((&mut answer).await),
@@ -101,14 +101,14 @@ impl<I: Send + 'static, O: Send + 'static> Combine<I, O> {
 }
 
 impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
-    /// Adds a call and returns its number. `start` starts another carrier, if all are busy and another is allowed.
+    /// Adds a call and returns its number. `start` starts another writer, if all are busy and another is allowed.
     fn hand_in<T>(self: &Arc<Self>, item: I, answer: oneshot::Sender<O>, start: impl FnOnce(Arc<Self>) -> T) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next;
         waiting.next += 1;
         waiting.calls.push_back(Call { number, item, answer });
-        if waiting.carriers < self.turns {
-            waiting.carriers += 1;
+        if waiting.writers < self.turns {
+            waiting.writers += 1;
             start(self.clone());
         }
         number
@@ -122,11 +122,11 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
     }
 
     /// Carries out groups until no call is left.
-    async fn carry(self: Arc<Self>, carrier: impl Carrier<I, O>) {
+    async fn write_batches(self: Arc<Self>, writer: impl BatchWriter<I, O>) {
         while let Some((items, senders)) = self.next_group() {
             let next = Instant::now() + self.gap;
             // A group that panics gives no answers, and must not stop later groups.
-            if let Ok(answers) = AssertUnwindSafe(carrier.carry_out(items)).catch_unwind().await {
+            if let Ok(answers) = AssertUnwindSafe(writer.write(items)).catch_unwind().await {
                 for (sender, answer) in senders.into_iter().zip(answers) {
                     // A dropped caller needs no answer.
                     let _ = sender.send(answer);
@@ -139,11 +139,11 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
         }
     }
 
-    /// Returns the next group. `None` if no call waits; in that case, this carrier ends.
+    /// Returns the next group. `None` if no call waits; in that case, this writer ends.
     fn next_group(&self) -> Option<(Vec<I>, Vec<oneshot::Sender<O>>)> {
         let mut waiting = self.waiting();
         if waiting.calls.is_empty() {
-            waiting.carriers -= 1;
+            waiting.writers -= 1;
             return None;
         }
         let group = waiting.calls.len().min(self.most);
@@ -155,9 +155,9 @@ impl<I: Send + 'static, O: Send + 'static> Shared<I, O> {
     }
 }
 
-impl<I, O> fmt::Debug for Combine<I, O> {
+impl<I, O> fmt::Debug for GroupCommit<I, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Combine").field("most", &self.0.most).finish_non_exhaustive()
+        f.debug_struct("GroupCommit").field("most", &self.0.most).finish_non_exhaustive()
     }
 }
 

@@ -23,27 +23,27 @@ const WAITING: &str =
 
 /// Stands in for the router until it is ready. Until then `/livez` answers 200 and every other path 503. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Door {
-    shut: Router,
-    inside: Arc<OnceLock<Router>>,
+pub struct StartupRouter {
+    starting: Router,
+    ready: Arc<OnceLock<Router>>,
 }
 
-impl Door {
-    /// Creates a door that is shut. Its errors name this Spark release.
+impl StartupRouter {
+    /// Creates a router that is not ready. Its errors name this Spark release.
     pub fn new(version: SparkVersion) -> Self {
-        let shut = Router::new()
+        let starting = Router::new()
             .route("/livez", get(health::livez))
             .route("/readyz", get(|| async { asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)) }))
             .fallback(async move || {
                 asks_for_patience(spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version))
             });
-        Self { shut: request_log::logged(shut), inside: Arc::default() }
+        Self { starting: request_log::logged(starting), ready: Arc::default() }
     }
 
     /// Sends every request to `router` from now on, also on connections that are already open.
     pub fn open(&self, router: Router) {
-        // The door is opened once, so the result needs no check.
-        let _ = self.inside.set(router);
+        // The router is set once, so the result needs no check.
+        let _ = self.ready.set(router);
     }
 
     /// Returns the router to serve.
@@ -52,8 +52,8 @@ impl Door {
     }
 }
 
-async fn enter(State(door): State<Door>, request: Request) -> Response {
-    let router = door.inside.get().unwrap_or(&door.shut).clone();
+async fn enter(State(startup): State<StartupRouter>, request: Request) -> Response {
+    let router = startup.ready.get().unwrap_or(&startup.starting).clone();
     let answer: Result<Response, Infallible> = router.oneshot(request).await;
     let Ok(response) = answer;
     response
@@ -71,20 +71,20 @@ mod tests {
 
     use super::*;
 
-    async fn status(door: &Door, path: &str) -> u16 {
+    async fn status(startup: &StartupRouter, path: &str) -> u16 {
         let request = Request::get(path).body(Body::empty()).unwrap();
-        door.router().oneshot(request).await.unwrap().status().as_u16()
+        startup.router().oneshot(request).await.unwrap().status().as_u16()
     }
 
     #[tokio::test]
     async fn process_is_alive_before_the_router_is_set_and_ready_afterwards() {
-        let door = Door::new(SparkVersion::V4_3);
-        assert_eq!(status(&door, "/livez").await, 200);
+        let startup = StartupRouter::new(SparkVersion::V4_3);
+        assert_eq!(status(&startup, "/livez").await, 200);
         for path in ["/readyz", "/v1/submissions/status/x", "/"] {
-            assert_eq!(status(&door, path).await, 503, "{path}");
+            assert_eq!(status(&startup, path).await, 503, "{path}");
         }
-        door.open(Router::new().route("/readyz", get(|| async { "ok" })));
-        assert_eq!(status(&door, "/readyz").await, 200);
-        assert_eq!(status(&door, "/livez").await, 404, "only the router answers now");
+        startup.open(Router::new().route("/readyz", get(|| async { "ok" })));
+        assert_eq!(status(&startup, "/readyz").await, 200);
+        assert_eq!(status(&startup, "/livez").await, 404, "only the router answers now");
     }
 }

@@ -34,7 +34,7 @@ const METADATA: HeaderValue =
     HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
 
 /// An object that is to be created, or that has been.
-pub(super) struct Part<'a> {
+pub(super) struct ManifestObject<'a> {
     resource: ApiResource,
     namespace: &'a str,
     pub(super) name: String,
@@ -43,7 +43,7 @@ pub(super) struct Part<'a> {
 /// The members of a JSON object by name, as raw JSON.
 pub(super) type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-impl<'a> Part<'a> {
+impl<'a> ManifestObject<'a> {
     pub(super) fn new(namespace: &'a str, object: &'a RawValue) -> Result<Self, Error> {
         Ok(Self::with_members(namespace, object)?.0)
     }
