@@ -109,9 +109,13 @@ pub(in crate::api) async fn compress(request: Request, next: Next) -> Response {
 pub(in crate::api) fn without_length_of_nothing(mut response: Response) -> Response {
     let is_empty = response.body().size_hint().exact() == Some(0);
     if is_empty && !response.headers().contains_key(header::CONTENT_LENGTH) {
-        *response.body_mut() = Body::from_stream(stream::empty::<Result<&str, Infallible>>());
+        *response.body_mut() = of_unknown_length();
     }
     response
+}
+
+fn of_unknown_length() -> Body {
+    Body::from_stream(stream::empty::<Result<&str, Infallible>>())
 }
 
 fn takes_gzip(headers: &HeaderMap) -> bool {
@@ -120,9 +124,12 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 }
 
 fn without_length(mut response: Response) -> Response {
-    let length = response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let of_header =
+        response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let length = of_header.or_else(|| response.body().size_hint().exact());
     if length.is_some_and(|length: u64| length >= COMPRESSED) {
         response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = of_unknown_length();
     }
     response
 }
