@@ -147,14 +147,14 @@ impl Effects {
         let called = match (effect, claim) {
             (Effect::Read, _) => return Ok(EffectResult::Row(store.row(id).await?)),
             (Effect::Advance(progress, placement), _) => {
-                let with_cause = match (progress, &placement.pod_uid) {
+                let explained = match (progress, &placement.pod_uid) {
                     (StateChange::Ended(outcome), Some(uid)) => {
-                        let of = LogOf { namespace, pod, uid };
-                        StateChange::Ended(self.logs.with_cause(outcome, id, *attempt, &of).await)
+                        let cause = self.logs.cause_of(outcome, id, *attempt, &LogOf { namespace, pod, uid }).await;
+                        cause.map(|cause| StateChange::Ended(outcome.clone().because_of(&cause)))
                     }
-                    _ => progress.clone(),
+                    _ => None,
                 };
-                let progress = &with_cause;
+                let progress = explained.as_ref().unwrap_or(progress);
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
                     self.wakeups.state_changed();

@@ -40,31 +40,28 @@ impl DriverLogs {
         self.events(id, namespace, uid, EVENTS_NOW).await
     }
 
-    /// Returns the outcome to record. Archives log and events of a driver that failed first, and adds the cause to the outcome.
-    /// Returns the outcome unchanged if that takes too long or fails.
-    pub(in crate::service) async fn with_cause(
+    /// Archives log and events of a driver that failed, before its outcome is recorded, and returns the cause of the failure.
+    /// Returns `None` if the log has none, or if that takes too long or fails.
+    pub(in crate::service) async fn cause_of(
         &self,
         outcome: &Outcome,
         id: &SubmissionId,
         attempt: i32,
         of: &LogOf<'_>,
-    ) -> Outcome {
+    ) -> Option<String> {
         // Without an exit code, its node is gone.
         if outcome.state != State::Failed || outcome.exit_code.is_none() || self.kept_log == 0 {
-            return outcome.clone();
+            return None;
         }
-        let Some(one) = self.early.try_acquire(of.namespace) else { return outcome.clone() };
-        match timeout(BEFORE_END, self.archive_early(id, attempt, of)).await {
-            Ok(Some(cause)) => outcome.clone().because_of(&cause),
-            Ok(None) => outcome.clone(),
-            Err(_) => {
-                tokio::spawn(async move {
-                    sleep(LATE).await;
-                    drop(one);
-                });
-                outcome.clone()
-            }
-        }
+        let one = self.early.try_acquire(of.namespace)?;
+        let Ok(cause) = timeout(BEFORE_END, self.archive_early(id, attempt, of)).await else {
+            tokio::spawn(async move {
+                sleep(LATE).await;
+                drop(one);
+            });
+            return None;
+        };
+        cause
     }
 
     /// Archives the log and the events of a driver whose end isn't recorded yet. Returns the cause of its failure.
@@ -78,9 +75,7 @@ impl DriverLogs {
         }
         let log = Some(end.finish()).filter(|end| !end.text.is_empty());
         let cause = log.as_ref().and_then(cause_in);
-        if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
-            tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
-        }
+        self.store_archive(id, attempt, log, &events).await;
         cause
     }
 
@@ -99,7 +94,11 @@ impl DriverLogs {
         if log.is_none() && events.is_empty() {
             return;
         }
-        if let Err(error) = self.store.keep_log(id, attempt, log, &events).await {
+        self.store_archive(id, attempt, log, &events).await;
+    }
+
+    async fn store_archive(&self, id: &SubmissionId, attempt: i32, log: Option<LogEnd>, events: &[PodEvent]) {
+        if let Err(error) = self.store.keep_log(id, attempt, log, events).await {
             tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
         }
     }

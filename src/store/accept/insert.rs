@@ -70,8 +70,7 @@ impl Inserter {
     pub(super) async fn insert_all(&self, all: &[Arc<NewSubmission>]) -> Vec<Result<bool, Error>> {
         match self.insert(&all.iter().map(Arc::as_ref).collect::<Vec<_>>()).await {
             Ok(inserted) => all.iter().map(|new| Ok(inserted.contains(new.drawn.id.as_str()))).collect(),
-            Err(Error::Statement { .. } | Error::Row { .. }) if all.len() > 1 => self.insert_each(all).await,
-            Err(error) if all.len() > 1 && error.is_contention() => self.insert_each(all).await,
+            Err(error) if all.len() > 1 && may_be_of_one(&error) => self.insert_each(all).await,
             Err(error) => {
                 let mut each: Vec<_> = all.iter().skip(1).map(|_| Err(likewise(&error))).collect();
                 each.push(Err(error));
@@ -115,6 +114,11 @@ impl Inserter {
         spares.keep(inserted.iter().filter_map(|(_, spare, at)| Some(Drawn::new((*spare)?, *at))));
         Ok(inserted.into_iter().map(|(id, ..)| id).collect())
     }
+}
+
+/// Returns whether an error of a group may concern only one of its submissions. Nothing of the group is stored then.
+fn may_be_of_one(error: &Error) -> bool {
+    matches!(error, Error::Statement { .. } | Error::Row { .. }) || error.is_contention()
 }
 
 /// Its id, a preallocated number, and the time of that allocation.
