@@ -171,6 +171,51 @@ async fn lists_that_hang_leave_connections_to_other_requests(pool: PgPool) {
     }
 }
 
+/// The same connections: clients that kill submissions whose rows others hold leave them to other requests.
+#[sqlx::test]
+async fn kills_of_locked_rows_leave_connections_to_other_requests(pool: PgPool) {
+    let store = connect(&pool).await;
+    let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
+    while futures::future::join_all((0..4).map(|_| store.find(&free))).await.iter().any(Result::is_err) {}
+    let mut other = pool.acquire().await.unwrap();
+    lock(&mut other, locked.as_str()).await;
+    let killing: Vec<_> = (0..16)
+        .map(|_| {
+            let (store, locked) = (store.clone(), locked.clone());
+            tokio::spawn(async move { while store.request_kill(&locked).await.is_err() {} })
+        })
+        .collect();
+    let tried =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%WITH found AS%'
+                 AND query NOT LIKE '%pg_stat_activity%'";
+    while sqlx::query_scalar::<_, i64>(tried).fetch_one(&pool).await.unwrap() == 0 {}
+    for _ in 0..10 {
+        assert!(store.find(&free).await.unwrap().is_some());
+    }
+    assert!(store.request_kill(&free).await.unwrap().live);
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    for kill in killing {
+        kill.await.unwrap();
+    }
+    assert_eq!(state(&store, &locked).await, State::Killed);
+}
+
+#[sqlx::test]
+async fn a_kill_of_all_leaves_out_a_locked_row_only(pool: PgPool) {
+    let store = connect(&pool).await;
+    let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
+    let mut other = pool.acquire().await.unwrap();
+    lock(&mut other, locked.as_str()).await;
+    let error = store.request_kill_of_all().await.unwrap_err();
+    assert!(matches!(error, Error::InDoubt { .. }), "{error:?}");
+    assert_eq!((state(&store, &free).await, state(&store, &locked).await), (State::Killed, State::Queued));
+    let error = store.request_kill_of_all().await.unwrap_err();
+    assert!(error.is_contention(), "nothing was killed: {error:?}");
+    sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
+    assert_eq!(store.request_kill_of_all().await.unwrap(), 1);
+    assert_eq!(state(&store, &locked).await, State::Killed);
+}
+
 async fn lock(connection: &mut sqlx::PgConnection, id: &str) {
     sqlx::raw_sql("BEGIN").execute(&mut *connection).await.unwrap();
     let row = sqlx::query("SELECT FROM submissions WHERE id = $1 FOR UPDATE").bind(id);

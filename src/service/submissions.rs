@@ -131,8 +131,8 @@ impl Submissions {
 
     /// Requests the kill of every live submission.
     pub async fn kill_all(&self) -> Result<(), Error> {
-        let live = self.store.request_kill_of_all().await?;
-        tracing::info!(live, "kill of all submissions requested");
+        let killed = self.store.request_kill_of_all().await?;
+        tracing::info!(submissions = killed, "kill of all submissions requested");
         self.wakeups.work_is_due();
         self.wakeups.state_changed();
         Ok(())

@@ -77,6 +77,12 @@ impl Error {
         if in_doubt { Self::InDoubt { action, source } } else { Self::Unavailable { action, source } }
     }
 
+    /// Returns the error of a statement that left out `count` rows, because other transactions have locked them.
+    pub(super) fn rows_locked(action: &'static str, count: usize) -> Self {
+        let message = format!("other transactions have locked {count} of the rows");
+        Self::Unavailable { action, source: io::Error::other(Shared { message, is_contention: true }).into() }
+    }
+
     fn of(action: &'static str, source: sqlx::Error) -> Self {
         // A server that is killed may stop in the middle of a message, such as its reply to a handshake.
         let broken = matches!(source, sqlx::Error::Protocol(_));
@@ -92,7 +98,7 @@ impl Error {
     }
 }
 
-/// The error of a statement that several calls shared, for one of them.
+/// The error of a statement that several calls shared, for one of them; or of rows that a statement left out.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct Shared {

@@ -1,8 +1,14 @@
 //! Kill requests and Spark's `clear`.
+//!
+//! These statements don't wait in the server for a row that another transaction has locked: they would hold the few connections
+//! for requests meanwhile, and other requests would get none. They give the connection back and try again.
+
+use std::time::Duration;
 
 use sqlx::Row;
+use tokio::time::{Instant, sleep};
 
-use super::{Error, Found, Store, claim::NOBODY, error::within, submissions::COLUMNS};
+use super::{Error, Found, Store, claim::NOBODY, error::within, session::REQUESTS, submissions::COLUMNS};
 use crate::submission::{KillCause, SubmissionId};
 
 const ACTION: &str = "recording a kill request";
@@ -18,6 +24,47 @@ pub struct KillAnswer {
 
 /// Maximum number of submissions that one statement clears.
 const ROUND: i64 = 5000;
+
+/// Pause before the second try, doubled for each further one up to the maximum.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(160);
+
+/// Paces the tries of a statement that does not wait for locked rows. In total they take as long as another statement would
+/// wait for a lock.
+struct Tries {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Tries {
+    fn begin() -> Self {
+        Self { until: Instant::now() + REQUESTS.lock, pause: PAUSE }
+    }
+
+    /// Waits until another try is due. Returns `false` if there is no time for one.
+    async fn another(&mut self) -> bool {
+        if Instant::now() + self.pause > self.until {
+            return false;
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        true
+    }
+}
+
+/// Repeats a statement that fails at once if one of its rows is locked.
+async fn until_unlocked<T, F>(statement: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut tries = Tries::begin();
+    loop {
+        match statement().await {
+            Err(error) if error.is_contention() && tries.another().await => {}
+            answer => return answer,
+        }
+    }
+}
 
 /// Returns the assignments of a kill to the row `s`, whose previous state is `was`: `KILLED` if nothing was created yet,
 /// otherwise
@@ -36,13 +83,18 @@ impl Store {
     /// to carry out. The same statement returns the result, so no later failure can contradict it.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent. A contention ([`Error::is_contention`]) if the
+    /// row stays locked for two seconds.
     pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        until_unlocked(|| self.try_kill(id)).await
+    }
+
+    async fn try_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
         let killed = killed();
         let statement = format!(
             r#"
             WITH found AS (
-                SELECT {COLUMNS} FROM submissions WHERE id = $1 FOR UPDATE
+                SELECT {COLUMNS} FROM submissions WHERE id = $1 FOR UPDATE NOWAIT
             ), live AS (
                 SELECT id, state AS was FROM found
                 WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
@@ -70,36 +122,55 @@ impl Store {
         Ok(KillAnswer { live, submission: row.map(|row| Found::read(id.clone(), &row)) })
     }
 
-    /// Requests the kill of every live submission, and returns how many there were.
+    /// Requests the kill of every live submission, and returns for how many it was the first request. Those whose rows are
+    /// locked by other transactions delay no other.
     ///
     /// # Errors
-    /// [`Error::InDoubt`] if the connection broke after the statement was sent.
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent, or if rows stay locked for two seconds after
+    /// others were killed.
     pub async fn request_kill_of_all(&self) -> Result<u64, Error> {
+        let (mut killed, mut rest) = (0, None);
+        let mut tries = Tries::begin();
+        loop {
+            let round = self.try_kill_all(rest.as_deref()).await.map_err(|error| error.after(killed > 0))?;
+            killed += round.0.unsigned_abs();
+            if round.1.is_empty() {
+                return Ok(killed);
+            }
+            if !tries.another().await {
+                return Err(Error::rows_locked(ACTION, round.1.len()).after(killed > 0));
+            }
+            rest = Some(round.1);
+        }
+    }
+
+    /// Requests the kill of these submissions, or of all, unless their rows are locked. Returns how many, and the ids of those
+    /// that are left.
+    async fn try_kill_all(&self, these: Option<&[String]>) -> Result<(i64, Vec<String>), Error> {
         let killed = killed();
+        let live = "state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ($3::text[] IS NULL OR id = ANY($3))";
         let statement = format!(
             r#"
-            WITH live AS (
-                SELECT id, state AS was FROM submissions
-                WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
-                ORDER BY number FOR UPDATE
+            WITH free AS (
+                SELECT id, state AS was FROM submissions WHERE {live} ORDER BY number FOR UPDATE SKIP LOCKED
             ), moved AS (
                 UPDATE submissions s SET {killed}, kill_cause = $1, reason = $1, message = $2
-                FROM live WHERE s.id = live.id AND was <> 'KILLING'
+                FROM free WHERE s.id = free.id
                 RETURNING s.id, s.attempt, s.state, s.reason, s.message
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
             )
-            SELECT count(*) FROM live
+            SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions WHERE {live} EXCEPT ALL SELECT id FROM free)
             "#
         );
         let mut connection = self.connection(ACTION).await?;
-        let live = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+        let round = sqlx::query_as(sqlx::AssertSqlSafe(statement))
             .bind(KillCause::Request.reason())
             .bind(KillCause::Request.message())
+            .bind(these)
             .fetch_one(&mut *connection);
-        let live: i64 = within(ACTION, live).await.map_err(Error::after_sending)?;
-        Ok(live.unsigned_abs())
+        within(ACTION, round).await.map_err(Error::after_sending)
     }
 
     /// Carries out Spark's `clear`: the status of Spark's protocol no longer returns ended submissions. Returns how many there
@@ -111,7 +182,8 @@ impl Store {
         let (mut cleared, mut last) = (0, Some(i64::MIN));
         while let Some(from) = last {
             let count;
-            (count, last) = self.clear_round(from).await.map_err(|error| error.after(cleared > 0))?;
+            (count, last) =
+                until_unlocked(|| self.clear_round(from)).await.map_err(|error| error.after(cleared > 0))?;
             cleared += count;
         }
         Ok(cleared)
@@ -126,7 +198,7 @@ impl Store {
                      SELECT id FROM submissions
                      WHERE number > $1 AND cleared_at IS NULL
                        AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
-                     ORDER BY number LIMIT $2 FOR NO KEY UPDATE
+                     ORDER BY number LIMIT $2 FOR NO KEY UPDATE NOWAIT
                  ), cleared AS (
                      UPDATE submissions s SET cleared_at = clock_timestamp() FROM these WHERE s.id = these.id
                      RETURNING number

@@ -28,7 +28,7 @@ const SILENT_PEER: Duration = Duration::from_secs(10);
 pub(super) struct Session {
     planner: &'static str,
     /// How long a statement waits for a lock.
-    lock: Duration,
+    pub(super) lock: Duration,
     /// How long a statement may take in total.
     statement: Duration,
 }
