@@ -6,18 +6,26 @@ WORKDIR /build
 # For jemalloc.
 RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -rf /var/lib/apt/lists/*
 
-# The dependencies first, with an empty crate around them: this layer is built again only when they change.
-COPY Cargo.toml Cargo.lock build.rs ./
+# The dependencies first, with empty crates around them: this layer is built again only when they change.
+COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
 COPY bench/Cargo.toml bench/
-RUN mkdir -p src migrations bench/src && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs && touch src/lib.rs \
+COPY crates/client/Cargo.toml crates/client/
+COPY crates/cluster/Cargo.toml crates/cluster/
+COPY crates/sandbox/Cargo.toml crates/sandbox/
+COPY crates/spark/Cargo.toml crates/spark/
+COPY crates/store/Cargo.toml crates/store/
+COPY crates/submission/Cargo.toml crates/submission/
+RUN for crate in . bench crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
+    && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs \
     && cargo build --release --locked \
-    && rm -r src
+    && rm -r src crates
 
-COPY src src
 COPY migrations migrations
-# Cargo goes by the time of change, and the copied files may be older than the empty crate.
-RUN touch src/main.rs src/lib.rs && cargo build --release --locked
+COPY crates crates
+COPY src src
+# Cargo goes by the time of change, and the copied files may be older than the empty crates.
+RUN find src crates -name '*.rs' -exec touch {} + && cargo build --release --locked
 
 # The C library, CA certificates for a Postgres or a cluster behind TLS, and nothing else.
 FROM gcr.io/distroless/cc-debian12

@@ -44,7 +44,7 @@ openapi: ## write the API description to openapi/
 	cargo run --quiet -- openapi > openapi/sparkgate.json.new
 	mv openapi/sparkgate.json.new openapi/sparkgate.json
 
-properties: ## write docs/properties.md from the table in src/spark/keys
+properties: ## write docs/properties.md from the table in crates/spark/src/keys
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
 
 allocations: ## write the costs of a submission (allocations, statements, calls) to tests/allocations/expected.json

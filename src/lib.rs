@@ -1,14 +1,15 @@
 //! Sparkgate: an HTTP gateway for Apache Spark on Kubernetes.
 //!
-//! `ARCHITECTURE.md` is the map. Layers import downwards only:
-//! `app` → `api`, `sandbox`, `client` → `service` → `store`, `cluster` → `spark`, `submission`.
+//! `ARCHITECTURE.md` is the map. This package is the service: `app` (commands, settings) → `api` (HTTP) → `service` (use cases
+//! and their loops). The layers below are crates of their own.
 
 pub mod api;
 pub mod app;
-pub mod client;
-pub mod cluster;
-pub mod sandbox;
 pub mod service;
-pub mod spark;
-pub mod store;
-pub mod submission;
+
+pub use sparkgate_client as client;
+pub use sparkgate_cluster as cluster;
+pub use sparkgate_sandbox as sandbox;
+pub use sparkgate_spark as spark;
+pub use sparkgate_store as store;
+pub use sparkgate_submission as submission;

@@ -19,7 +19,7 @@ A `*` stands for a name. *Since* is the Spark release that brought the property:
 text. Properties that aren't here reach the driver as they are, if they begin with `spark.`. A *file's name* is the name
 of a file that the operator gave ([submitter.md](submitter.md)); a path of the client's is refused.
 
-<!-- Written by `make properties` from src/spark/keys. -->
+<!-- Written by `make properties` from crates/spark/src/keys. -->
 ";
 
 fn page() -> String {

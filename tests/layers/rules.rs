@@ -4,32 +4,23 @@ use proc_macro2::TokenStream;
 
 use crate::paths::{NamedPath, named_paths};
 
-/// The folders of `src/` and the folders that each may import. `main`, `lib` and `app` combine all parts and may use
-/// all folders.
-const ROOMS: [(&str, &[&str]); 8] = [
-    ("api", &["service", "spark", "submission"]),
-    ("sandbox", &[]),
-    ("client", &["spark", "submission"]),
-    ("service", &["store", "cluster", "spark", "submission"]),
-    ("store", &["submission", "spark"]),
-    ("cluster", &["submission", "spark"]),
-    ("spark", &[]),
-    ("submission", &[]),
-];
+/// The crates of `crates/`. Cargo.toml says which of them each may use.
+const CRATES: [&str; 6] = ["client", "cluster", "sandbox", "spark", "store", "submission"];
 
-/// Libraries and the places that may use them: a folder, and the file of `app` that starts the part.
-const LIBRARIES: [(&str, &[&str]); 3] = [
-    ("sqlx", &["store"]),
-    ("kube", &["cluster", "sandbox/node", "app/sandbox"]),
-    ("axum", &["api", "sandbox/apiserver", "sandbox/node", "app/serve"]),
-];
+/// The folders of `src/` and what each may import: folders and crates. `main`, `lib` and `app` combine all parts and may use
+/// all of them.
+const ROOMS: [(&str, &[&str]); 2] =
+    [("api", &["service", "spark", "submission"]), ("service", &["store", "cluster", "spark", "submission"])];
+
+/// Libraries of the service and the places that may use them: a folder, and the file of `app` that starts the part.
+const LIBRARIES: [(&str, &[&str]); 2] = [("kube", &["app/sandbox"]), ("axum", &["api", "app/serve"])];
 
 /// Folders within the sandbox that must not import each other.
 const STRANGERS: [(&str, &str); 2] = [("sandbox/node", "sandbox/apiserver"), ("sandbox/apiserver", "sandbox/node")];
 
 const MOST_LINES: usize = 600;
 
-/// Returns the violations in this file of `src/`, as `path:line: reason`.
+/// Returns the violations in this file of `src/` or a crate, as `path:line: reason`.
 pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
     let module = module_of(path);
     let mut found = Vec::new();
@@ -53,7 +44,7 @@ pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the module of a file: `src/store/query.rs` is `store/query`.
+/// Returns the module of a file: `crates/store/src/query.rs` is `store/query`.
 pub(crate) fn module_of(path: &str) -> String {
     path.trim_start_matches("src/").trim_end_matches(".rs").to_owned()
 }
@@ -64,7 +55,7 @@ fn is_within(module: &str, folder: &str) -> bool {
 
 fn library(module: &str, named: &NamedPath) -> Option<String> {
     let (name, allowed) = LIBRARIES.iter().find(|(name, _)| *name == named.segments[0])?;
-    let fine = allowed.iter().any(|folder| is_within(module, folder));
+    let fine = crate_of(module).is_some() || allowed.iter().any(|folder| is_within(module, folder));
     (!fine).then(|| format!("only {} may use `{name}`", allowed.join(", ")))
 }
 
@@ -73,20 +64,22 @@ fn room(module: &str, named: &NamedPath) -> Option<String> {
     if let Some((from, to)) = STRANGERS.iter().find(|(from, to)| is_within(module, from) && is_within(&target, to)) {
         return Some(format!("`{from}` may not import `{to}`: they communicate only through the Kubernetes API"));
     }
-    let room_of = |path: &str| ROOMS.iter().map(|(name, _)| *name).chain(["app"]).find(|name| is_within(path, name));
+    let room_of = |path: &str| ROOMS.iter().map(|(name, _)| *name).chain(["app"]).chain(CRATES).find(|name| is_within(path, name));
     let to = room_of(&target)?;
     let (from, below) = ROOMS.iter().find(|(name, _)| is_within(module, name))?;
     if to == *from || below.contains(&to) {
         return None;
     }
-    let below = if below.is_empty() { "no other layer".to_owned() } else { below.join(", ") };
-    Some(format!("`{from}` may not import `{to}`: {from} → {below}"))
+    Some(format!("`{from}` may not import `{to}`: {from} → {}", below.join(", ")))
 }
 
-/// Returns the path from the crate's root, if it starts with `crate`, `self` or `super`.
+/// Returns the path from the root, as [`module_of`] gives it, if it starts with `crate`, `self`, `super` or one of our crates.
 pub(crate) fn from_root(module: &str, named: &NamedPath) -> Option<Vec<String>> {
     if named.segments[0] == "crate" {
-        return Some(named.segments[1..].to_vec());
+        return Some(crate_of(module).into_iter().map(str::to_owned).chain(named.segments[1..].iter().cloned()).collect());
+    }
+    if let Some(name) = named.segments[0].strip_prefix("sparkgate_") {
+        return Some([name.to_owned()].into_iter().chain(named.segments[1..].iter().cloned()).collect());
     }
     if named.segments[0] == "self" {
         return Some(module.split('/').map(str::to_owned).chain(named.segments[1..].iter().cloned()).collect());

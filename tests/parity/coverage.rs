@@ -114,7 +114,7 @@ fn every_other_key_and_family_has_a_case() {
 fn every_key_has_a_row_that_says_since_when() {
     for (key, defaults) in registered() {
         let row = KEYS.iter().flat_map(|section| section.keys).find(|row| row.key == key);
-        let since = row.unwrap_or_else(|| panic!("src/spark/keys has no row for {key}")).since;
+        let since = row.unwrap_or_else(|| panic!("crates/spark/src/keys has no row for {key}")).since;
         let numbers = |version: &str| -> Vec<u32> { version.split('.').map(|part| part.parse().unwrap()).collect() };
         let releases = defaults.as_array().unwrap().iter().flat_map(|entry| entry[0].as_array().unwrap());
         let known: Vec<&str> = releases.map(|release| release.as_str().unwrap()).collect();
@@ -125,7 +125,7 @@ fn every_key_has_a_row_that_says_since_when() {
     }
     let rows: Vec<&str> = KEYS.iter().flat_map(|section| section.keys).map(|row| row.key).collect();
     for key in PLAIN {
-        assert!(rows.contains(&key), "src/spark/keys has no row for {key}");
+        assert!(rows.contains(&key), "crates/spark/src/keys has no row for {key}");
     }
     for family in FAMILIES {
         assert!(rows.iter().any(|row| row.starts_with(family) || family.starts_with(row)), "no row for {family}*");

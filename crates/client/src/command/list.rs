@@ -1,0 +1,151 @@
+//! `sparkgate list`.
+
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use super::{Outcome, label};
+use crate::{
+    api::{Api, Call},
+    document::{self, Submission},
+    error::Error,
+    screen::{self, note},
+    server::Target,
+    span::{self, Moment},
+    table::{Cell, Column, cut, whole},
+};
+
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    target: Target,
+    /// Only submissions in these states, separated by commas.
+    #[arg(long, value_name = "STATES", value_delimiter = ',')]
+    state: Vec<String>,
+    /// Only submissions whose name has this prefix.
+    #[arg(long, value_name = "PREFIX")]
+    name: Option<String>,
+    /// Only submissions of this user.
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
+    /// Only submissions in this namespace.
+    #[arg(long)]
+    namespace: Option<String>,
+    /// Only submissions with this label; may be repeated.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Only submissions created after this time: a time ago such as 2h, or a date such as 2026-01-02T03:04:05Z.
+    #[arg(long, value_name = "TIME")]
+    since: Option<Moment>,
+    /// Only submissions created before this time.
+    #[arg(long, value_name = "TIME")]
+    until: Option<Moment>,
+    /// Maximum number of submissions to list.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    /// List all matching submissions.
+    #[arg(long, conflicts_with_all = ["limit", "cursor"])]
+    all: bool,
+    /// Continue an earlier list with the same filters: its `next`.
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    next: Option<String>,
+}
+
+const ACTION: &str = "listing submissions";
+const PAGE: u32 = 500;
+
+impl List {
+    pub(super) async fn run(self) -> Outcome {
+        let api = Api::new(&self.target.gateway.server)?;
+        let now = Utc::now();
+        let first = api.send(&self.call(now, self.cursor.as_deref())).await?.body;
+        if self.target.json() && !self.all {
+            screen::document(&first)?;
+            return Ok(0);
+        }
+        let Page { mut items, mut next } = document::read(ACTION, &first)?;
+        while let Some(cursor) = next.as_deref().filter(|_| self.all) {
+            let page: Page = document::read(ACTION, &api.send(&self.call(now, Some(cursor))).await?.body)?;
+            items.extend(page.items);
+            next = page.next;
+        }
+        if self.target.json() {
+            screen::document(json!({ "items": items }).to_string().as_bytes())?;
+            return Ok(0);
+        }
+        let rows: Result<Vec<_>, Error> = items.iter().map(|item| Ok(row(&read(item)?, now))).collect();
+        screen::table(&COLUMNS, &rows?)?;
+        match next {
+            Some(_) => note("there are more: use --all or a larger --limit"),
+            None if items.is_empty() => note("no submissions"),
+            None => {}
+        }
+        Ok(0)
+    }
+
+    fn call(&self, now: DateTime<Utc>, cursor: Option<&str>) -> Call {
+        let mut call = Call::get(ACTION, &["submissions"]).query("limit", if self.all { PAGE } else { self.limit });
+        for state in &self.state {
+            call = call.query("state", state.to_ascii_uppercase());
+        }
+        for (key, value) in &self.labels {
+            call = call.query("label", format_args!("{key}={value}"));
+        }
+        call.query_if("name", self.name.as_ref())
+            .query_if("owner", self.owner.as_ref())
+            .query_if("namespace", self.namespace.as_ref())
+            .query_if("createdAfter", self.since.map(|time| time.rfc3339(now)))
+            .query_if("createdBefore", self.until.map(|time| time.rfc3339(now)))
+            .query_if("cursor", cursor)
+    }
+}
+
+fn read(item: &RawValue) -> Result<Submission, Error> {
+    document::read(ACTION, item.get().as_bytes())
+}
+
+const COLUMNS: [Column; 6] = [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
+
+fn row(submission: &Submission, now: DateTime<Utc>) -> Vec<Cell> {
+    let age = submission.created_at.map(|at| span::between(at, now));
+    let ran = submission.started_at.map(|at| span::between(at, submission.finished_at.unwrap_or(now)));
+    vec![
+        Cell::new(&submission.id),
+        Cell::new(&submission.name),
+        Cell::styled(&submission.state, screen::style_of(&submission.state)),
+        Cell::new(&submission.owner),
+        Cell::new(&age.unwrap_or_default()),
+        Cell::new(&ran.unwrap_or_default()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table;
+
+    #[test]
+    fn row_shows_age_and_duration() {
+        let now = DateTime::parse_from_rfc3339("2026-01-02T05:00:00Z").unwrap().to_utc();
+        let of = |text: &str| row(&document::read(ACTION, text.as_bytes()).unwrap(), now);
+        let rows = [
+            of(r#"{"id": "driver-1", "name": "Pi", "state": "FINISHED", "owner": "alice", "createdAt":
+                "2026-01-02T03:00:00.000Z", "startedAt": "2026-01-02T03:00:10Z", "finishedAt": "2026-01-02T03:01:22Z"}"#),
+            of(r#"{"id": "driver-2", "state": "RUNNING", "createdAt": "2026-01-02T04:58:00Z", "startedAt":
+                "2026-01-02T04:59:00Z"}"#),
+            of(r#"{"id": "driver-3", "state": "QUEUED", "createdAt": "2026-01-02T05:00:01Z"}"#),
+        ];
+        assert_eq!(
+            anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows, None)).to_string(),
+            "ID        NAME  STATE     OWNER  AGE  DURATION\ndriver-1  Pi    FINISHED  alice  2h   1m 12s\n\
+             driver-2        RUNNING          2m   1m\ndriver-3        QUEUED           0s\n"
+        );
+    }
+}

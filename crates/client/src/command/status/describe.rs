@@ -1,0 +1,158 @@
+//! Formats all details of a submission as text.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::{
+    clean,
+    document::{EXECUTOR_STATES, Submission},
+    span::{self, in_words},
+    why,
+};
+
+/// Lines that consist of a title and a value.
+struct Fields(String);
+
+impl Fields {
+    /// Adds a line, unless the value is empty.
+    fn add(&mut self, title: &str, value: impl Into<Option<String>>) {
+        if let Some(value) = value.into().filter(|value| !value.is_empty()) {
+            self.add_styled(title, &clean::line(&value));
+        }
+    }
+
+    /// Adds a line with a value that is already clean and may contain colours.
+    fn add_styled(&mut self, title: &str, value: &str) {
+        let title = format!("{title}:");
+        self.0 += &format!("{title:<13}{value}\n");
+    }
+}
+
+/// Formats all that is known of a submission. `state` is its state as it is displayed.
+pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>) -> String {
+    let mut fields = Fields(String::new());
+    let at = |at: Option<DateTime<Utc>>| at.map(|at| moment(at, now));
+    fields.add("ID", submission.id.clone());
+    fields.add("Name", submission.name.clone());
+    fields.add_styled("State", &format!("{state}{}", state_details(submission, now)));
+    fields.add("Attempt", (submission.attempt > 1).then(|| submission.attempt.to_string()));
+    fields.add("Owner", submission.owner.clone());
+    fields.add("Namespace", submission.namespace.clone());
+    fields.add("Labels", joined(submission.labels.iter().map(|(key, value)| format!("{key}={value}"))));
+    fields.add("Spark", submission.spark_version.clone());
+    fields.add("Application", submission.application_id.clone());
+    fields.add("Created", at(submission.created_at));
+    fields.add("Started", at(submission.started_at));
+    fields.add("Finished", at(submission.finished_at));
+    fields.add("Driver", driver(submission));
+    fields.add("Executors", executors(submission));
+    let limits = submission.limits;
+    let limits =
+        [("start", limits.start_seconds), ("run", limits.run_seconds), ("kill grace", limits.kill_grace_seconds)];
+    let limits = limits.into_iter().filter_map(|(what, limit)| Some(format!("{what} {}", in_words(limit?))));
+    fields.add("Limits", joined(limits));
+    let retries = submission.retries.iter().filter(|(_, most)| **most > 0);
+    fields.add("Retries", joined(retries.map(|(kind, most)| format!("{kind} {most}"))));
+    let mut text = fields.0;
+    for (title, why) in [("Waiting", &submission.waiting), ("Failure", &submission.failure)] {
+        if let Some(why) = why {
+            text += &why::in_full(title, why, now);
+        }
+    }
+    text
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn state_details(submission: &Submission, now: DateTime<Utc>) -> String {
+    let ran = submission.started_at.map(|at| span::between(at, submission.finished_at.unwrap_or(now)));
+    let exit = submission.exit_code.map(|code| format!("exit code {code}"));
+    let ran = match (submission.has_ended(), ran) {
+        (true, ran) => ran.map(|ran| format!("after {ran}")),
+        (false, Some(ran)) => Some(format!("for {ran}")),
+        (false, None) => None,
+    };
+    let details = joined(ran.into_iter().chain(exit));
+    if details.is_empty() { details } else { format!(" ({details})") }
+}
+
+fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("{} ({} ago)", at.to_rfc3339_opts(SecondsFormat::Secs, true), span::between(at, now))
+}
+
+fn driver(submission: &Submission) -> Option<String> {
+    let driver = &submission.driver;
+    let mut text = driver.pod.clone()?;
+    if let Some(node) = &driver.node {
+        text += &format!(" on {node}");
+    }
+    if let Some(ip) = &driver.ip {
+        text += &format!(" ({ip})");
+    }
+    Some(text)
+}
+
+/// Formats the counts of executors: known states in the order of the life cycle, then states that only a newer gateway
+/// knows.
+fn executors(submission: &Submission) -> String {
+    let known = EXECUTOR_STATES.iter().filter_map(|state| submission.executors.get_key_value(*state));
+    let others = submission.executors.iter().filter(|(state, _)| !EXECUTOR_STATES.contains(&state.as_str()));
+    joined(known.chain(others).filter(|(_, count)| **count > 0).map(|(state, count)| format!("{count} {state}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document;
+
+    fn described(text: &str) -> String {
+        let now = DateTime::parse_from_rfc3339("2026-01-02T04:00:00Z").unwrap().to_utc();
+        let submission: Submission = document::read("reading", text.as_bytes()).unwrap();
+        describe(&submission, &submission.state, now)
+    }
+
+    #[test]
+    fn description_has_all_fields() {
+        let text = r#"{"id": "driver-20260102030405-0007", "name": "Pi {state}", "state": "RUNNING", "owner": "alice",
+            "namespace": "spark", "labels": {"team": "data", "a": "b"}, "sparkVersion": "4.3.0", "attempt": 2,
+            "createdAt": "2026-01-02T03:04:05.123Z", "startedAt": "2026-01-02T03:05:00Z",
+            "driver": {"pod": "pi-1-driver", "node": "n1", "ip": "10.0.0.3"},
+            "executors": {"pending": 0, "running": 2, "failed": 1, "sleeping": 1},
+            "limits": {"startSeconds": 600, "runSeconds": 5400}, "retries": {"infrastructure": 2, "application": 0}}"#;
+        assert_eq!(
+            described(text).lines().collect::<Vec<_>>(),
+            [
+                "ID:          driver-20260102030405-0007",
+                "Name:        Pi {state}",
+                "State:       RUNNING (for 55m)",
+                "Attempt:     2",
+                "Owner:       alice",
+                "Namespace:   spark",
+                "Labels:      a=b, team=data",
+                "Spark:       4.3.0",
+                "Created:     2026-01-02T03:04:05Z (55m 54s ago)",
+                "Started:     2026-01-02T03:05:00Z (55m ago)",
+                "Driver:      pi-1-driver on n1 (10.0.0.3)",
+                "Executors:   2 running, 1 failed, 1 sleeping",
+                "Limits:      start 10m, run 1h 30m",
+                "Retries:     infrastructure 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn description_of_an_ended_submission_has_duration_and_failure() {
+        let text = r#"{"id": "driver-1", "state": "FAILED", "startedAt": "2026-01-02T03:00:00Z", "exitCode": 3,
+            "finishedAt": "2026-01-02T03:01:12Z",
+            "failure": {"code": "APPLICATION_ERROR", "class": "application", "message": "the driver exited with code 3"}}"#;
+        let text = described(text);
+        assert!(text.contains("State:       FAILED (after 1m 12s, exit code 3)\n"), "{text}");
+        assert!(
+            text.ends_with("\nFailure [application]: APPLICATION_ERROR: the driver exited with code 3\n"),
+            "{text}"
+        );
+        let waits = described(r#"{"id": "driver-1", "state": "QUEUED", "createdAt": "2026-01-02T03:58:00Z"}"#);
+        assert!(waits.contains("State:       QUEUED\n"), "{waits}");
+    }
+}

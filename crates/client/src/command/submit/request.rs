@@ -1,0 +1,139 @@
+//! The body of a submission: a spark-submit command line, which the gateway parses, and fields for options that
+//! spark-submit doesn't have.
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Value, json};
+
+use super::Submit;
+use crate::{error::Error, screen::note, span::Span};
+use sparkgate_spark::parse_properties;
+
+/// The class whose arguments the gateway parses as a command line.
+const COMMAND_LINE: &str = "org.apache.spark.deploy.SparkSubmit";
+
+pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
+    let labels: BTreeMap<&str, &str> =
+        submit.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let mut body = json!({
+        "mainClass": COMMAND_LINE,
+        "appResource": "",
+        "appArgs": submit.line.words(),
+        "sparkProperties": properties(submit)?,
+        "environmentVariables": environment(|name| std::env::var(name).ok()),
+    });
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body[name] = value;
+        }
+    };
+    set("labels", (!labels.is_empty()).then(|| json!(labels)));
+    set("uniqueName", submit.unique_name.then_some(json!(true)));
+    set("startTimeoutSeconds", submit.start_timeout.map(seconds));
+    set("runTimeoutSeconds", submit.run_timeout.map(seconds));
+    set("killGraceSeconds", submit.kill_grace.map(seconds));
+    let retries = [("infrastructure", submit.retries), ("application", submit.application_retries)];
+    let retries: BTreeMap<&str, u32> = retries.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect();
+    set("maxRetries", (!retries.is_empty()).then(|| json!(retries)));
+    Ok(body)
+}
+
+fn seconds(span: Span) -> Value {
+    json!(span.seconds())
+}
+
+/// Reads the properties of `--properties-file`. Like spark-submit, ignores keys that aren't Spark's with a warning.
+fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
+    let Some(path) = &submit.properties_file else { return Ok(BTreeMap::new()) };
+    let text = fs::read_to_string(path)
+        .map_err(|error| Error::Here(format!("reading the properties from {}: {error}", path.display())))?;
+    let mut properties = parse_properties(&text);
+    properties.retain(|key, _| {
+        let is_sparks = key.starts_with("spark.");
+        if !is_sparks {
+            note(&format!("{}: {key} is ignored: it doesn't begin with spark.", path.display()));
+        }
+        is_sparks
+    });
+    Ok(properties)
+}
+
+/// Returns `SPARK_USER`, the owner of the submission. As in spark-submit, it is the variable, otherwise the account.
+fn environment(variable: impl Fn(&str) -> Option<String>) -> Value {
+    let user =
+        ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(|name| variable(name).filter(|set| !set.is_empty()));
+    user.map_or_else(|| json!({}), |user| json!({ "SPARK_USER": user }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        submit: Submit,
+    }
+
+    fn body(words: &[&str]) -> Value {
+        of(&Cli::try_parse_from([&["submit"], words].concat()).unwrap().submit).unwrap()
+    }
+
+    #[test]
+    fn options_that_spark_submit_lacks_are_sent_as_fields() {
+        let all = [
+            "--label",
+            "team=data",
+            "--label",
+            "a=b=c",
+            "--unique-name",
+            "--start-timeout",
+            "10m",
+            "--run-timeout",
+            "2h",
+            "--kill-grace",
+            "30s",
+            "--retries",
+            "2",
+            "--application-retries",
+            "1",
+            "--name",
+            "Pi",
+            "app.py",
+            "--wait",
+        ];
+        let mut body_of_all = body(&all);
+        body_of_all["environmentVariables"] = json!({});
+        assert_eq!(
+            body_of_all,
+            json!({"mainClass": COMMAND_LINE, "appResource": "", "appArgs": ["--name", "Pi", "app.py", "--wait"],
+                "sparkProperties": {}, "environmentVariables": {}, "labels": {"team": "data", "a": "b=c"},
+                "uniqueName": true, "startTimeoutSeconds": 600, "runTimeoutSeconds": 7200, "killGraceSeconds": 30,
+                "maxRetries": {"infrastructure": 2, "application": 1}})
+        );
+        let bare = body(&["app.py"]);
+        let fields: Vec<_> = bare.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["appArgs", "appResource", "environmentVariables", "mainClass", "sparkProperties"]);
+    }
+
+    #[test]
+    fn properties_file_is_read_by_the_client() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "spark.executor.memory 2g\nmine=1\n").unwrap();
+        let body = body(&["--properties-file", file.path().to_str().unwrap(), "app.py"]);
+        assert_eq!(body["sparkProperties"], json!({"spark.executor.memory": "2g"}));
+    }
+
+    #[test]
+    fn owner_is_spark_user_or_the_account() {
+        let with = |set: &[(&str, &str)]| {
+            let set: BTreeMap<String, String> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            environment(|name| set.get(name).cloned())
+        };
+        assert_eq!(with(&[("USER", "alice"), ("SPARK_USER", "etl")]), json!({"SPARK_USER": "etl"}));
+        assert_eq!(with(&[("SPARK_USER", ""), ("USER", "alice")]), json!({"SPARK_USER": "alice"}));
+        assert_eq!(with(&[]), json!({}));
+    }
+}

@@ -1,0 +1,97 @@
+//! The objects of one attempt as they are sent to the API server, with the labels, annotations and finalizer that mark the pod
+//! as ours.
+
+mod attempt;
+
+use super::labels;
+use sparkgate_spark::{DriverObjects, Object};
+use sparkgate_submission::{Installation, SubmissionId};
+use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// All objects of an attempt, in the order of their creation. The manifest is written once and stored, so that every replica
+/// that launches the attempt creates the same objects. Each object is sent as it was written; only a `Manifest<Value>` parses
+/// it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest<Object = Box<RawValue>> {
+    /// Objects that the pod can't be scheduled without.
+    pub before: Vec<Object>,
+    pub pod: Object,
+    /// Objects that are created after the pod, which owns them.
+    pub beside: Vec<Object>,
+}
+
+/// What identifies an attempt's objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnershipLabels<'a> {
+    pub submission: SubmissionId,
+    pub attempt: i32,
+    pub installation: &'a Installation,
+    /// Whether a finalizer holds the pod until its outcome is recorded.
+    pub finalizer: bool,
+}
+
+impl OwnershipLabels<'_> {
+    /// Returns the labels that driver and executor pods carry.
+    pub fn labels(&self) -> [(&'static str, String); 3] {
+        labels::of(&self.submission, self.attempt, self.installation)
+    }
+
+    /// Returns the properties that make Spark put these labels on executor pods.
+    pub fn executor_properties(&self) -> [(String, String); 3] {
+        self.labels().map(|(label, value)| (format!("spark.kubernetes.executor.label.{label}"), value))
+    }
+
+    /// Marks the pod, and the objects that are created before it.
+    ///
+    /// Neither a pod template nor an excluded feature step can change what the guarantees rest on: the pod has the name that
+    /// its row holds, since a repeated create must find the first one's pod; the pod is labelled as a driver; and the kubelet
+    /// never restarts its driver.
+    pub fn put_on(&self, driver: &mut DriverObjects, name: &str) {
+        for object in &mut driver.pre_resources {
+            let labels = object.metadata_mut().labels.get_or_insert_default();
+            labels.insert(labels::SUBMISSION_ID.to_owned(), self.submission.to_string());
+        }
+        // Spark appends the driver's container after all others.
+        let container = driver.pod.spec.as_ref().and_then(|spec| spec.containers.last());
+        let container = container.map(|container| container.name.clone()).unwrap_or_default();
+        driver.pod.spec.get_or_insert_default().restart_policy = Some("Never".to_owned());
+        let metadata = &mut driver.pod.metadata;
+        metadata.name = Some(name.to_owned());
+        metadata.generate_name = None;
+        metadata.namespace = Some(driver.namespace.clone());
+        let labels = metadata.labels.get_or_insert_default();
+        labels.insert(labels::ROLE.to_owned(), labels::DRIVER.to_owned());
+        labels.extend(self.labels().map(|(label, value)| (label.to_owned(), value)));
+        let identity = self.installation.identity(&self.submission, self.attempt, &driver.namespace, name);
+        let annotations = metadata.annotations.get_or_insert_default();
+        annotations.insert(labels::DRIVER_CONTAINER.to_owned(), container);
+        annotations.insert(labels::IDENTITY.to_owned(), identity);
+        if self.finalizer {
+            metadata.finalizers.get_or_insert_default().push(labels::FINALIZER.to_owned());
+        }
+    }
+}
+
+impl Manifest {
+    /// Returns whether the pod is created with an identity: the previous release rendered pods without one.
+    pub fn is_signed(&self) -> bool {
+        self.pod.get().contains(labels::IDENTITY)
+    }
+
+    /// Serializes a marked driver's objects as a manifest, to be stored.
+    ///
+    /// # Errors
+    /// An object can't be written as JSON, which doesn't happen.
+    pub fn text_of(driver: &DriverObjects) -> serde_json::Result<String> {
+        #[derive(Serialize)]
+        struct Borrowed<'a> {
+            before: &'a [Object],
+            pod: &'a Pod,
+            beside: &'a [Object],
+        }
+        let DriverObjects { pre_resources, pod, resources, .. } = driver;
+        serde_json::to_string(&Borrowed { before: pre_resources, pod, beside: resources })
+    }
+}

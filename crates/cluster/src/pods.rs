@@ -1,0 +1,99 @@
+//! Reads, deletes and patches driver pods.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    core::PartialObjectMeta,
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    Cluster, Error, error::call, labels, manifest_object::TIMEOUT as WRITE, observe::observation_of, slim_pod::SlimPod,
+};
+use sparkgate_submission::{SubmissionId, engine::Found};
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Cluster {
+    /// Reads the pod that has the name of an attempt's driver, from the API server itself and not from a cache. The pod's uid
+    /// or its identity proves that it is that driver; the name alone proves nothing.
+    pub async fn find_driver(
+        &self,
+        namespace: &str,
+        pod: &str,
+        id: &SubmissionId,
+        attempt: i32,
+    ) -> Result<Found, Error> {
+        let pods: Api<SlimPod> = Api::namespaced(self.client.clone(), namespace);
+        let action = format!("reading the driver pod {namespace}/{pod}");
+        let Some(there) = call(action, TIMEOUT, pods.get_opt(pod)).await? else { return Ok(Found::Nothing) };
+        let seen = observation_of(&there, (id.clone(), attempt), self.installation.as_deref());
+        Ok(seen.map_or(Found::Nothing, |seen| Found::There(Box::new(seen))))
+    }
+
+    /// Returns whether exactly this pod exists, according to the API server itself.
+    pub async fn pod_exists(&self, namespace: &str, pod: &str, uid: &str) -> Result<bool, Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let found = call(format!("looking for the pod {namespace}/{pod}"), TIMEOUT, pods.get_metadata_opt(pod)).await?;
+        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
+    }
+
+    /// Deletes exactly this pod, with a grace period in seconds or that of its spec; the objects that it owns are deleted with
+    /// it. A pod that is already gone counts as deleted. The grace period is at least one second: with zero, Kubernetes would
+    /// not report when the driver ended. Returns whether our finalizer still holds the pod.
+    pub async fn delete_pod(&self, namespace: &str, pod: &str, uid: &str, grace: Option<i32>) -> Result<bool, Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let grace_period_seconds = grace.map(|seconds| seconds.max(1).unsigned_abs());
+        let how = DeleteParams { preconditions: Some(only), grace_period_seconds, ..DeleteParams::background() };
+        let action = format!("deleting the driver pod {namespace}/{pod}");
+        match call(action, WRITE, pods.delete(pod, &how)).await {
+            // A conflict means that the name belongs to another pod now: ours is gone.
+            Ok(deleted) => {
+                Ok(deleted.left().is_some_and(|pod| pod.finalizers().iter().any(|name| name == labels::FINALIZER)))
+            }
+            Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Restores on exactly this pod the labels by which an attempt's driver is watched, and its identity. A pod that is gone
+    /// counts as success.
+    pub async fn restore_labels(
+        &self,
+        namespace: &str,
+        pod: &str,
+        uid: &str,
+        id: &SubmissionId,
+        attempt: i32,
+    ) -> Result<(), Error> {
+        let Some(installation) = &self.installation else { return Ok(()) };
+        let mut wanted: BTreeMap<_, _> = labels::of(id, attempt, installation).into();
+        wanted.insert(labels::ROLE, labels::DRIVER.to_owned());
+        let identity = installation.identity(id, attempt, namespace, pod);
+        let metadata = json!({"metadata": {"uid": uid, "labels": wanted, "annotations": {labels::IDENTITY: identity}}});
+        self.patch_metadata("restoring the labels of", namespace, pod, metadata).await
+    }
+
+    /// Removes our finalizer from exactly this pod. A pod that is gone, or that never had the finalizer, counts as success.
+    pub async fn remove_finalizer(&self, namespace: &str, pod: &str, uid: &str) -> Result<(), Error> {
+        let without = json!({"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [labels::FINALIZER]}});
+        self.patch_metadata("removing the finalizer from", namespace, pod, without).await
+    }
+
+    /// Patches the metadata of a pod whose uid the patch names.
+    async fn patch_metadata(&self, doing: &str, namespace: &str, pod: &str, patch: Value) -> Result<(), Error> {
+        let pods: Api<PartialObjectMeta<Pod>> = Api::namespaced(self.client.clone(), namespace);
+        let action = format!("{doing} the driver pod {namespace}/{pod}");
+        match call(action, WRITE, pods.patch_metadata(pod, &PatchParams::default(), &Patch::Strategic(patch))).await {
+            Ok(_) | Err(Error::NotFound { .. } | Error::Conflict { .. }) => Ok(()),
+            // The name belongs to another pod now: the API server refuses to change its uid to ours.
+            Err(Error::Refused { code: 422, message, .. }) if message.contains("metadata.uid") => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One list+watch of the pods of drivers and executors, for one namespace or all, as a stream that never ends.
+
+mod event;
+mod pace;
+pub(super) mod pods;
+mod scope;
+mod sort;
+
+use std::{collections::HashSet, time::Duration};
+
+use futures::{Stream, stream};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+pub use self::pace::WatchPace;
+use self::{pods::Pods, scope::Scope};
+use super::{Cluster, Error, error::in_time};
+use sparkgate_submission::{ExecutorKey, ExecutorObservation, PodObservation, SubmissionId};
+
+/// One driver pod: its submission, attempt and uid.
+pub type PodKey = (SubmissionId, i32, String);
+
+/// What the watch reports.
+#[derive(Debug, PartialEq)]
+pub enum WatchReport {
+    /// A driver pod as it is now, or its last state before it was removed.
+    Driver(Box<PodObservation>),
+    /// An executor pod as it is now, or its last state before it was removed.
+    Executor(Box<ExecutorObservation>),
+    /// A full list is complete (at start, after every gap and every ten minutes): these pods existed when it was made.
+    Listed { drivers: HashSet<PodKey>, executors: HashSet<ExecutorKey> },
+    /// Listing or watching fails at the moment and is retried with a growing back-off. The next item of any other kind means
+    /// that it works again.
+    Broken { reason: String },
+}
+
+/// One item of the watch, and the position from which a watch can resume after it.
+#[derive(Debug, PartialEq)]
+pub struct WatchItem {
+    pub report: Option<WatchReport>,
+    /// A caller that has processed this item and all items before it can resume from this version.
+    pub resource_version: Option<String>,
+}
+
+/// Items that are read ahead from the API server before the caller asks for them.
+const AHEAD: usize = 64;
+
+/// Timeout for a list of one pod, which the API server answers at once unless something is wrong.
+const ONE_POD: Duration = Duration::from_secs(5);
+
+impl Cluster {
+    /// Lists one pod of `namespace` (`None` means everywhere), with the request that a watch begins with.
+    ///
+    /// # Errors
+    /// The list fails; a watch would fail in the same way.
+    pub async fn can_watch(&self, namespace: Option<&str>) -> Result<(), Error> {
+        let pods = Pods::new(self, namespace);
+        in_time("listing our pods", ONE_POD, pods.page(1, None)).await?.map(drop)
+    }
+
+    /// Watches the pods of `namespace` (`None` means everywhere) until the stream is dropped.
+    ///
+    /// The stream begins with a list: each pod, then [`WatchReport::Listed`]. With `resume`, everything that happened since that
+    /// resource version comes before [`WatchReport::Listed`], as long as the API server remembers it. So a pod that ended and was
+    /// removed while no replica watched is reported with its end before the list shows that the pod no longer exists. The same
+    /// holds for every later list. As a consequence, a pod may be reported in its current state, and then again in a slightly
+    /// earlier one.
+    pub fn watch(
+        &self,
+        namespace: Option<String>,
+        resume: Option<String>,
+    ) -> impl Stream<Item = WatchItem> + Send + Unpin + 'static {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let pods = Pods::new(self, namespace.as_deref());
+        // A separate task reads on while the caller processes earlier items. It ends with the stream.
+        let task = AbortOnDropHandle::new(tokio::spawn(Scope::new(pods, self.pace.clone(), sender).run(resume)));
+        Box::pin(stream::unfold((receiver, task), |(mut receiver, task)| async move {
+            let shown = receiver.recv().await?;
+            Some((shown, (receiver, task)))
+        }))
+    }
+}

@@ -1,0 +1,64 @@
+//! Spark's contract, pure: a request in, Kubernetes objects out. No I/O, no clock, no randomness.
+//!
+//! This module does in three parts what `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM: `submit`
+//! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
+//! driver, and `builder` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] determines which steps and
+//! defaults apply. Results are compared with recorded answers of the real spark-submit (`tests/parity`).
+//!
+//! ```
+//! use chrono::DateTime;
+//! use sparkgate_spark::{
+//!     CreateSubmissionRequest, DriverNames, NameEntropy, SparkVersion, SubmitContext, SubmitterFiles, build_driver,
+//! };
+//! use uuid::Uuid;
+//!
+//! let request = CreateSubmissionRequest {
+//!     app_resource: "local:///opt/spark/examples/src/main/python/pi.py".to_owned(),
+//!     spark_properties: [("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())].into(),
+//!     ..Default::default()
+//! };
+//! // The caller supplies time and randomness, and stores the names: the same names give the same objects.
+//! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
+//! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
+//! let names = DriverNames::for_request(&request, SparkVersion::V4_3, submitted_at.timestamp_millis(), &entropy)?;
+//! let context = SubmitContext {
+//!     version: SparkVersion::V4_3,
+//!     names,
+//!     submitted_at,
+//!     user: "spark".to_owned(),
+//!     submitter: SubmitterFiles::default(),
+//! };
+//!
+//! let driver = build_driver(&request, &context)?;
+//! assert_eq!(driver.pod.metadata.name.as_deref(), Some("pi-py-0000009b7ca98f2e-driver"));
+//! assert_eq!(driver.resources.len(), 3); // Service, NetworkPolicy, ConfigMap
+//! # Ok::<(), sparkgate_spark::Refusal>(())
+//! ```
+
+mod builder;
+mod conf;
+mod defaults;
+mod driver;
+mod features;
+pub mod keys;
+mod names;
+mod pod_template;
+mod properties;
+mod refusal;
+mod request;
+pub mod rest;
+mod submit;
+mod submitter;
+mod version;
+mod volumes;
+mod yaml;
+
+pub use builder::build_driver;
+pub use defaults::parse_properties;
+pub use driver::{DriverObjects, Object, PodGroup, SubmitContext};
+pub use names::{DriverNames, NameEntropy};
+pub use refusal::Refusal;
+pub use request::CreateSubmissionRequest;
+pub use submit::{app_name, expand_command_line};
+pub use submitter::SubmitterFiles;
+pub use version::{SparkVersion, UnknownSparkVersion};

@@ -1,0 +1,219 @@
+//! Accepts submissions.
+
+mod behind;
+mod draw;
+mod insert;
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use behind::Behind;
+use draw::Spares;
+use insert::Inserter;
+
+use super::{
+    Error, ExecutorCounts, Found, Store, Submission,
+    error::within,
+    group_commit::{GroupCommit, Unanswered},
+    row::parse,
+    submissions::COLUMNS,
+};
+use sparkgate_spark::{CreateSubmissionRequest, DriverNames, SparkVersion};
+use sparkgate_submission::{State, SubmissionId};
+use sqlx::Row;
+
+pub use draw::Drawn;
+pub use insert::accept_on;
+
+/// The values that are fixed when a request is accepted.
+#[derive(Debug, Clone)]
+pub struct NewSubmission {
+    pub drawn: Drawn,
+    pub request: CreateSubmissionRequest,
+    pub spark_version: SparkVersion,
+    /// `SPARK_USER` if the request names none.
+    pub spark_user: String,
+    pub namespace: String,
+    pub names: DriverNames,
+    /// The objects to create, as JSON.
+    pub manifest: String,
+    /// The name for searches.
+    pub name: String,
+    pub owner: String,
+    pub options: Options,
+    /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
+    pub fingerprint: Vec<u8>,
+}
+
+/// Options of a submission for the gateway itself; times in seconds.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    pub idempotency_key: Option<String>,
+    /// No other live submission of its namespace with this option may have the same name.
+    pub unique_name: bool,
+    pub labels: BTreeMap<String, String>,
+    pub start_timeout: Option<i32>,
+    pub run_timeout: Option<i32>,
+    pub kill_grace: Option<i32>,
+    pub max_retries_infrastructure: i32,
+    pub max_retries_application: i32,
+}
+
+impl From<NewSubmission> for Submission {
+    /// Returns the document of a submission that was just accepted.
+    fn from(new: NewSubmission) -> Self {
+        let NewSubmission { drawn, options, .. } = new;
+        Self {
+            id: drawn.id,
+            number: drawn.number,
+            name: new.name,
+            state: State::Queued,
+            owner: new.owner,
+            namespace: new.namespace,
+            labels: options.labels,
+            spark_version: new.spark_version.to_string(),
+            attempt: 1,
+            names: new.names,
+            pod_uid: None,
+            node: None,
+            pod_ip: None,
+            exit_code: None,
+            reason: None,
+            message: None,
+            created_at: drawn.at,
+            started_at: None,
+            finished_at: None,
+            executors: ExecutorCounts::default(),
+            start_timeout: options.start_timeout,
+            run_timeout: options.run_timeout,
+            kill_grace: options.kill_grace,
+            max_retries_infrastructure: options.max_retries_infrastructure,
+            max_retries_application: options.max_retries_application,
+            failed_tries: 0,
+        }
+    }
+}
+
+/// Maximum number of concurrent statements for new submissions, and of submissions that share one (`TOGETHER`).
+const AT_ONCE: usize = 2;
+/// The connections that allocating and accepting share.
+pub(super) const CONNECTIONS: u32 = 3;
+const TOGETHER: usize = 64;
+
+/// Group commits of concurrent calls.
+#[derive(Debug)]
+pub(super) struct Groups {
+    drawing: GroupCommit<(), Result<Drawn, Error>>,
+    spares: Spares,
+    accepting: GroupCommit<Arc<NewSubmission>, Result<bool, Error>>,
+    behind: Behind,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        let spares = Spares::default();
+        Self {
+            drawing: GroupCommit::new(AT_ONCE, TOGETHER),
+            spares,
+            accepting: GroupCommit::new(AT_ONCE, TOGETHER),
+            behind: Behind::default(),
+        }
+    }
+}
+
+/// How often a conflicting submission may turn out to be gone when it is looked up.
+const TRIES: u32 = 5;
+
+/// The result of accepting a submission.
+#[derive(Debug)]
+pub enum Accepted {
+    /// It is committed. The reply needs no further read, and no later failure can contradict it.
+    New(Submission),
+    /// Its owner used the same idempotency key before: for this submission, with this fingerprint.
+    SameKey(Found, Vec<u8>),
+    /// This live submission has the same name, and both ask for a unique one.
+    SameName(SubmissionId),
+    /// Another submission has the same number: the sequence is behind the rows. It needs another number, and so other names.
+    Taken(Box<NewSubmission>),
+    /// The connection broke after the statement was sent: it may be committed, under this id.
+    InDoubt(SubmissionId, Error),
+}
+
+impl Store {
+    /// Writes the submission, its objects and its first event in one statement, unless it conflicts with an earlier one. The
+    /// submission is committed when this returns. Concurrent submissions share the statement. Of two concurrent ones with the
+    /// same key, the later waits for the earlier. If the caller is dropped in the meantime, the statement is carried out
+    /// anyway.
+    ///
+    /// # Errors
+    /// In these cases, nothing of the submission is stored.
+    pub async fn accept(&self, new: NewSubmission) -> Result<Accepted, Error> {
+        let new = Arc::new(new);
+        for _ in 0..TRIES {
+            match self.insert_with_others(new.clone()).await {
+                Ok(true) => return Ok(Accepted::New(Arc::unwrap_or_clone(new).into())),
+                Ok(false) => {}
+                Err(error @ Error::InDoubt { .. }) => return Ok(Accepted::InDoubt(new.drawn.id.clone(), error)),
+                Err(error) => return Err(error),
+            }
+            if let Some(key) = &new.options.idempotency_key
+                && let Some((found, fingerprint)) = self.of_key(&new.owner, key).await?
+            {
+                return Ok(Accepted::SameKey(found, fingerprint));
+            }
+            if new.options.unique_name
+                && let Some(id) = self.live_of_name(&new.namespace, &new.name).await?
+            {
+                return Ok(Accepted::SameName(id));
+            }
+            if self.is_taken(&new.drawn).await? {
+                return Ok(Accepted::Taken(Box::new(Arc::unwrap_or_clone(new))));
+            }
+            // The conflicting submission is gone now.
+        }
+        let why = io::Error::other("it conflicted repeatedly with other submissions");
+        Err(Error::row(new.drawn.id.as_str(), why))
+    }
+
+    /// Inserts a submission. `false` if it conflicts with a unique key of another submission.
+    async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
+        // A submission with a unique name may wait for another for more than one reason: two groups might wait for each other.
+        let inserted = if new.options.unique_name {
+            let inserter = Inserter(self.clone());
+            let alone = tokio::spawn(async move { inserter.insert_all(&[new]).await.pop() });
+            alone.await.ok().flatten().ok_or(Unanswered::Ended)
+        } else {
+            let writer = || Inserter(self.clone());
+            self.groups.accept.accepting.call(new, Some(self.patience / 2), writer).await
+        };
+        inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
+    }
+
+    /// Returns the submission with an owner's idempotency key, and the fingerprint of its request.
+    pub async fn of_key(&self, owner: &str, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
+        let action = "looking for an idempotency key";
+        let mut connection = self.connection(action).await?;
+        let statement = format!(
+            "SELECT {COLUMNS}, coalesce(fingerprint, '') AS fingerprint FROM submissions
+             WHERE owner = $1 AND idempotency_key = $2"
+        );
+        let statement = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(owner).bind(key);
+        let Some(row) = within(action, statement.fetch_optional(&mut *connection)).await? else { return Ok(None) };
+        let (id, fingerprint): (String, Vec<u8>) =
+            within(action, async { Ok((row.try_get("id")?, row.try_get("fingerprint")?)) }).await?;
+        Ok(Some((Found::read(parse(&id, &id)?, &row), fingerprint)))
+    }
+
+    async fn live_of_name(&self, namespace: &str, name: &str) -> Result<Option<SubmissionId>, Error> {
+        let action = "looking for a live submission's name";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_scalar(
+            "SELECT id FROM submissions WHERE namespace = $1 AND name = $2 AND unique_name
+             AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')",
+        )
+        .bind(namespace)
+        .bind(name)
+        .fetch_optional(&mut *connection);
+        let id: Option<String> = within(action, statement).await?;
+        id.map(|id| parse(&id, &id)).transpose()
+    }
+}

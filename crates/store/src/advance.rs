@@ -1,0 +1,102 @@
+//! Moves a submission forwards.
+
+use super::{Error, Store, deadlines::started, error::within, row::words};
+use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
+
+impl Store {
+    /// Moves the attempt to the state of `progress` and writes the event, unless its row is in that state or beyond: a late or
+    /// repeated call changes nothing, nor does an observation of another pod than the recorded one. If a claim is given, it
+    /// must still be the current one. Returns whether the row moved.
+    ///
+    /// If another attempt is due after an end, the end concerns the attempt and not the submission: the row then waits for the
+    /// launch of the next attempt.
+    pub async fn advance(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        claim: Option<i64>,
+        progress: &StateChange,
+        placement: &Placement,
+    ) -> Result<bool, Error> {
+        if let (StateChange::Launched, Some(claim), Some(uid)) = (progress, claim, &placement.pod_uid) {
+            return self.launched(id, attempt, claim, uid).await;
+        }
+        let to = progress.state();
+        // A reason against another attempt (the budget is used up, a kill was accepted) still holds in the second statement.
+        if let Some(outcome) = progress.outcome()
+            && let Some(kind) = outcome.retry_kind()
+            && self.retry(id, attempt, claim, outcome, kind, placement).await?
+        {
+            return Ok(true);
+        }
+        // A launch that ends during a kill must not undo it; `may_become` prevents that.
+        let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
+        let outcome = progress.outcome();
+        let started = started("$11::timestamptz", "submissions");
+        let moved = within(
+            "recording a submission's state",
+            sqlx::query(sqlx::AssertSqlSafe(format!(
+                r#"
+            WITH moved AS (
+                UPDATE submissions SET
+                    state = $3, exit_code = $5, reason = $6, message = $7,
+                    pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
+                    started_at = coalesce(started_at, {started}, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
+                    finished_at = CASE WHEN $12 THEN clock_timestamp() END,
+                    deadline = CASE $3
+                        WHEN 'PENDING' THEN deadline
+                        WHEN 'RUNNING' THEN coalesce(started_at, {started}, clock_timestamp()) + make_interval(secs => run_timeout)
+                    END
+                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
+                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
+                RETURNING id, attempt
+            )
+            INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+            SELECT id, attempt, $3, $6, $7 FROM moved
+            "#
+            )))
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(to.as_str())
+            .bind(&from)
+            .bind(outcome.and_then(|outcome| outcome.exit_code))
+            .bind(outcome.and_then(|outcome| outcome.reason.as_deref()).map(kept))
+            .bind(outcome.map(|outcome| kept(&outcome.message)))
+            .bind(&placement.pod_uid)
+            .bind(&placement.node)
+            .bind(&placement.pod_ip)
+            .bind(placement.started_at)
+            .bind(to.is_terminal())
+            .bind(claim)
+            .execute(&self.patient),
+        )
+        .await?;
+        Ok(moved.rows_affected() == 1)
+    }
+
+    /// Records why a driver that has not started still waits. Schedulers and kubelets retry with growing pauses, so this is
+    /// written only as often as they report something new.
+    pub async fn note_waiting(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Error> {
+        within(
+            "recording why a driver waits",
+            sqlx::query(
+                "UPDATE submissions SET reason = $3, message = $4
+             WHERE id = $1 AND attempt = $2 AND state IN ('LAUNCHING', 'PENDING')
+               AND (reason, message) IS DISTINCT FROM ($3, $4)",
+            )
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(kept(reason))
+            .bind(kept(message))
+            .execute(&self.patient),
+        )
+        .await?;
+        Ok(())
+    }
+}

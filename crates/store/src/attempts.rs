@@ -1,0 +1,132 @@
+//! Attempts: past ones, the current one, and its objects.
+
+use chrono::{DateTime, Utc};
+use sqlx::types::Json;
+
+use super::{Claimed, Error, Store, error::within, row::parse};
+use sparkgate_spark::DriverNames;
+use sparkgate_submission::{State, SubmissionId};
+
+/// One attempt of a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRecord {
+    pub attempt: i32,
+    pub state: State,
+    pub exit_code: Option<i32>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    /// The name of the driver pod.
+    pub pod: String,
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub queued_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// The source of an attempt's objects: those of the previous attempt, and their names.
+#[derive(Debug, Clone)]
+pub struct Before {
+    pub names: DriverNames,
+    /// As JSON.
+    pub manifest: String,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    attempt: i32,
+    state: String,
+    exit_code: Option<i32>,
+    reason: Option<String>,
+    message: Option<String>,
+    pod: String,
+    pod_uid: Option<String>,
+    node: Option<String>,
+    pod_ip: Option<String>,
+    queued_at: DateTime<Utc>,
+    started_at: Option<DateTime<Utc>>,
+    finished_at: Option<DateTime<Utc>>,
+}
+
+impl Store {
+    /// Returns all attempts of a submission, the current one last; none if no submission has this id. An attempt without
+    /// objects has no pod name yet.
+    pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
+        let action = "reading a submission's attempts";
+        let mut connection = self.for_long_read(action).await?;
+        let rows: Vec<Row> = within(
+            action,
+            sqlx::query_as(
+                "WITH every AS (
+                 SELECT attempt, state, exit_code, reason, message, names, pod_uid, node, pod_ip,
+                        coalesce(queued_at, finished_at) AS queued_at, started_at, finished_at
+                 FROM attempts WHERE submission_id = $1
+                 UNION ALL
+                 SELECT attempt, state, exit_code, reason, message, names, pod_uid, node, pod_ip,
+                        coalesce(queued_at, created_at), started_at, finished_at
+                 FROM submissions WHERE id = $1
+             )
+             SELECT *, CASE WHEN names IS DISTINCT FROM lag(names) OVER (ORDER BY attempt)
+                 THEN coalesce(names ->> 'driverPod', '') ELSE '' END AS pod
+             FROM every ORDER BY attempt",
+            )
+            .bind(id.as_str())
+            .fetch_all(&mut *connection),
+        )
+        .await?;
+        rows.into_iter().map(|row| row.read(id)).collect()
+    }
+
+    /// Returns the objects and names of the last attempt before the claimed one that has some; `None` if none are stored.
+    pub async fn attempt_before(&self, claimed: &Claimed) -> Result<Option<Before>, Error> {
+        let statement = sqlx::query_as(
+            "SELECT names, objects FROM attempts a JOIN manifests m USING (submission_id, attempt)
+             WHERE submission_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT 1",
+        )
+        .bind(claimed.id.as_str())
+        .bind(claimed.attempt)
+        .fetch_optional(&self.patient);
+        let row: Option<(Json<DriverNames>, String)> = within("reading the previous attempt", statement).await?;
+        Ok(row.map(|(names, manifest)| Before { names: names.0, manifest }))
+    }
+
+    /// Stores the names and objects of the claimed attempt, before anything of it is created. `false` if the claim is lost, or
+    /// if they are stored already.
+    pub async fn keep_attempt(&self, claimed: &Claimed, names: &DriverNames, manifest: &str) -> Result<bool, Error> {
+        let statement = sqlx::query(
+            "WITH ours AS (
+                 UPDATE submissions SET names = $4 WHERE id = $1 AND attempt = $2 AND claim_epoch = $3
+                   AND NOT EXISTS (SELECT FROM manifests WHERE submission_id = $1 AND attempt = $2)
+                 RETURNING id
+             )
+             INSERT INTO manifests (submission_id, attempt, objects) SELECT id, $2, $5 FROM ours",
+        )
+        .bind(claimed.id.as_str())
+        .bind(claimed.attempt)
+        .bind(claimed.epoch)
+        .bind(Json(names))
+        .bind(manifest)
+        .execute(&self.patient);
+        Ok(within("storing the objects of another attempt", statement).await?.rows_affected() == 1)
+    }
+}
+
+impl Row {
+    fn read(self, id: &SubmissionId) -> Result<AttemptRecord, Error> {
+        Ok(AttemptRecord {
+            attempt: self.attempt,
+            state: parse(id.as_str(), &self.state)?,
+            exit_code: self.exit_code,
+            reason: self.reason,
+            message: self.message,
+            pod: self.pod,
+            pod_uid: self.pod_uid,
+            node: self.node,
+            pod_ip: self.pod_ip,
+            queued_at: self.queued_at,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+        })
+    }
+}

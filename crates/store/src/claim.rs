@@ -1,0 +1,329 @@
+//! Claims: which replica may change a submission's objects.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{
+    Error, Store,
+    error::within,
+    lease::ALIVE,
+    row::{kill_cause, parse},
+};
+use sparkgate_submission::{KillCause, State, SubmissionId, kept};
+
+/// Maximum number of failed tries that an outage adds, so that a later failure of another kind doesn't look like an old one.
+const COUNTED_IN_AN_OUTAGE: i32 = 5;
+/// A row that can't be read is tried again after this time: a newer release may be able to read it.
+const UNREADABLE: Duration = Duration::from_secs(600);
+
+/// Maximum time in seconds by which a row is postponed. A row that is postponed by more was postponed before the clock of the
+/// database went back, and is due.
+pub(super) const LONGEST_PAUSE: u32 = 15 * 60;
+
+/// `claimed_by` of an unclaimed row with a second or later attempt: a session that never exists. To a release that knows one
+/// attempt only, and would launch that one again, the row looks claimed.
+pub(super) const NOBODY_NOW: &str = "'00000000-0000-0000-0000-000000000000'::uuid";
+/// `claimed_by` of any unclaimed row.
+pub(super) const NOBODY: &str = "CASE WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
+
+/// The work that a claimed submission needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    Launch,
+    Kill,
+}
+
+/// A submission that only one replica may work on, while its lease lasts and until it returns the claim.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    pub id: SubmissionId,
+    /// The position in the order of acceptance.
+    pub number: i64,
+    pub attempt: i32,
+    pub task: Task,
+    pub namespace: String,
+    /// The name of the driver pod.
+    pub pod: String,
+    /// The objects to create, as JSON. `None` if they have yet to be derived from those of the previous attempt, and for a row
+    /// of a release that didn't store them.
+    pub manifest: Option<String>,
+    /// The driver pod that an earlier try created; no other is ever created for this attempt.
+    pub pod_uid: Option<String>,
+    /// The number of the claim: writes with an older one change nothing.
+    pub epoch: i64,
+    /// Consecutive failed tries before this one.
+    pub failed_tries: i32,
+    /// The cause, if the submission is being killed.
+    pub kill: KillCause,
+    /// Seconds between SIGTERM and SIGKILL of a killed driver; those of its pod if `None`.
+    pub kill_grace: Option<i32>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    number: i64,
+    attempt: i32,
+    state: String,
+    namespace: String,
+    pod: String,
+    objects: Option<String>,
+    pod_uid: Option<String>,
+    claim_epoch: i64,
+    failed_tries: i32,
+    kill_cause: Option<String>,
+    message: Option<String>,
+    kill_grace: Option<i32>,
+}
+
+impl TryFrom<Row> for Claimed {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self, Error> {
+        let state: State = parse(&row.id, &row.state)?;
+        Ok(Self {
+            id: parse(&row.id, &row.id)?,
+            number: row.number,
+            attempt: row.attempt,
+            task: if state == State::Killing { Task::Kill } else { Task::Launch },
+            namespace: row.namespace,
+            pod: row.pod,
+            manifest: row.objects,
+            pod_uid: row.pod_uid,
+            epoch: row.claim_epoch,
+            failed_tries: row.failed_tries,
+            kill: kill_cause(&row.id, row.kill_cause.as_deref(), row.message)?,
+            kill_grace: row.kill_grace,
+        })
+    }
+}
+
+/// How many submissions may be claimed, if the limit of a namespace may be lower than that of others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Room {
+    /// In total.
+    pub all: i64,
+    /// In each namespace that isn't listed below.
+    pub each: i64,
+    /// In these namespaces; with 0, a namespace is skipped.
+    pub fewer: Vec<(String, i64)>,
+    /// Namespaces of which only one submission may be claimed: the next one after that number, or the first.
+    pub one: Vec<(String, i64)>,
+}
+
+/// Returns the condition for the lease that a claim needs. Only a lease that is seen to have expired frees a claim: one that
+/// isn't seen may be newer than this statement.
+fn ours() -> String {
+    format!("ours AS (SELECT FROM leases WHERE holder = $1 AND name = 'replica/' || $1::text AND {ALIVE})")
+}
+
+/// Returns the condition for rows that are due in one of the namespaces `$4`, and not among `$3`.
+fn is_due() -> String {
+    format!(
+        "state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {NOBODY_NOW}
+                      OR claimed_by IN
+                      (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
+                  AND (not_before IS NULL OR not_before <= clock_timestamp()
+                      OR not_before > clock_timestamp() + make_interval(secs => {LONGEST_PAUSE}))
+                  AND (state = 'KILLING' OR $4::text[] = '{{}}' OR namespace = ANY ($4))
+                  AND id <> ALL ($3)"
+    )
+}
+
+/// Claims the rows in `due`.
+const TAKE: &str = "claimed AS (
+        UPDATE submissions s
+        SET claimed_by = $1, claim_epoch = s.claim_epoch + 1,
+            state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
+        FROM due WHERE s.id = due.id
+        RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
+            s.kill_cause, s.message, s.kill_grace, due.was
+    ), logged AS (
+        INSERT INTO submission_events (submission_id, attempt, state)
+        SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
+    )
+    SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
+           claim_epoch, failed_tries, kill_cause, message, kill_grace
+    FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
+
+impl Store {
+    /// Claims up to `limit` submissions that wait for a launch in one of `namespaces` (empty means all) or for a kill, oldest
+    /// first, for a session with a valid lease; without one it claims nothing. A claim of a session whose lease has expired is
+    /// free. So is a claim of this very session that it doesn't know of, because an earlier reply may have been lost, except
+    /// for `busy`, the submissions that this process still works on. A queued row becomes `LAUNCHING` here, before anything of
+    /// it is created. A row that can't be read is logged and postponed, so that it never stops the others.
+    pub async fn claim(
+        &self,
+        session: Uuid,
+        limit: i64,
+        namespaces: &[String],
+        busy: &[SubmissionId],
+    ) -> Result<Vec<Claimed>, Error> {
+        let (is_due, ours) = (is_due(), ours());
+        let statement = format!(
+            "WITH {ours}, due AS (
+                SELECT id, state AS was FROM submissions
+                WHERE {is_due} AND EXISTS (SELECT FROM ours)
+                ORDER BY number LIMIT $2
+                FOR UPDATE SKIP LOCKED
+            ), {TAKE}"
+        );
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            .bind(session)
+            .bind(limit)
+            .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
+            .bind(namespaces)
+            .fetch_all(&self.patient);
+        self.claimed(within("claiming submissions", statement).await?).await
+    }
+
+    /// Claims like [`Store::claim`], with limits for each namespace. The rows of a skipped namespace aren't read, however many
+    /// there are: rows are found namespace by namespace.
+    pub async fn claim_by_namespace(
+        &self,
+        session: Uuid,
+        room: &Room,
+        namespaces: &[String],
+        busy: &[SubmissionId],
+    ) -> Result<Vec<Claimed>, Error> {
+        let (is_due, ours) = (is_due(), ours());
+        let statement = format!(
+            "WITH RECURSIVE {ours}, here (namespace) AS (
+                (SELECT namespace FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                 ORDER BY namespace LIMIT 1)
+                UNION ALL
+                SELECT (SELECT next.namespace FROM submissions next
+                        WHERE next.state IN ('QUEUED', 'LAUNCHING', 'KILLING') AND next.namespace > here.namespace
+                        ORDER BY next.namespace LIMIT 1)
+                FROM here WHERE here.namespace IS NOT NULL
+            ), room AS (
+                SELECT here.namespace, coalesce(fewer.room, $5) AS room
+                FROM here LEFT JOIN unnest($6::text[], $7::bigint[]) AS fewer (namespace, room)
+                    ON fewer.namespace = here.namespace
+                WHERE here.namespace IS NOT NULL
+            ), candidates AS (
+                SELECT id, number, false AS is_the_one FROM room, LATERAL (
+                    SELECT id, number FROM submissions WHERE namespace = room.namespace AND {is_due}
+                    ORDER BY number LIMIT room.room) AS oldest
+                WHERE room.room > 0 AND room.namespace <> ALL ($8::text[])
+                UNION ALL
+                SELECT id, number, true FROM unnest($8::text[], $9::bigint[]) AS one (namespace, after), LATERAL (
+                    (SELECT id, number, true AS is_next FROM submissions
+                     WHERE namespace = one.namespace AND number > one.after AND {is_due} ORDER BY number LIMIT 1)
+                    UNION ALL
+                    (SELECT id, number, false FROM submissions
+                     WHERE namespace = one.namespace AND number <= one.after AND {is_due} ORDER BY number LIMIT 1)
+                    ORDER BY is_next DESC LIMIT 1) AS the_one
+            ), due AS (
+                SELECT id, state AS was FROM submissions
+                WHERE id = ANY (ARRAY(SELECT id FROM candidates ORDER BY is_the_one DESC, number LIMIT $2))
+                  AND {is_due} AND EXISTS (SELECT FROM ours)
+                FOR UPDATE SKIP LOCKED
+            ), {TAKE}"
+        );
+        let names = |some: &[(String, i64)]| some.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let numbers = |some: &[(String, i64)]| some.iter().map(|(_, number)| *number).collect::<Vec<_>>();
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            .bind(session)
+            .bind(room.all)
+            .bind(busy.iter().map(SubmissionId::as_str).collect::<Vec<_>>())
+            .bind(namespaces)
+            .bind(room.each)
+            .bind(names(&room.fewer))
+            .bind(numbers(&room.fewer))
+            .bind(names(&room.one))
+            .bind(numbers(&room.one))
+            .fetch_all(&self.patient);
+        self.claimed(within("claiming submissions by namespace", statement).await?).await
+    }
+
+    async fn claimed(&self, rows: Vec<Row>) -> Result<Vec<Claimed>, Error> {
+        let mut claimed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id = row.id.clone();
+            match Claimed::try_from(row) {
+                Ok(one) => claimed.push(one),
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, retry_in = ?UNREADABLE, "submission skipped: its row can't be read");
+                    self.put_off(&id).await?;
+                }
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn put_off(&self, id: &str) -> Result<(), Error> {
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {NOBODY}, not_before = clock_timestamp() + make_interval(secs => $2)
+             WHERE id = $1",
+        )))
+        .bind(id)
+        .bind(UNREADABLE.as_secs_f64())
+        .execute(&self.patient);
+        within("postponing a submission", statement).await?;
+        Ok(())
+    }
+
+    /// Returns a claim after work that succeeded. A claim that was lost remains with its new holder.
+    pub async fn release(&self, claimed: &Claimed) -> Result<(), Error> {
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
+             WHERE id = $1 AND claim_epoch = $2",
+        )))
+        .bind(claimed.id.as_str())
+        .bind(claimed.epoch)
+        .execute(&self.patient);
+        within("releasing a claim", statement).await?;
+        Ok(())
+    }
+
+    /// Returns a claim so that the work is repeated after `delay`, at most 15 minutes. With `why`, a reason (one word,
+    /// optional) and a message, it counts as a failed try and is visible to users, unless the submission has ended in the
+    /// meantime, or is being killed after a timeout, whose message is its outcome. A requested kill doesn't wait for a
+    /// postponed launch.
+    pub async fn retry_later(
+        &self,
+        claimed: &Claimed,
+        delay: Duration,
+        why: Option<(Option<&str>, &str)>,
+    ) -> Result<(), Error> {
+        self.give_back(claimed, delay, why, i32::MAX).await
+    }
+
+    /// Returns a claim after a try that failed because the cluster gave no answer: only the first of these tries count.
+    pub async fn retry_after_outage(&self, claimed: &Claimed, delay: Duration, why: &str) -> Result<(), Error> {
+        self.give_back(claimed, delay, Some((None, why)), COUNTED_IN_AN_OUTAGE).await
+    }
+
+    async fn give_back(
+        &self,
+        claimed: &Claimed,
+        delay: Duration,
+        why: Option<(Option<&str>, &str)>,
+        most: i32,
+    ) -> Result<(), Error> {
+        let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "UPDATE submissions SET claimed_by = {NOBODY},
+                    not_before = CASE WHEN state <> 'KILLING' OR $5
+                        THEN clock_timestamp() + make_interval(secs => least($3, {LONGEST_PAUSE})) END,
+                    failed_tries = CASE WHEN $4::text IS NULL THEN 0 WHEN failed_tries < $7 THEN failed_tries + 1
+                        ELSE failed_tries END,
+                    reason = CASE WHEN state = 'LAUNCHING' AND $4::text IS NOT NULL THEN $6 ELSE reason END,
+                    message = CASE WHEN finished_at IS NULL AND coalesce(kill_cause, 'Killed') = 'Killed'
+                        THEN coalesce($4, message) ELSE message END
+             WHERE id = $1 AND claim_epoch = $2",
+        )))
+        .bind(claimed.id.as_str())
+        .bind(claimed.epoch)
+        .bind(delay.as_secs_f64())
+        .bind(why.map(|(_, message)| kept(message)))
+        .bind(claimed.task == Task::Kill)
+        .bind(why.and_then(|(reason, _)| reason))
+        .bind(most)
+        .execute(&self.patient);
+        within("postponing a submission", statement).await?;
+        Ok(())
+    }
+}

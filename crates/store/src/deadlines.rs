@@ -1,0 +1,84 @@
+//! Timeouts: rows store the time at which they expire, so no process has to remember it.
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, error::within, kill::killed};
+use sparkgate_submission::KillCause;
+
+/// The result of one round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overdue {
+    /// Submissions that are being killed now, or have ended immediately.
+    pub killed: u64,
+    /// More may be overdue right now.
+    pub more: bool,
+}
+
+/// Seconds in a readable unit.
+const IN_WORDS: &str = "CASE WHEN seconds % 3600 = 0 THEN seconds / 3600 || 'h'
+    WHEN seconds % 60 = 0 THEN seconds / 60 || 'm' ELSE seconds || 's' END";
+
+/// Returns when an attempt of the row `of` started, if it did, as its node reported in `said`: not before it was queued and not
+/// in the future, because the clock of a node may be wrong, and the run timeout counts from there. Kubernetes truncates times to
+/// whole seconds, so that a start in the second in which the attempt was queued is reported as one before that.
+pub(super) fn started(said: &str, of: &str) -> String {
+    let queued = format!("coalesce({of}.queued_at, {of}.created_at)");
+    format!(
+        "CASE WHEN {said} < {queued} AND {said} > {queued} - interval '1 s'
+         THEN least({said} + interval '1 s', clock_timestamp())
+         WHEN {said} IS NOT NULL THEN least(greatest({said}, {queued}), clock_timestamp()) END"
+    )
+}
+
+impl Store {
+    /// Kills up to `limit` submissions whose start or run timeout has expired, as a request would; the most overdue first.
+    ///
+    /// The start time decides whether a running submission is overdue: the deadline in its row may be that of its start, if a
+    /// release that knows no deadlines moved it to RUNNING. The deadline of such a row is corrected. A start before the
+    /// submission was queued, or in the future, comes from the wrong clock of a node, and is limited to that range.
+    ///
+    /// Nothing is overdue while the clock of the database is past `believed_until`.
+    pub async fn kill_overdue(&self, limit: u32, believed_until: Option<DateTime<Utc>>) -> Result<Overdue, Error> {
+        let started = started("started_at", "submissions");
+        let killed = killed();
+        let statement = format!(
+            r#"
+            WITH overdue AS (
+                SELECT id, state AS was, coalesce(reason || ': ', '') || nullif(message, '') AS waited_for,
+                       CASE state WHEN 'RUNNING' THEN run_timeout ELSE start_timeout END AS seconds,
+                       CASE state WHEN 'RUNNING' THEN {started} + make_interval(secs => run_timeout) ELSE deadline END AS due
+                FROM submissions
+                WHERE deadline <= now() AND ($4::timestamptz IS NULL OR now() <= $4) AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING')
+                ORDER BY deadline LIMIT $1 FOR UPDATE SKIP LOCKED
+            ), words AS (
+                SELECT id AS of, CASE was
+                    WHEN 'RUNNING' THEN 'still running after ' || {IN_WORDS} || ': killed'
+                    ELSE 'not running within ' || coalesce({IN_WORDS}, 'its time') || coalesce(': ' || waited_for, '')
+                END AS words, CASE was WHEN 'RUNNING' THEN $3 ELSE $2 END AS cause
+                FROM overdue
+            ), moved AS (
+                UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words
+                FROM overdue JOIN words ON of = id WHERE s.id = overdue.id AND due <= now()
+                RETURNING s.id, s.attempt, s.state, s.reason, s.message
+            ), logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, state, reason, message FROM moved
+            ), corrected AS (
+                UPDATE submissions s SET deadline = due FROM overdue WHERE s.id = overdue.id AND (due <= now()) IS NOT TRUE
+            )
+            SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM overdue)
+            "#
+        );
+        let (moved, found): (i64, i64) = within(
+            "killing overdue submissions",
+            sqlx::query_as(sqlx::AssertSqlSafe(statement))
+                .bind(i64::from(limit))
+                .bind(KillCause::START_TIMEOUT)
+                .bind(KillCause::RUN_TIMEOUT)
+                .bind(believed_until)
+                .fetch_one(&self.patient),
+        )
+        .await?;
+        Ok(Overdue { killed: moved.unsigned_abs(), more: found >= i64::from(limit) })
+    }
+}

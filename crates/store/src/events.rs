@@ -1,0 +1,91 @@
+//! Reads events, the records of state changes: all of them in the order of their numbers, and those of one submission.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, error::within};
+use sparkgate_submission::SubmissionId;
+
+/// One change of a submission's state. Its texts are returned as they were written, by whatever release.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Event {
+    /// Its number in the order of all events; `None` for a moment after its commit.
+    pub sequence: Option<i64>,
+    pub submission_id: String,
+    pub attempt: i32,
+    pub state: String,
+    /// The previous state, of whichever attempt.
+    pub previous: Option<String>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub at: DateTime<Utc>,
+    #[sqlx(flatten)]
+    pub of: About,
+}
+
+/// Properties by which events are filtered, besides the submission.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct About {
+    pub owner: String,
+    pub namespace: String,
+    #[sqlx(json)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The columns of [`Event`], of an event `e` and its submission `s`.
+const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
+    s.owner, s.namespace, s.labels,
+    (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id AND p.id < e.id
+     ORDER BY p.id DESC LIMIT 1) AS previous";
+
+impl Store {
+    /// Returns up to `limit` events with numbers above `after`, in order, for workers.
+    pub async fn new_events(&self, after: i64, limit: u32) -> Result<Vec<Event>, Error> {
+        let statement = in_order();
+        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
+        within("reading new events", page.fetch_all(&self.patient)).await
+    }
+
+    /// Returns the same for requests.
+    pub async fn events(&self, after: i64, limit: u32) -> Result<Vec<Event>, Error> {
+        let action = "reading events";
+        let statement = in_order();
+        let mut connection = self.for_long_read(action).await?;
+        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
+        within(action, page.fetch_all(&mut *connection)).await
+    }
+
+    /// Returns up to `limit` events of one submission, oldest first: those with numbers above `after`, then those that have no
+    /// number yet. `None` if no submission has this id.
+    pub async fn submission_events(
+        &self,
+        id: &SubmissionId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<Vec<Event>>, Error> {
+        let action = "reading a submission's events";
+        let statement = format!(
+            "SELECT {COLUMNS} FROM submission_events e JOIN submissions s ON s.id = e.submission_id
+             WHERE e.submission_id = $1 AND (e.sequence > $2 OR e.sequence IS NULL) ORDER BY e.id LIMIT $3"
+        );
+        let mut connection = self.for_long_read(action).await?;
+        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id.as_str()).bind(after).bind(i64::from(limit));
+        let page: Vec<Event> = within(action, page.fetch_all(&mut *connection)).await?;
+        if !page.is_empty() {
+            return Ok(Some(page));
+        }
+        let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM submissions WHERE id = $1)").bind(id.as_str());
+        let known: bool = within(action, known.fetch_one(&mut *connection)).await?;
+        Ok(known.then_some(page))
+    }
+}
+
+/// Returns the statement. `$1`: the number after which to start, `$2`: the limit.
+fn in_order() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM (
+             SELECT * FROM submission_events WHERE sequence > $1 ORDER BY sequence LIMIT $2
+         ) e JOIN submissions s ON s.id = e.submission_id ORDER BY e.sequence"
+    )
+}

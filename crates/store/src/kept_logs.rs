@@ -1,0 +1,126 @@
+//! Archived logs of drivers, compressed, and the events of their pods.
+
+use chrono::{DateTime, Utc};
+use sqlx::types::Json;
+
+use super::{Error, Store, error::within, row::ends};
+use sparkgate_submission::{PodEvent, State, SubmissionId};
+
+/// zstd's default: a log of Spark shrinks to a tenth of its size.
+const LEVEL: i32 = 3;
+
+/// The archive of an attempt's driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptLog {
+    /// The last part of its log. `None` if it wasn't archived, or couldn't be read.
+    pub log: Option<LogEnd>,
+    /// The relevant events of its pod, as they were at its end.
+    pub events: Vec<PodEvent>,
+    pub kept_at: DateTime<Utc>,
+}
+
+/// The last part of a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogEnd {
+    /// Whole lines, each of which starts with its timestamp; arbitrary bytes.
+    pub text: Vec<u8>,
+    /// The log had earlier lines.
+    pub cut: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    log: Option<Vec<u8>>,
+    size_bytes: i32,
+    cut: bool,
+    events: Json<Vec<PodEvent>>,
+    kept_at: DateTime<Utc>,
+}
+
+impl Store {
+    /// Returns whether the ended attempt, whose pod has this uid, still has to be archived; if so, whether it succeeded.
+    pub async fn log_to_keep(&self, id: &SubmissionId, attempt: i32, uid: &str) -> Result<Option<bool>, Error> {
+        let statement = sqlx::query_scalar(
+            "SELECT attempt = $2 AND state = $5 FROM submissions
+             WHERE id = $1 AND (attempt > $2 OR (attempt = $2 AND state = ANY($4) AND coalesce(pod_uid, $3) = $3))
+               AND NOT EXISTS (SELECT FROM kept_logs WHERE submission_id = $1 AND kept_logs.attempt = $2)",
+        )
+        .bind(id.as_str())
+        .bind(attempt)
+        .bind(uid)
+        .bind(ends())
+        .bind(State::Finished.as_str())
+        .fetch_optional(&self.patient);
+        within("looking for an archived log", statement).await
+    }
+
+    /// Archives the log and events of an attempt, unless they are archived already or the submission was deleted.
+    pub async fn keep_log(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        log: Option<LogEnd>,
+        events: &[PodEvent],
+    ) -> Result<(), Error> {
+        let (size, cut) = log.as_ref().map_or((0, false), |log| (log.text.len(), log.cut));
+        let packed = match log {
+            Some(log) => Some(pack(id, log.text).await?),
+            None => None,
+        };
+        let statement = sqlx::query(
+            "INSERT INTO kept_logs (submission_id, attempt, log, size_bytes, cut, events)
+             SELECT id, $2, $3, $4, $5, $6 FROM submissions WHERE id = $1
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(id.as_str())
+        .bind(attempt)
+        .bind(packed)
+        .bind(i32::try_from(size).unwrap_or(i32::MAX))
+        .bind(cut)
+        .bind(Json(events))
+        .execute(&self.patient);
+        within("archiving a log", statement).await?;
+        Ok(())
+    }
+
+    /// Returns the archive of an attempt.
+    ///
+    /// # Errors
+    /// [`Error::Row`] if it can't be decompressed.
+    pub async fn kept_log(&self, id: &SubmissionId, attempt: i32) -> Result<Option<KeptLog>, Error> {
+        let action = "reading an archived log";
+        let mut connection = self.for_long_read(action).await?;
+        let statement = sqlx::query_as(
+            "SELECT log, size_bytes, cut, events, kept_at FROM kept_logs WHERE submission_id = $1 AND attempt = $2",
+        )
+        .bind(id.as_str())
+        .bind(attempt)
+        .fetch_optional(&mut *connection);
+        let Some(Row { log, size_bytes, cut, events, kept_at }) = within(action, statement).await? else {
+            return Ok(None);
+        };
+        drop(connection);
+        let log = match log {
+            Some(packed) => Some(LogEnd { text: unpack(id, packed, size_bytes).await?, cut }),
+            None => None,
+        };
+        Ok(Some(KeptLog { log, events: events.0, kept_at }))
+    }
+}
+
+/// Compresses a log. This takes some milliseconds, too long for a thread that runs async tasks.
+async fn pack(id: &SubmissionId, text: Vec<u8>) -> Result<Vec<u8>, Error> {
+    aside(id, move || zstd::bulk::compress(&text, LEVEL)).await
+}
+
+async fn unpack(id: &SubmissionId, packed: Vec<u8>, size: i32) -> Result<Vec<u8>, Error> {
+    aside(id, move || zstd::bulk::decompress(&packed, usize::try_from(size).unwrap_or_default())).await
+}
+
+async fn aside(
+    id: &SubmissionId,
+    work: impl FnOnce() -> std::io::Result<Vec<u8>> + Send + 'static,
+) -> Result<Vec<u8>, Error> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|source| Error::row(id.as_str(), source))?;
+    done.map_err(|source| Error::row(id.as_str(), source))
+}

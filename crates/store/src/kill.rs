@@ -1,0 +1,215 @@
+//! Kill requests and Spark's `clear`.
+//!
+//! These statements don't wait in the server for a row that another transaction has locked: they would hold the few connections
+//! for requests meanwhile, and other requests would get none. They give the connection back and try again.
+
+use std::time::Duration;
+
+use sqlx::Row;
+use tokio::time::{Instant, sleep};
+
+use super::{Error, Found, Store, claim::NOBODY, error::within, session::REQUESTS, submissions::COLUMNS};
+use sparkgate_submission::{KillCause, SubmissionId};
+
+const ACTION: &str = "recording a kill request";
+
+/// The result of a kill request.
+#[derive(Debug)]
+pub struct KillAnswer {
+    /// The submission has not ended yet, and will be killed.
+    pub live: bool,
+    /// The submission after the request; `None` if no submission has this id.
+    pub submission: Option<Found>,
+}
+
+/// Maximum number of submissions that one statement clears.
+const ROUND: i64 = 5000;
+
+/// Pause before the second try, doubled for each further one up to the maximum.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(160);
+
+/// Paces the tries of a statement that does not wait for locked rows. In total they take as long as another statement would
+/// wait for a lock.
+struct Tries {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Tries {
+    fn begin() -> Self {
+        Self { until: Instant::now() + REQUESTS.lock, pause: PAUSE }
+    }
+
+    /// Waits until another try is due. Returns `false` if there is no time for one.
+    async fn another(&mut self) -> bool {
+        if Instant::now() + self.pause > self.until {
+            return false;
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        true
+    }
+}
+
+/// Repeats a statement that fails at once if one of its rows is locked.
+async fn until_unlocked<T, F>(statement: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut tries = Tries::begin();
+    loop {
+        match statement().await {
+            Err(error) if error.is_contention() && tries.another().await => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Returns the assignments of a kill to the row `s`, whose previous state is `was`: `KILLED` if nothing was created yet,
+/// otherwise
+/// `KILLING` for a worker to carry out.
+pub(super) fn killed() -> String {
+    format!(
+        "state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END, not_before = NULL, deadline = NULL,
+         -- Launched already: whoever did it has nothing more to do.
+         claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN {NOBODY} ELSE claimed_by END,
+         finished_at = CASE was WHEN 'QUEUED' THEN clock_timestamp() END"
+    )
+}
+
+impl Store {
+    /// Requests the kill of one submission: `KILLED` immediately if nothing was created yet, otherwise `KILLING` for a worker
+    /// to carry out. The same statement returns the result, so no later failure can contradict it.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent. A contention ([`Error::is_contention`]) if the
+    /// row stays locked for two seconds.
+    pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        until_unlocked(|| self.try_kill(id)).await
+    }
+
+    async fn try_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let killed = killed();
+        let statement = format!(
+            r#"
+            WITH found AS (
+                SELECT {COLUMNS} FROM submissions WHERE id = $1 FOR UPDATE NOWAIT
+            ), live AS (
+                SELECT id, state AS was FROM found
+                WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
+            ), moved AS (
+                UPDATE submissions s SET {killed}, kill_cause = $2, reason = $2, message = $3
+                FROM live WHERE s.id = live.id AND was <> 'KILLING'
+                RETURNING s.*
+            ), logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, state, reason, message FROM moved
+            )
+            SELECT {COLUMNS}, true AS live FROM moved
+            UNION ALL
+            SELECT {COLUMNS}, EXISTS (SELECT FROM live) FROM found WHERE NOT EXISTS (SELECT FROM moved)
+            "#
+        );
+        let mut connection = self.connection(ACTION).await?;
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(id.as_str())
+            .bind(KillCause::Request.reason())
+            .bind(KillCause::Request.message())
+            .fetch_optional(&mut *connection);
+        let row = within(ACTION, row).await.map_err(Error::after_sending)?;
+        let live = row.as_ref().and_then(|row| row.try_get("live").ok()).unwrap_or(false);
+        Ok(KillAnswer { live, submission: row.map(|row| Found::read(id.clone(), &row)) })
+    }
+
+    /// Requests the kill of every live submission, and returns for how many it was the first request. Those whose rows are
+    /// locked by other transactions delay no other.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if the connection broke after the statement was sent, or if rows stay locked for two seconds after
+    /// others were killed.
+    pub async fn request_kill_of_all(&self) -> Result<u64, Error> {
+        let (mut killed, mut rest) = (0, None);
+        let mut tries = Tries::begin();
+        loop {
+            let round = self.try_kill_all(rest.as_deref()).await.map_err(|error| error.after(killed > 0))?;
+            killed += round.0.unsigned_abs();
+            if round.1.is_empty() {
+                return Ok(killed);
+            }
+            if !tries.another().await {
+                return Err(Error::rows_locked(ACTION, round.1.len()).after(killed > 0));
+            }
+            rest = Some(round.1);
+        }
+    }
+
+    /// Requests the kill of these submissions, or of all, unless their rows are locked. Returns how many, and the ids of those
+    /// that are left.
+    async fn try_kill_all(&self, these: Option<&[String]>) -> Result<(i64, Vec<String>), Error> {
+        let killed = killed();
+        let live = "state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ($3::text[] IS NULL OR id = ANY($3))";
+        let statement = format!(
+            r#"
+            WITH free AS (
+                SELECT id, state AS was FROM submissions WHERE {live} ORDER BY number FOR UPDATE SKIP LOCKED
+            ), moved AS (
+                UPDATE submissions s SET {killed}, kill_cause = $1, reason = $1, message = $2
+                FROM free WHERE s.id = free.id
+                RETURNING s.id, s.attempt, s.state, s.reason, s.message
+            ), logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, state, reason, message FROM moved
+            )
+            SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions WHERE {live} EXCEPT ALL SELECT id FROM free)
+            "#
+        );
+        let mut connection = self.connection(ACTION).await?;
+        let round = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            .bind(KillCause::Request.reason())
+            .bind(KillCause::Request.message())
+            .bind(these)
+            .fetch_one(&mut *connection);
+        within(ACTION, round).await.map_err(Error::after_sending)
+    }
+
+    /// Carries out Spark's `clear`: the status of Spark's protocol no longer returns ended submissions. Returns how many there
+    /// were. Works in rounds, so that a million submissions don't make one endless statement.
+    ///
+    /// # Errors
+    /// [`Error::InDoubt`] if some may have been cleared.
+    pub async fn clear_ended(&self) -> Result<u64, Error> {
+        let (mut cleared, mut last) = (0, Some(i64::MIN));
+        while let Some(from) = last {
+            let count;
+            (count, last) =
+                until_unlocked(|| self.clear_round(from)).await.map_err(|error| error.after(cleared > 0))?;
+            cleared += count;
+        }
+        Ok(cleared)
+    }
+
+    /// Clears submissions after `from`. Returns how many, and the number of the last one unless the round was the last.
+    async fn clear_round(&self, from: i64) -> Result<(u64, Option<i64>), Error> {
+        let action = "clearing ended submissions";
+        let mut connection = self.connection(action).await?;
+        let round = sqlx::query_as(
+            "WITH these AS (
+                     SELECT id FROM submissions
+                     WHERE number > $1 AND cleared_at IS NULL
+                       AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
+                     ORDER BY number LIMIT $2 FOR NO KEY UPDATE NOWAIT
+                 ), cleared AS (
+                     UPDATE submissions s SET cleared_at = clock_timestamp() FROM these WHERE s.id = these.id
+                     RETURNING number
+                 )
+                 SELECT count(*), max(number) FROM cleared",
+        )
+        .bind(from)
+        .bind(ROUND)
+        .fetch_one(&mut *connection);
+        let (count, last): (i64, Option<i64>) = within(action, round).await.map_err(Error::after_sending)?;
+        // After a round that isn't full, none is left, so no later round can fail.
+        Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
+    }
+}

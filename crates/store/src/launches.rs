@@ -1,0 +1,153 @@
+//! Writes of a launch under its claim: that its pod exists, and that all its objects do. Concurrent launches share the
+//! statements, which skip rows that other transactions have locked: such a launch writes by itself, and only it waits.
+
+use std::{collections::HashSet, slice, time::Duration};
+
+use super::{
+    Error, Store,
+    claim::NOBODY,
+    connections::Connections,
+    error::{likewise, within},
+    group_commit::{BatchWriter, GroupCommit},
+    row::words,
+};
+use sparkgate_submission::{State, SubmissionId};
+
+/// A launch takes about ten milliseconds for each object: this additional delay is negligible, and saves most of the
+/// statements.
+const GAP: Duration = Duration::from_millis(25);
+const TOGETHER: usize = 64;
+
+/// The group commits of the two writes.
+#[derive(Debug)]
+pub(super) struct Groups {
+    recording: GroupCommit<Launch, Result<bool, Error>>,
+    ending: GroupCommit<Launch, Result<bool, Error>>,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self { recording: GroupCommit::paced(GAP, TOGETHER), ending: GroupCommit::paced(GAP, TOGETHER) }
+    }
+}
+
+/// A launch under its claim, and the pod that it created.
+#[derive(Debug, Clone)]
+struct Launch {
+    id: String,
+    attempt: i32,
+    claim: i64,
+    uid: String,
+}
+
+/// The launches as rows, with their positions.
+const LAUNCHES: &str = "unnest($1::text[], $2::integer[], $3::bigint[], $4::text[]) WITH ORDINALITY
+    AS launch (of_id, of_attempt, claim, uid, place)";
+/// The condition for rows that they may write.
+const GUARD: &str = "s.id = of_id AND s.attempt = of_attempt AND s.claim_epoch = claim
+    AND (s.pod_uid IS NULL OR s.pod_uid = uid)";
+
+impl Store {
+    /// Records the uid of the pod that was created for an attempt under a claim. `false` if the claim is lost, or if another
+    /// pod is recorded already.
+    pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
+        let launch = launch(id, attempt, claim, uid);
+        self.write(&self.groups.launches.recording, "recording a driver pod", record, launch).await
+    }
+
+    /// Moves the attempt to `PENDING`, because all its objects exist, and returns the claim.
+    pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
+        let launch = launch(id, attempt, claim, uid);
+        self.write(&self.groups.launches.ending, "recording a submission's state", end, launch).await
+    }
+
+    /// Writes a launch together with others that wait.
+    async fn write(
+        &self,
+        group: &GroupCommit<Launch, Result<bool, Error>>,
+        action: &'static str,
+        statement: fn(&'static str) -> String,
+        launch: Launch,
+    ) -> Result<bool, Error> {
+        let writer = || Writer { store: self.clone(), action, statement };
+        let alone = launch.clone();
+        let written =
+            group.call(launch, None, writer).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))?;
+        if written {
+            return Ok(true);
+        }
+        // Another transaction may have locked the row. Only this launch waits for it.
+        let places = within(action, places(&statement(""), slice::from_ref(&alone), &self.patient)).await?;
+        Ok(!places.is_empty())
+    }
+}
+
+/// Writes a group, except for launches whose rows are locked.
+struct Writer {
+    store: Store,
+    action: &'static str,
+    statement: fn(&'static str) -> String,
+}
+
+impl BatchWriter<Launch, Result<bool, Error>> for Writer {
+    async fn write(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
+        let statement = (self.statement)("SKIP LOCKED");
+        match within(self.action, places(&statement, &all, &self.store.patient)).await {
+            Ok(places) => {
+                let places: HashSet<i64> = places.into_iter().collect();
+                (1..).zip(&all).map(|(place, _)| Ok(places.contains(&place))).collect()
+            }
+            Err(error) => all.iter().map(|_| Err(likewise(&error))).collect(),
+        }
+    }
+}
+
+/// Runs a statement that returns the positions of the launches that it wrote.
+async fn places(statement: &str, all: &[Launch], connections: &Connections) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+        .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
+        .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
+        .bind(all.iter().map(|one| one.claim).collect::<Vec<_>>())
+        .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
+        .fetch_all(connections)
+        .await
+}
+
+/// Returns the part of the statement that locks the writable rows of the launches, in the order of every other statement that
+/// locks several. `locked` is the clause for rows that other transactions have locked. The order is that of an expression, so
+/// that no plan reads all rows in the order of their index.
+fn these(and: &str, locked: &str) -> String {
+    format!(
+        "these AS MATERIALIZED (
+             SELECT s.id AS these_id, uid, place FROM {LAUNCHES} JOIN submissions s ON {GUARD} {and}
+             ORDER BY s.number + 0 FOR NO KEY UPDATE OF s {locked}
+         )"
+    )
+}
+
+fn record(locked: &'static str) -> String {
+    let these = these("", locked);
+    format!("WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place")
+}
+
+fn end(locked: &'static str) -> String {
+    // A launch that ends during a kill must not undo it; `may_become` prevents that.
+    let from = words(State::ALL.into_iter().filter(|from| from.may_become(State::Pending))).join("', '");
+    // The state is compared as an expression: otherwise its index would be read for all queued submissions.
+    let these = these(&format!("AND s.state || '' IN ('{from}')"), locked);
+    format!(
+        "WITH {these}, moved AS (
+             UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
+                 pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
+             FROM these WHERE s.id = these_id
+             RETURNING s.id, s.attempt, place
+         ), logged AS (
+             INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
+         )
+         SELECT place FROM moved"
+    )
+}
+
+fn launch(id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Launch {
+    Launch { id: id.to_string(), attempt, claim, uid: uid.to_owned() }
+}

@@ -1,0 +1,178 @@
+//! Reads submissions.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    Error, Store,
+    error::within,
+    row::{kill_cause, parse, readable},
+};
+use sparkgate_submission::{State, SubmissionId, engine::Row};
+
+/// The properties of a submission in a status reply.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub id: SubmissionId,
+    pub state: State,
+    pub attempt: i32,
+    pub exit_code: Option<i32>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub cleared: bool,
+}
+
+#[derive(sqlx::FromRow)]
+struct RecordRow {
+    id: String,
+    state: String,
+    attempt: i32,
+    exit_code: Option<i32>,
+    reason: Option<String>,
+    message: Option<String>,
+    pod_uid: Option<String>,
+    node: Option<String>,
+    pod_ip: Option<String>,
+    started_at: Option<DateTime<Utc>>,
+    cleared: bool,
+}
+
+impl TryFrom<RecordRow> for Record {
+    type Error = Error;
+
+    fn try_from(row: RecordRow) -> Result<Self, Error> {
+        Ok(Self {
+            id: parse(&row.id, &row.id)?,
+            state: parse(&row.id, &row.state)?,
+            attempt: row.attempt,
+            exit_code: row.exit_code,
+            reason: row.reason,
+            message: row.message,
+            pod_uid: row.pod_uid,
+            node: row.node,
+            pod_ip: row.pod_ip,
+            started_at: row.started_at,
+            cleared: row.cleared,
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct EngineRow {
+    id: String,
+    state: String,
+    attempt: i32,
+    pod_uid: Option<String>,
+    kill_cause: Option<String>,
+    words: Option<String>,
+}
+
+impl EngineRow {
+    fn read(self) -> Result<Row, Error> {
+        let kill = kill_cause(&self.id, self.kill_cause.as_deref(), self.words)?;
+        Ok(Row { state: parse(&self.id, &self.state)?, attempt: self.attempt, pod_uid: self.pod_uid, kill })
+    }
+}
+
+/// A submission whose pod should exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    pub id: SubmissionId,
+    pub attempt: i32,
+    pub state: State,
+    pub namespace: String,
+    /// The name of the driver pod.
+    pub pod: String,
+    pub pod_uid: Option<String>,
+}
+
+impl Store {
+    /// Returns a submission, or `None` if none has this id.
+    pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
+        let action = "reading a submission";
+        let mut connection = self.connection(action).await?;
+        let row: Option<RecordRow> = within(
+            action,
+            sqlx::query_as(
+                "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
+                    cleared_at IS NOT NULL AS cleared
+             FROM submissions WHERE id = $1",
+            )
+            .bind(id.as_str())
+            .fetch_optional(&mut *connection),
+        )
+        .await?;
+        row.map(Record::try_from).transpose()
+    }
+
+    /// Returns the values that the engine needs, for workers: they wait longer for a connection.
+    pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
+        let row: Option<EngineRow> = within(
+            "reading a submission",
+            sqlx::query_as(
+                "SELECT id, state, attempt, pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
+             FROM submissions WHERE id = $1",
+            )
+            .bind(id.as_str())
+            .fetch_optional(&self.patient),
+        )
+        .await?;
+        row.map(EngineRow::read).transpose()
+    }
+
+    /// Returns the same for many submissions, in one statement. Those that don't exist or can't be read are missing.
+    pub async fn rows(&self, ids: &[&str]) -> Result<HashMap<SubmissionId, Row>, Error> {
+        let rows: Vec<EngineRow> = within(
+            "reading submissions",
+            sqlx::query_as(
+                "SELECT id, state, attempt, pod_uid, kill_cause, CASE state WHEN 'KILLING' THEN message END AS words
+             FROM submissions WHERE id = ANY($1)",
+            )
+            .bind(ids)
+            .fetch_all(&self.patient),
+        )
+        .await?;
+        let row = |row: EngineRow| Some((row.id.parse().ok()?, row.read().ok()?));
+        Ok(rows.into_iter().filter_map(row).collect())
+    }
+
+    /// Returns which of these submissions' rows are locked by other transactions, without waiting for any.
+    pub async fn locked(&self, ids: &[&SubmissionId]) -> Result<HashSet<SubmissionId>, Error> {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        // The rows that the first part finds unlocked are locked until the end of the statement, which changes nothing.
+        let locked: Vec<String> = within(
+            "looking for locked submissions",
+            sqlx::query_scalar(
+                "WITH free AS MATERIALIZED (
+                 SELECT id FROM submissions WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
+             )
+             SELECT id FROM submissions WHERE id = ANY($1) AND id NOT IN (SELECT id FROM free)",
+            )
+            .bind(&ids)
+            .fetch_all(&self.patient),
+        )
+        .await?;
+        Ok(locked.into_iter().filter_map(|id| id.parse().ok()).collect())
+    }
+
+    /// Returns all submissions whose pod should exist: launched and not ended. A submission that is being killed is included
+    /// once its pod is recorded; before that, the claim of the kill decides. A row that can't be read is logged and skipped.
+    pub async fn live(&self) -> Result<Vec<Live>, Error> {
+        let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
+            "listing live submissions",
+            self.patient.read_all(sqlx::query_as(
+                "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
+             WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
+            )),
+        )
+        .await?;
+        Ok(readable(rows.into_iter().map(|(id, attempt, state, namespace, pod, pod_uid)| {
+            Ok(Live { state: parse(&id, &state)?, id: parse(&id, &id)?, attempt, namespace, pod, pod_uid })
+        })))
+    }
+}

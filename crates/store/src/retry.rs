@@ -1,0 +1,95 @@
+//! Queues another attempt after one that failed.
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, claim::NOBODY_NOW, deadlines::started, error::within, row::words};
+use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
+
+/// The reason of the event that queues another attempt.
+const REASON: &str = "Retry";
+/// Pause before the first retry in seconds, doubled for each further one up to the maximum.
+const PAUSE: f64 = 10.0;
+const PAUSE_MAX: f64 = 300.0;
+
+impl Store {
+    /// Ends an attempt and queues the next one, in one statement, if the retry budget for this kind of failure is not used up
+    /// and no kill was requested. Otherwise it changes nothing. The guards are those of [`Store::advance`].
+    ///
+    /// It also takes the row from the replica that has claimed it: later writes of that replica concern the previous attempt.
+    pub(super) async fn retry(
+        &self,
+        id: &SubmissionId,
+        attempt: i32,
+        claim: Option<i64>,
+        outcome: &Outcome,
+        kind: RetryKind,
+        placement: &Placement,
+    ) -> Result<bool, Error> {
+        let from = State::ALL.into_iter().filter(|from| from.may_become(outcome.state) && *from != State::Killing);
+        let kind = match kind {
+            RetryKind::Infrastructure => "infrastructure",
+            RetryKind::Application => "application",
+        };
+        let started = started("$11::timestamptz", "old");
+        // The start timeout begins when the pause is over.
+        let statement = format!(
+            r#"
+            WITH old AS (
+                SELECT *, clock_timestamp() AS ended, clock_timestamp() + make_interval(secs =>
+                    least($14 * 2.0 ^ least(retried_infrastructure + retried_application, 30), $15)) AS due
+                FROM submissions
+                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
+                  AND ($8::text IS NULL OR pod_uid IS NULL OR pod_uid = $8) AND retried_{kind} < max_retries_{kind}
+                FOR UPDATE
+            ), past AS (
+                INSERT INTO attempts (submission_id, attempt, state, exit_code, reason, message, names, pod_uid, node,
+                                      pod_ip, queued_at, started_at, finished_at)
+                SELECT id, attempt, $3, $5, $6, $7, names, coalesce($8, pod_uid), coalesce($9, node),
+                       coalesce($10, pod_ip), coalesce(queued_at, created_at), least(coalesce(started_at, {started}), ended), ended
+                FROM old
+            ), next AS (
+                UPDATE submissions s SET
+                    attempt = old.attempt + 1, state = 'QUEUED', exit_code = NULL, reason = NULL, message = NULL,
+                    pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = old.ended,
+                    claimed_by = {NOBODY_NOW}, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
+                    retried_{kind} = old.retried_{kind} + 1,
+                    not_before = due, deadline = due + make_interval(secs => old.start_timeout)
+                FROM old WHERE s.id = old.id
+                RETURNING s.id, s.attempt, s.not_before
+            ), logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT * FROM (
+                    SELECT id, attempt - 1, $3, $6, $7 FROM next
+                    UNION ALL SELECT id, attempt, 'QUEUED', $12, 'attempt ' || attempt || ' follows' FROM next
+                ) AS events (id, attempt, state, reason, message) ORDER BY attempt
+            )
+            SELECT attempt, not_before FROM next
+            "#
+        );
+        let next: Option<(i32, DateTime<Utc>)> = within(
+            "recording the end of an attempt",
+            sqlx::query_as(sqlx::AssertSqlSafe(statement))
+                .bind(id.as_str())
+                .bind(attempt)
+                .bind(outcome.state.as_str())
+                .bind(words(from))
+                .bind(outcome.exit_code)
+                .bind(outcome.reason.as_deref().map(kept))
+                .bind(kept(&outcome.message))
+                .bind(&placement.pod_uid)
+                .bind(&placement.node)
+                .bind(&placement.pod_ip)
+                .bind(placement.started_at)
+                .bind(REASON)
+                .bind(claim)
+                .bind(PAUSE)
+                .bind(PAUSE_MAX)
+                .fetch_optional(&self.patient),
+        )
+        .await?;
+        if let Some((attempt, due)) = &next {
+            tracing::info!(submission = %id, attempt, %due, "another attempt queued");
+        }
+        Ok(next.is_some())
+    }
+}

@@ -1,0 +1,153 @@
+//! Submissions for display: one, or a page of those that match a filter.
+
+mod filter;
+mod row;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, QueryBuilder};
+
+use super::{
+    Error, Store,
+    error::within,
+    row::{parse, readable},
+};
+use sparkgate_spark::DriverNames;
+use sparkgate_submission::{State, SubmissionId};
+pub use filter::Filter;
+pub(super) use row::COLUMNS;
+use row::Row;
+
+/// All stored properties of a submission except its request and its objects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    pub id: SubmissionId,
+    /// The position in the order of acceptance.
+    pub number: i64,
+    pub name: String,
+    pub state: State,
+    pub owner: String,
+    pub namespace: String,
+    pub labels: BTreeMap<String, String>,
+    pub spark_version: String,
+    /// The current attempt, 1 until the first retry.
+    pub attempt: i32,
+    pub names: DriverNames,
+    pub pod_uid: Option<String>,
+    pub node: Option<String>,
+    pub pod_ip: Option<String>,
+    pub exit_code: Option<i32>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub executors: ExecutorCounts,
+    /// In seconds, as requested or as limited by the operator.
+    pub start_timeout: Option<i32>,
+    pub run_timeout: Option<i32>,
+    pub kill_grace: Option<i32>,
+    pub max_retries_infrastructure: i32,
+    pub max_retries_application: i32,
+    /// Consecutive failed tries of claimed work, after which it was postponed, for example because the cluster was unavailable.
+    pub failed_tries: i32,
+}
+
+/// The submission that a statement concerned.
+#[derive(Debug)]
+pub struct Found {
+    pub id: SubmissionId,
+    /// [`Error::Row`] if this release can't read it; the effect of the statement holds anyway.
+    pub document: Result<Submission, Error>,
+}
+
+/// The number of executors in each state, over all attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExecutorCounts {
+    pub pending: i32,
+    pub running: i32,
+    pub succeeded: i32,
+    pub failed: i32,
+    pub deleted: i32,
+}
+
+/// A page of submissions, newest first, and whether there are older ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    pub items: Vec<Submission>,
+    /// The number of the last submission.
+    pub last: Option<i64>,
+    pub more: bool,
+}
+
+impl Store {
+    /// Returns a submission, or `None` if none has this id.
+    pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
+        let action = "reading a submission";
+        let mut connection = self.connection(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM submissions WHERE id = ").push_bind(id.as_str().to_owned());
+        let row: Option<Row> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
+        row.map(Submission::try_from).transpose()
+    }
+
+    /// Returns up to `limit` submissions that match a filter, starting before `number` if one is given. A row that can't be
+    /// read is logged and skipped.
+    pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
+        let action = "listing submissions";
+        let mut connection = self.for_long_read(action).await?;
+        let mut query = list("", filter, before, limit);
+        let mut rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let last = rows.last().map(|row| row.number);
+        Ok(Page { items: readable(rows.into_iter().map(Submission::try_from)), last, more })
+    }
+
+    /// Returns Postgres' plan of such a list, from `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)`, to find out why a list takes
+    /// long.
+    pub async fn explain(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<serde_json::Value, Error> {
+        let action = "explaining a list of submissions";
+        let mut connection = self.for_long_read(action).await?;
+        let mut query = list("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ", filter, before, limit);
+        within(action, query.build_query_scalar().fetch_one(&mut *connection)).await
+    }
+
+    /// Returns how many submissions match a filter.
+    pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
+        let action = "counting submissions";
+        let mut connection = self.for_long_read(action).await?;
+        let mut query = QueryBuilder::<Postgres>::new("SELECT count(*) FROM submissions");
+        filter.push_to(&mut query, None);
+        let count: i64 = within(action, query.build_query_scalar().fetch_one(&mut *connection)).await?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Returns the number of the newest submission, if there is one.
+    pub async fn newest(&self) -> Result<Option<i64>, Error> {
+        let action = "looking for the newest submission";
+        let mut connection = self.connection(action).await?;
+        within(action, sqlx::query_scalar("SELECT max(number) FROM submissions").fetch_one(&mut *connection)).await
+    }
+
+    /// Returns the objects of an attempt as they were created, as JSON: `{"before": […], "pod": …, "beside": […]}`. They are
+    /// stored as long as the driver's pod exists.
+    pub async fn manifest(&self, id: &SubmissionId, attempt: i32) -> Result<Option<String>, Error> {
+        let action = "reading a submission's objects";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_scalar("SELECT objects FROM manifests WHERE submission_id = $1 AND attempt = $2")
+            .bind(id.as_str())
+            .bind(attempt)
+            .fetch_optional(&mut *connection);
+        within(action, statement).await
+    }
+}
+
+fn list(prefix: &str, filter: &Filter, before: Option<i64>, limit: u32) -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(prefix);
+    query.push("SELECT ").push(COLUMNS).push(" FROM submissions");
+    filter.push_to(&mut query, before);
+    query.push(" ORDER BY number DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    query
+}

@@ -1,0 +1,59 @@
+//! The filter of a list of submissions.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::{Postgres, QueryBuilder, types::Json};
+
+use crate::row::words;
+use sparkgate_submission::State;
+
+/// All criteria have to match; an empty one matches everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Any of these.
+    pub states: Vec<State>,
+    pub name_prefix: Option<String>,
+    pub owner: Option<String>,
+    pub namespace: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    /// At or after this time.
+    pub created_after: Option<DateTime<Utc>>,
+    /// Before this time.
+    pub created_before: Option<DateTime<Utc>>,
+}
+
+impl Filter {
+    /// Appends the `WHERE` clause. It is built for each filter, so that Postgres plans for the given criteria and not for all
+    /// possible ones.
+    pub(super) fn push_to(&self, query: &mut QueryBuilder<Postgres>, before: Option<i64>) {
+        query.push(" WHERE true");
+        if let Some(number) = before {
+            query.push(" AND number < ").push_bind(number);
+        }
+        if !self.states.is_empty() {
+            query.push(" AND state = ANY(").push_bind(words(self.states.iter().copied())).push(")");
+        }
+        if let Some(prefix) = &self.name_prefix {
+            // The column is compared bytewise, and no name continues the prefix with the last code point of Unicode.
+            query.push(" AND name >= ").push_bind(prefix.clone());
+            query.push(" AND name < ").push_bind(format!("{prefix}\u{10ffff}"));
+        }
+        if let Some(owner) = &self.owner {
+            query.push(" AND owner = ").push_bind(owner.clone());
+        }
+        if let Some(namespace) = &self.namespace {
+            query.push(" AND namespace = ").push_bind(namespace.clone());
+        }
+        if !self.labels.is_empty() {
+            // The first condition matches the partial index, which contains only submissions with labels.
+            query.push(" AND labels <> '{}' AND labels @> ").push_bind(Json(self.labels.clone()));
+        }
+        if let Some(time) = self.created_after {
+            query.push(" AND created_at >= ").push_bind(time);
+        }
+        if let Some(time) = self.created_before {
+            query.push(" AND created_at < ").push_bind(time);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Turns observations of a driver pod into state.
+
+use super::{Effect, EffectResult, Found, Machine, Row, Settled};
+use crate::{Outcome, PodObservation, State, StateChange, Step, step};
+
+/// Applies one observation of a driver pod, or of its absence, to the row. Needs no claim: its writes are guarded, and it only
+/// deletes pods without a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// The observation; `None` for a pod that wasn't in a list, until it is looked up.
+    seen: Option<Box<PodObservation>>,
+    /// The API server confirmed that the observed pod no longer exists.
+    confirmed: bool,
+    effect: Effect,
+    row: Option<Row>,
+}
+
+impl Follow {
+    /// Starts with an observation of a pod, from a watch or a list.
+    pub fn seen(seen: Box<PodObservation>) -> Self {
+        Self { seen: Some(seen), confirmed: false, effect: Effect::Read, row: None }
+    }
+
+    /// Passes the row, if it was already read.
+    #[must_use]
+    pub fn knowing(mut self, row: Option<Row>) -> Self {
+        if row.is_some() && self.effect == Effect::Read {
+            self.take_result(EffectResult::Row(row));
+        }
+        self
+    }
+
+    /// Starts with the row of a live submission whose pod wasn't in a list: it may be newer than the list, have lost its
+    /// labels, or be gone.
+    pub fn missed(row: Row) -> Self {
+        Self { seen: None, confirmed: false, effect: Effect::LookUp, row: Some(row) }
+    }
+
+    fn next(&mut self, answer: EffectResult) -> Effect {
+        match (&self.effect, answer) {
+            (_, EffectResult::Unknown(why) | EffectResult::Denied(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (Effect::Read, EffectResult::Row(row)) => {
+                let before = std::mem::replace(&mut self.row, row);
+                if self.seen.is_some() { self.read() } else { self.gone(before.as_ref()) }
+            }
+            (Effect::LookUp, EffectResult::Found(found)) => match self.seen.take() {
+                None => self.looked_for(found),
+                Some(before) if before.gone => self.looked_behind(before, found),
+                Some(before) => self.looked_again(&before, found),
+            },
+            // The outcome is committed, now or earlier: the finalizer may be removed.
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) => self.remove_finalizer(),
+            (Effect::Advance(..), EffectResult::Moved(_)) | (Effect::NoteWaiting { .. }, EffectResult::Done) => {
+                self.keep_watched()
+            }
+            (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
+            (_, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::GivenUp(message)),
+            _ => Effect::done(),
+        }
+    }
+
+    fn read(&mut self) -> Effect {
+        let Some(seen) = &self.seen else { return Effect::done() };
+        let row = self.row.as_ref().filter(|row| stands_for(row, seen));
+        let proven = seen.genuine || row.is_some();
+        let Some(row) = row.filter(|row| !row.state.is_terminal()) else {
+            let unrecorded =
+                |row: &Row| !row.state.is_terminal() && row.pod_uid.is_none() && row.attempt == seen.attempt;
+            return match seen.is_alive() {
+                // The launch decides about it.
+                _ if !proven && self.row.as_ref().is_some_and(unrecorded) => Effect::done(),
+                // The observation may be stale: before a pod is deleted, it is looked up again.
+                true if proven => Effect::LookUp,
+                // Another client may have put our labels on it: it isn't ours to delete.
+                true => Effect::done(),
+                false => self.remove_finalizer(),
+            };
+        };
+        match step(row.state, &row.kill, seen) {
+            Step::Stay => self.keep_watched(),
+            Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
+            Step::Started => Effect::Advance(StateChange::Running, seen.placement()),
+            Step::Ended(_) if seen.left_unexplained() && !self.confirmed => Effect::LookUp,
+            Step::Ended(outcome) => Effect::Advance(StateChange::Ended(outcome), seen.placement()),
+        }
+    }
+
+    fn looked_for(&mut self, found: Found) -> Effect {
+        match (found, &self.row) {
+            (Found::There(seen), Some(row)) if stands_for(row, &seen) => {
+                self.seen = Some(seen);
+                Effect::Read
+            }
+            // The row may be much older than the look-up: a kill may have been requested since, and be the reason.
+            (_, Some(_)) => Effect::Read,
+            (_, None) => Effect::done(),
+        }
+    }
+
+    /// Handles the look-up of a pod, described by `before`, that left the watch.
+    fn looked_behind(&mut self, before: Box<PodObservation>, found: Found) -> Effect {
+        match found {
+            // It still exists, and has only lost its labels.
+            Found::There(now) if now.pod_uid == before.pod_uid => {
+                self.seen = Some(now);
+                self.read()
+            }
+            Found::There(_) | Found::Nothing => {
+                self.seen = Some(before);
+                self.confirmed = true;
+                // A kill may have been requested in the meantime, and be the reason.
+                Effect::Read
+            }
+        }
+    }
+
+    /// Decides about a submission whose pod, known to `before`, doesn't exist.
+    fn gone(&self, before: Option<&Row>) -> Effect {
+        match (before, &self.row) {
+            (Some(before), Some(now)) if now.attempt == before.attempt && now.pod_uid == before.pod_uid => {
+                match now.state {
+                    state if state.is_terminal() => Effect::done(),
+                    State::Killing => Effect::end(Outcome::killed(&now.kill)),
+                    _ => Effect::end(Outcome::pod_gone()),
+                }
+            }
+            // The submission has another pod now, which the next list contains.
+            _ => Effect::done(),
+        }
+    }
+
+    /// Handles the look-up of a live driver without a submission. It must not run: a writer that was paused may have created it
+    /// late.
+    fn looked_again(&mut self, before: &PodObservation, found: Found) -> Effect {
+        match found {
+            Found::There(now) if now.pod_uid == before.pod_uid && now.is_alive() => Effect::Delete(now.pod_uid),
+            Found::There(now) if now.pod_uid == before.pod_uid => {
+                self.seen = Some(now);
+                self.remove_finalizer()
+            }
+            Found::There(_) | Found::Nothing => Effect::done(),
+        }
+    }
+
+    /// Restores missing labels: without them, the watch would not see the end of the driver.
+    fn keep_watched(&self) -> Effect {
+        match &self.seen {
+            Some(seen) if !seen.labelled && !seen.gone => Effect::RestoreLabels(seen.pod_uid.clone()),
+            Some(_) | None => Effect::done(),
+        }
+    }
+
+    fn remove_finalizer(&self) -> Effect {
+        match &self.seen {
+            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::RemoveFinalizer(seen.pod_uid.clone()),
+            Some(_) | None => Effect::done(),
+        }
+    }
+}
+
+impl Machine for Follow {
+    fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    fn take_result(&mut self, answer: EffectResult) {
+        self.effect = self.next(answer);
+    }
+}
+
+/// Returns whether the pod belongs to the submission's current attempt. Labels alone never prove it.
+fn stands_for(row: &Row, seen: &PodObservation) -> bool {
+    row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
+}

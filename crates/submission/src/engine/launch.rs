@@ -1,0 +1,142 @@
+//! Creates the driver of a claimed row in the cluster.
+
+use super::{Effect, EffectResult, Found, Job, Machine, Settled, error};
+use crate::{Outcome, Placement, StateChange};
+
+/// Makes sure that the driver pod and all its objects exist.
+///
+/// The pod's uid is recorded before any object that the pod owns is created, above all the `ConfigMap` without which the driver
+/// can't start: a driver that may have run is a recorded one, and no other is ever created for its attempt. If the cluster
+/// refuses an object, those created before are deleted, as with spark-submit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    job: Job,
+    effect: Effect,
+    /// The uid of the pod, once it is known.
+    pod: Option<String>,
+    /// The outcome, if the driver can't be created.
+    refused: Option<Outcome>,
+    /// The API server's message about the taken name.
+    taken: String,
+}
+
+/// The `reason` of the API server's `Status` if an object doesn't exist.
+const NOT_FOUND: &str = "NotFound";
+
+impl Launch {
+    pub fn begin(job: Job) -> Self {
+        let effect = if job.pod_uid.is_some() { Effect::LookUp } else { before(&job, 0) };
+        Self { job, effect, pod: None, refused: None, taken: String::new() }
+    }
+
+    /// Ends the submission before anything is created for it.
+    pub fn refuse(job: Job, reason: &str, message: String) -> Self {
+        let mut machine = Self::begin(job);
+        machine.pod.clone_from(&machine.job.pod_uid);
+        machine.effect = machine.give_up(error(reason.to_owned(), message));
+        machine
+    }
+
+    fn next(&mut self, answer: EffectResult) -> Effect {
+        match (&self.effect, answer) {
+            (_, EffectResult::Unknown(why)) => Effect::Settle(Settled::TryAgain(why)),
+            (_, EffectResult::Denied(why)) => Effect::Settle(Settled::Denied(why)),
+            (Effect::CreateBefore(done), EffectResult::Done) => before(&self.job, done + 1),
+            (Effect::CreatePod, EffectResult::Created(uid)) => self.record(uid),
+            (Effect::CreatePod, EffectResult::Taken(message)) => {
+                self.taken = message;
+                Effect::LookUp
+            }
+            (Effect::LookUp, EffectResult::Found(found)) => self.found(found),
+            (Effect::RecordPod(uid), EffectResult::Moved(true)) => self.after_pod(uid.clone()),
+            // The claim is lost, or another pod is recorded: the present holder of the claim decides about this pod.
+            (Effect::RecordPod(_), EffectResult::Moved(false)) => Effect::done(),
+            (Effect::HandOver(done, uid), EffectResult::Done) => hand_over(&self.job, done + 1, uid.clone()),
+            // The object was deleted with the pod, by another client: the watch observes the end of the driver.
+            (Effect::HandOver(done, uid), EffectResult::Refused { reason, .. }) if reason == NOT_FOUND => {
+                hand_over(&self.job, done + 1, uid.clone())
+            }
+            (Effect::CreateBeside(done, uid), EffectResult::Done) => beside(&self.job, done + 1, uid.clone()),
+            (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
+            // The end is written first, so that its reason is recorded when the watch observes the deletion. If it wasn't
+            // written, the pod isn't ours to delete.
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.pod {
+                Some(uid) => Effect::Delete(uid.clone()),
+                None => Effect::done(),
+            },
+            (Effect::Advance(StateChange::Launched, _), EffectResult::Moved(true)) => {
+                Effect::Settle(Settled::GivenBack)
+            }
+            (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
+            (Effect::Delete(_) | Effect::RemoveFinalizer(_), EffectResult::Refused { message, .. }) => {
+                Effect::Settle(Settled::GivenUp(message))
+            }
+            (
+                Effect::CreateBefore(_) | Effect::CreatePod | Effect::HandOver(..) | Effect::CreateBeside(..),
+                EffectResult::Refused { reason, message },
+            ) => self.give_up(error(reason, message)),
+            (Effect::LookUp, EffectResult::Refused { message, .. }) => Effect::Settle(Settled::TryAgain(message)),
+            _ => Effect::done(),
+        }
+    }
+
+    fn found(&mut self, found: Found) -> Effect {
+        match found {
+            Found::There(seen) if self.job.owns(&seen) => self.record(seen.pod_uid),
+            // The pod existed, and may have run: no other is ever created.
+            _ if self.job.pod_uid.is_some() => self.give_up(Outcome::pod_gone()),
+            Found::There(_) => self
+                .give_up(error("AlreadyExists".to_owned(), format!("{}, and it isn't this submission's", self.taken))),
+            // The pod was deleted between the two calls, before it could start: the next try can use its name.
+            Found::Nothing => Effect::Settle(Settled::TryAgain(self.taken.clone())),
+        }
+    }
+
+    fn record(&mut self, uid: String) -> Effect {
+        self.pod = Some(uid.clone());
+        if self.job.pod_uid.as_ref() == Some(&uid) { self.after_pod(uid) } else { Effect::RecordPod(uid) }
+    }
+
+    fn after_pod(&self, uid: String) -> Effect {
+        hand_over(&self.job, 0, uid)
+    }
+
+    /// Deletes the objects that were created before the pod, which may not own them yet. Objects created after the pod are
+    /// deleted with it.
+    fn give_up(&mut self, outcome: Outcome) -> Effect {
+        self.refused = Some(outcome);
+        self.give_back(0)
+    }
+
+    fn give_back(&self, next: usize) -> Effect {
+        if next < self.job.before {
+            return Effect::DeleteBefore(next);
+        }
+        self.refused.clone().map_or_else(Effect::done, Effect::end)
+    }
+}
+
+impl Machine for Launch {
+    fn effect(&self) -> &Effect {
+        &self.effect
+    }
+
+    fn take_result(&mut self, answer: EffectResult) {
+        self.effect = self.next(answer);
+    }
+}
+
+fn before(job: &Job, next: usize) -> Effect {
+    if next < job.before { Effect::CreateBefore(next) } else { Effect::CreatePod }
+}
+
+fn hand_over(job: &Job, next: usize, uid: String) -> Effect {
+    if next < job.before { Effect::HandOver(next, uid) } else { beside(job, 0, uid) }
+}
+
+fn beside(job: &Job, next: usize, uid: String) -> Effect {
+    if next < job.beside {
+        return Effect::CreateBeside(next, uid);
+    }
+    Effect::Advance(StateChange::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
+}

@@ -1,0 +1,314 @@
+use super::*;
+use crate::{Container, Phase, Placement, PodObservation, StateChange};
+
+fn seen(phase: Phase, container: Container) -> PodObservation {
+    PodObservation {
+        submission: "driver-20260101000000-0001".parse().unwrap(),
+        attempt: 1,
+        namespace: "spark".to_owned(),
+        pod: "pi-driver".to_owned(),
+        pod_uid: "u".to_owned(),
+        genuine: true,
+        labelled: true,
+        phase,
+        deleting: false,
+        forced: false,
+        asked_to_go_at: None,
+        holds_finalizer: true,
+        gone: false,
+        node: None,
+        pod_ip: None,
+        reason: None,
+        message: None,
+        container,
+    }
+}
+
+fn running() -> PodObservation {
+    seen(Phase::Running, Container::Running { started_at: None })
+}
+
+fn row(state: State, uid: Option<&str>) -> Row {
+    Row { state, attempt: 1, pod_uid: uid.map(str::to_owned), kill: KillCause::Request }
+}
+
+/// Passes the answers in order and returns the requested effects.
+fn run(mut machine: impl Machine, answers: impl IntoIterator<Item = EffectResult>) -> Vec<Effect> {
+    let mut asked = vec![machine.effect().clone()];
+    for answer in answers {
+        assert!(!matches!(asked.last(), Some(Effect::Settle(_))), "settled too soon: {asked:?}");
+        machine.take_result(answer);
+        asked.push(machine.effect().clone());
+    }
+    asked
+}
+
+fn refusal() -> EffectResult {
+    EffectResult::Refused { reason: "Forbidden".to_owned(), message: "no".to_owned() }
+}
+
+fn ends(effect: &Effect) -> Option<State> {
+    match effect {
+        Effect::Advance(progress @ StateChange::Ended(_), _) => Some(progress.state()),
+        _ => None,
+    }
+}
+
+const ROUND_POD: Job = Job { pod_uid: None, signed: true, before: 1, beside: 2, kill: KillCause::Request };
+
+#[test]
+fn the_uid_is_recorded_before_any_object_that_the_pod_owns_is_created() {
+    let u = || "u".to_owned();
+    let answers = [
+        EffectResult::Done,
+        EffectResult::Created(u()),
+        EffectResult::Moved(true),
+        EffectResult::Done,
+        EffectResult::Done,
+        EffectResult::Done,
+    ];
+    let asked = run(Launch::begin(ROUND_POD), answers.into_iter().chain([EffectResult::Moved(true)]));
+    let launched = Placement { pod_uid: Some(u()), ..Placement::default() };
+    assert_eq!(
+        asked,
+        [
+            Effect::CreateBefore(0),
+            Effect::CreatePod,
+            Effect::RecordPod(u()),
+            Effect::HandOver(0, u()),
+            Effect::CreateBeside(0, u()),
+            Effect::CreateBeside(1, u()),
+            Effect::Advance(StateChange::Launched, launched),
+            Effect::Settle(Settled::GivenBack),
+        ]
+    );
+}
+
+#[test]
+fn a_recorded_pod_is_never_created_again() {
+    let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
+    for found in [Found::Nothing, Found::There(Box::new(PodObservation { pod_uid: "v".into(), ..running() }))] {
+        let asked = run(
+            Launch::begin(job.clone()),
+            [EffectResult::Found(found), EffectResult::Done, EffectResult::Moved(true)],
+        );
+        assert_eq!(asked[1], Effect::DeleteBefore(0), "the pod may not own it yet");
+        assert_eq!(ends(&asked[2]), Some(State::Lost), "{asked:?}");
+        assert_eq!(asked[3], Effect::Settle(Settled::Done));
+    }
+}
+
+#[test]
+fn a_refused_object_deletes_the_pod_only_while_the_claim_is_held() {
+    let refused = || {
+        [
+            EffectResult::Done,
+            EffectResult::Created("u".into()),
+            EffectResult::Moved(true),
+            EffectResult::Done,
+            refusal(),
+            EffectResult::Done,
+        ]
+    };
+    let asked = run(
+        Launch::begin(ROUND_POD),
+        refused().into_iter().chain([EffectResult::Moved(true), EffectResult::Done, EffectResult::Done]),
+    );
+    assert_eq!(asked[5], Effect::DeleteBefore(0), "whether the pod owns it or not");
+    assert_eq!(ends(&asked[6]), Some(State::Error));
+    assert_eq!(asked[7..9], [Effect::Delete("u".into()), Effect::RemoveFinalizer("u".into())]);
+
+    let asked = run(Launch::begin(ROUND_POD), refused().into_iter().chain([EffectResult::Moved(false)]));
+    assert_eq!(asked[7], Effect::Settle(Settled::Done), "another worker may have launched it");
+}
+
+#[test]
+fn an_object_that_was_deleted_with_its_pod_is_no_refusal() {
+    let gone = EffectResult::Refused { reason: "NotFound".to_owned(), message: "no such PodGroup".to_owned() };
+    let answers = [EffectResult::Done, EffectResult::Created("u".into()), EffectResult::Moved(true), gone];
+    assert_eq!(run(Launch::begin(ROUND_POD), answers)[4], Effect::CreateBeside(0, "u".into()));
+}
+
+#[test]
+fn a_kill_deletes_the_objects_that_were_created_before_the_pod() {
+    let job = Job { pod_uid: Some("u".to_owned()), ..ROUND_POD };
+    let pending = || EffectResult::Found(Found::There(Box::new(seen(Phase::Pending, Container::Absent))));
+    let asked = run(Kill::begin(job.clone()), [pending(), EffectResult::Done, pending()]);
+    assert_eq!(asked[1..], [Effect::HandOver(0, "u".into()), Effect::LookUp, Effect::Delete("u".into())]);
+
+    let asked = run(Kill::begin(job), [EffectResult::Found(Found::Nothing), EffectResult::Done]);
+    assert_eq!(asked[1], Effect::DeleteBefore(0), "a pod that was recorded may have gone before it owned this");
+    assert_eq!(ends(&asked[2]), Some(State::Killed));
+}
+
+#[test]
+fn a_refused_pod_deletes_the_objects_that_were_created_for_it() {
+    let asked = run(Launch::begin(ROUND_POD), [EffectResult::Done, refusal(), EffectResult::Done]);
+    assert_eq!(asked[2], Effect::DeleteBefore(0));
+    assert_eq!(ends(&asked[3]), Some(State::Error));
+}
+
+#[test]
+fn a_kill_removes_the_finalizer_of_a_pod_that_never_had_a_node() {
+    let held = PodObservation { deleting: true, forced: true, ..seen(Phase::Pending, Container::Absent) };
+    let pending = seen(Phase::Pending, Container::Absent);
+    let asked = run(
+        Kill::begin(Job::default()),
+        [
+            EffectResult::Found(Found::There(Box::new(pending))),
+            EffectResult::Done,
+            EffectResult::Found(Found::There(Box::new(held))),
+            EffectResult::Moved(true),
+            EffectResult::Done,
+        ],
+    );
+    assert_eq!(asked[1], Effect::Delete("u".into()));
+    assert_eq!(ends(&asked[3]), Some(State::Killed));
+    assert_eq!(asked[4..], [Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)]);
+}
+
+#[test]
+fn an_outcome_is_committed_before_the_finalizer_is_removed() {
+    let ended = seen(Phase::Succeeded, exit(0));
+    for moved in [true, false] {
+        let answers =
+            [EffectResult::Row(Some(row(State::Running, Some("u")))), EffectResult::Moved(moved), EffectResult::Done];
+        let asked = run(Follow::seen(Box::new(ended.clone())), answers);
+        assert_eq!(ends(&asked[1]), Some(State::Finished));
+        assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()));
+    }
+    let asked = run(
+        Follow::seen(Box::new(ended)),
+        [EffectResult::Row(Some(row(State::Running, Some("u")))), EffectResult::Unknown("away".into())],
+    );
+    assert_eq!(asked[2], Effect::Settle(Settled::TryAgain("away".into())));
+}
+
+#[test]
+fn a_driver_without_a_submission_is_deleted_after_a_second_look_up() {
+    let rows = [
+        None,
+        Some(row(State::Lost, Some("u"))),
+        Some(row(State::Running, Some("v"))),
+        Some(Row { attempt: 2, ..row(State::Running, None) }),
+    ];
+    for row in rows {
+        let fresh = EffectResult::Found(Found::There(Box::new(running())));
+        let asked = run(Follow::seen(Box::new(running())), [EffectResult::Row(row.clone()), fresh, EffectResult::Done]);
+        assert_eq!(
+            asked[1..],
+            [Effect::LookUp, Effect::Delete("u".into()), Effect::RemoveFinalizer("u".into())],
+            "{row:?}"
+        );
+
+        let ended = EffectResult::Found(Found::There(Box::new(seen(Phase::Failed, exit(1)))));
+        let asked = run(Follow::seen(Box::new(running())), [EffectResult::Row(row), ended]);
+        assert_eq!(asked[2], Effect::RemoveFinalizer("u".into()), "a finished pod stays, with its log");
+    }
+}
+
+fn exit(exit_code: i32) -> Container {
+    Container::Terminated { exit_code, reason: None, message: None, started_at: None, finished_at: None }
+}
+
+#[test]
+fn a_pod_that_is_missing_from_a_list_is_looked_up_before_its_submission_is_lost() {
+    let missed = || Follow::missed(row(State::Running, Some("u")));
+    let nothing = |now| run(missed(), [EffectResult::Found(Found::Nothing), EffectResult::Row(now)]);
+    let asked = nothing(Some(row(State::Running, Some("u"))));
+    assert_eq!((&asked[1], ends(&asked[2])), (&Effect::Read, Some(State::Lost)));
+    let asked = nothing(Some(row(State::Killing, Some("u"))));
+    assert_eq!(ends(&asked[2]), Some(State::Killed), "a kill came between the list and the look");
+    for now in [None, Some(row(State::Finished, Some("u"))), Some(row(State::Running, Some("v")))] {
+        assert_eq!(nothing(now)[2], Effect::Settle(Settled::Done));
+    }
+    let asked = run(missed(), [EffectResult::Found(Found::There(Box::new(running())))]);
+    assert_eq!(asked[1], Effect::Read);
+}
+
+/// A pod of another client: it has our labels, but no signed identity.
+fn forged() -> PodObservation {
+    PodObservation { genuine: false, ..running() }
+}
+
+#[test]
+fn a_forged_pod_changes_no_row_and_is_left_alone() {
+    let ended = PodObservation { genuine: false, ..seen(Phase::Succeeded, exit(0)) };
+    for row in [row(State::Queued, None), row(State::Launching, None), row(State::Running, Some("v"))] {
+        for forged in [forged(), PodObservation { holds_finalizer: false, ..ended.clone() }] {
+            let asked = run(Follow::seen(Box::new(forged)), [EffectResult::Row(Some(row.clone()))]);
+            assert_eq!(asked[1], Effect::Settle(Settled::Done), "{row:?}");
+        }
+    }
+    let asked = run(Follow::seen(Box::new(ended)), [EffectResult::Row(Some(row(State::Running, Some("u"))))]);
+    assert_eq!(ends(&asked[1]), Some(State::Finished), "a recorded uid decides");
+}
+
+#[test]
+fn a_pod_that_another_client_created_is_neither_adopted_nor_deleted() {
+    let taken = || {
+        [EffectResult::Done, EffectResult::Taken("taken".into()), EffectResult::Found(Found::There(Box::new(forged())))]
+    };
+    let asked = run(Launch::begin(ROUND_POD), taken().into_iter().chain([EffectResult::Done]));
+    assert_eq!(asked[3], Effect::DeleteBefore(0));
+    assert_eq!(ends(&asked[4]), Some(State::Error));
+    let asked =
+        run(Kill::begin(Job { before: 0, ..ROUND_POD }), [EffectResult::Found(Found::There(Box::new(forged())))]);
+    assert_eq!(ends(&asked[1]), Some(State::Killed), "there is no pod of its own");
+
+    let unsigned = Job { signed: false, ..ROUND_POD };
+    let asked = run(Launch::begin(unsigned), taken());
+    assert_eq!(asked[3], Effect::RecordPod("u".into()), "the previous release built it");
+}
+
+#[test]
+fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
+    let left = || PodObservation { gone: true, ..running() };
+    let live = || EffectResult::Row(Some(row(State::Running, Some("u"))));
+    let unlabelled = PodObservation { labelled: false, ..running() };
+    let asked = run(
+        Follow::seen(Box::new(left())),
+        [live(), EffectResult::Found(Found::There(Box::new(unlabelled.clone()))), EffectResult::Done],
+    );
+    assert_eq!(asked[1..], [Effect::LookUp, Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
+
+    let over = PodObservation { labelled: false, ..seen(Phase::Failed, exit(3)) };
+    let asked = run(Follow::seen(Box::new(left())), [live(), EffectResult::Found(Found::There(Box::new(over)))]);
+    assert_eq!(ends(&asked[2]), Some(State::Failed), "it ended in the meantime");
+
+    for found in [Found::Nothing, Found::There(Box::new(PodObservation { pod_uid: "v".into(), ..running() }))] {
+        let asked = run(
+            Follow::seen(Box::new(left())),
+            [live(), EffectResult::Found(found), live(), EffectResult::Moved(true)],
+        );
+        assert_eq!((&asked[1], &asked[2], ends(&asked[3])), (&Effect::LookUp, &Effect::Read, Some(State::Lost)));
+    }
+    let being_deleted = PodObservation { deleting: true, ..left() };
+    let asked =
+        run(Follow::seen(Box::new(being_deleted)), [live(), EffectResult::Found(Found::There(Box::new(unlabelled)))]);
+    assert_eq!(asked[2], Effect::RestoreLabels("u".into()), "it still runs during its grace period");
+
+    let explained = PodObservation { gone: true, ..seen(Phase::Failed, exit(3)) };
+    let asked = run(Follow::seen(Box::new(explained)), [live()]);
+    assert_eq!(ends(&asked[1]), Some(State::Failed), "its last state is known");
+}
+
+#[test]
+fn labels_of_a_pod_that_lost_them_are_restored() {
+    let started = PodObservation { labelled: false, ..running() };
+    let pending = EffectResult::Row(Some(row(State::Pending, Some("u"))));
+    let asked = run(Follow::seen(Box::new(started)), [pending, EffectResult::Moved(true), EffectResult::Done]);
+    assert!(matches!(asked[1], Effect::Advance(StateChange::Running, _)), "{asked:?}");
+    assert_eq!(asked[2..], [Effect::RestoreLabels("u".into()), Effect::Settle(Settled::Done)]);
+}
+
+#[test]
+fn a_denial_that_may_pass_ends_no_submission() {
+    let denied = || EffectResult::Denied("no right".into());
+    let settled = Effect::Settle(Settled::Denied("no right".into()));
+    assert_eq!(run(Launch::begin(ROUND_POD), [denied()])[1], settled);
+    assert_eq!(run(Launch::begin(ROUND_POD), [EffectResult::Done, denied()])[2], settled);
+    assert_eq!(run(Kill::begin(ROUND_POD), [denied()])[1], settled);
+    let asked = run(Follow::missed(row(State::Running, Some("u"))), [denied()]);
+    assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no right".into())));
+}

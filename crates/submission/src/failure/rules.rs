@@ -1,0 +1,79 @@
+//! Maps reasons of Kubernetes, and our own, to failure codes.
+
+use super::FailureCode::{self, *};
+use crate::KillCause;
+
+/// Maps the causes of our own kills.
+pub(super) fn of_kill(reason: &str) -> Option<FailureCode> {
+    Some(match reason {
+        KillCause::REQUEST => KilledOnRequest,
+        KillCause::START_TIMEOUT => StartTimeout,
+        KillCause::RUN_TIMEOUT => RunTimeout,
+        _ => return None,
+    })
+}
+
+/// Maps the API server's `reason`, or ours if the API server was not asked. A quota is refused as `Forbidden`, so the message
+/// decides.
+pub(super) fn of_refusal(reason: &str, message: &str) -> FailureCode {
+    if reason == "Forbidden" && message.contains("exceeded quota") { QuotaExceeded } else { Refused }
+}
+
+/// Maps the reason of a failed pod, as set by kubelets (`status.reason`), by control planes (the condition `DisruptionTarget`)
+/// and by container runtimes.
+pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
+    Some(match reason {
+        "OOMKilled" => OutOfMemory,
+        "Evicted" | "EvictionByEvictionAPI" | "TerminationByKubelet" => Evicted,
+        // The kubelet rejected a pod that the scheduler had assigned: the node has fewer resources than the scheduler assumed.
+        "UnexpectedAdmissionError" | "NodeAffinity" | "NodePorts" | "Taint" => Evicted,
+        reason if reason.starts_with("OutOf") => Evicted,
+        "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated" | "DeletionByTaintManager" | "DeletionByPodGC" => {
+            NodeLost
+        }
+        // The node was restarted and no longer knows the container.
+        "ContainerStatusUnknown" => NodeLost,
+        // The kubelet sets the last one, to make room for a pod that is critical for the node.
+        "PreemptionByScheduler" | "PreemptionByKubeScheduler" | "Preempting" => Preempted,
+        // `activeDeadlineSeconds`, which a pod template can set.
+        "DeadlineExceeded" => RunTimeout,
+        "ContainerCannotRun" | "StartError" | "CreateContainerError" | "RunContainerError" => StartFailed,
+        _ => return None,
+    })
+}
+
+/// Maps an exit code. Shells and container runtimes use 126 to 128 for a process that couldn't be started.
+pub(super) fn of_exit_code(exit_code: Option<i32>) -> FailureCode {
+    match exit_code {
+        Some(126..=128) => StartFailed,
+        Some(_) => ApplicationError,
+        None => Unknown,
+    }
+}
+
+/// Maps the reason why a container waits, or why its pod has no node.
+pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
+    if let Some(code) = of_kill(reason) {
+        return Some(code);
+    }
+    Some(match reason {
+        "ErrImagePull"
+        | "ImagePullBackOff"
+        | "InvalidImageName"
+        | "ErrImageNeverPull"
+        | "ImageInspectError"
+        | "RegistryUnavailable"
+        | "SignatureValidationFailed" => ImagePull,
+        "Unschedulable" | "SchedulingGated" | "SchedulerError" => Unschedulable,
+        // The API server denies the launch.
+        "Forbidden" => Refused,
+        "CreateContainerConfigError" | "FailedMount" | "FailedAttachVolume" => ConfigMissing,
+        "CreateContainerError"
+        | "RunContainerError"
+        | "ContainerCannotRun"
+        | "StartError"
+        | "CrashLoopBackOff"
+        | "PostStartHookError" => StartFailed,
+        _ => return None,
+    })
+}
