@@ -12,6 +12,7 @@ mod launcher;
 mod leadership;
 mod options;
 mod pod_follower;
+mod prepared;
 mod settings;
 mod shares;
 mod submissions;
@@ -49,7 +50,8 @@ pub use self::{
     },
     options::{Caps, Retries, SubmissionOptions},
     pod_follower::{PodFollower, executors::Executors},
-    settings::{Resolved, Settings, SparkSettings},
+    prepared::PreparedSubmission,
+    settings::{Settings, SparkSettings},
     submissions::{
         Submissions,
         failure_reason::FailureReason,

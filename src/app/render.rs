@@ -4,12 +4,11 @@ use std::io::{Read, Write};
 
 use chrono::Utc;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::{
-    service::{Resolved, SparkSettings},
+    service::{PreparedSubmission, SparkSettings},
     spark::{
-        CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Refusal, SubmitContext, build_driver, keys,
+        CreateSubmissionRequest, DriverObjects, Refusal, keys,
         rest::{RequestError, parse_partial},
     },
 };
@@ -46,14 +45,9 @@ pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderErr
 /// # Errors
 /// [`Refusal`].
 pub fn driver(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<DriverObjects, Refusal> {
-    let Resolved { request, files: submitter, .. } = settings.resolve(request)?;
+    let prepared = PreparedSubmission::new(request, settings)?;
     let submitted_at = Utc::now();
-    let id = Uuid::new_v4;
-    let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
-    let names = DriverNames::for_request(&request, settings.version, submitted_at.timestamp_millis(), &entropy)?;
-    let context =
-        SubmitContext { version: settings.version, names, submitted_at, user: settings.user.clone(), submitter };
-    build_driver(&request, &context)
+    prepared.build(settings, &prepared.names(submitted_at), submitted_at, &[])
 }
 
 /// Runs the command: reads a request from `input` and writes its `List` to `output`. Writes fields and properties without

@@ -1,12 +1,12 @@
 //! Settings of the operator that apply to all submissions.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use super::{
     options::{Caps, SubmissionOptions},
     submitter::Submitter,
 };
-use crate::spark::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitterFiles, expand_command_line};
+use crate::spark::{Refusal, SparkVersion};
 
 /// All settings of the service.
 #[derive(Debug, Clone)]
@@ -41,35 +41,4 @@ impl SparkSettings {
         let mut properties = self.submitter.complete(BTreeMap::new(), &self.defaults)?.properties;
         SubmissionOptions::take(&mut properties).map(drop)
     }
-
-    /// Returns the request as it will be launched: its command line is parsed and defaults are filled in. Properties of the
-    /// request override defaults.
-    ///
-    /// # Errors
-    /// A [`Refusal`] of a command line, of unknown named defaults, or of options of the gateway.
-    pub fn resolve(&self, request: CreateSubmissionRequest) -> Result<Resolved, Refusal> {
-        let expanded = match expand_command_line(&request, self.version)? {
-            Cow::Owned(expanded) => Some(expanded),
-            Cow::Borrowed(_) => None,
-        };
-        let mut request = expanded.unwrap_or(request);
-        let completed = self.submitter.complete(request.spark_properties, &self.defaults)?;
-        request.spark_properties = completed.properties;
-        let options = SubmissionOptions::take(&mut request.spark_properties)?;
-        self.submitter.name_templates(&mut request);
-        let files = self.submitter.files_for(&request);
-        Ok(Resolved { request, files, options, origins: completed.origins })
-    }
-}
-
-/// A request with everything that the operator adds to it.
-#[derive(Debug, Clone)]
-pub struct Resolved {
-    pub request: CreateSubmissionRequest,
-    /// Files that a submitter would read from its disk.
-    pub files: SubmitterFiles,
-    /// Options for the gateway itself.
-    pub options: SubmissionOptions,
-    /// Origins of the properties that the request itself doesn't set.
-    pub origins: BTreeMap<String, String>,
 }

@@ -64,7 +64,9 @@ fn room(module: &str, named: &NamedPath) -> Option<String> {
     if let Some((from, to)) = STRANGERS.iter().find(|(from, to)| is_within(module, from) && is_within(&target, to)) {
         return Some(format!("`{from}` may not import `{to}`: they communicate only through the Kubernetes API"));
     }
-    let room_of = |path: &str| ROOMS.iter().map(|(name, _)| *name).chain(["app"]).chain(CRATES).find(|name| is_within(path, name));
+    let room_of = |path: &str| {
+        ROOMS.iter().map(|(name, _)| *name).chain(["app"]).chain(CRATES).find(|name| is_within(path, name))
+    };
     let to = room_of(&target)?;
     let (from, below) = ROOMS.iter().find(|(name, _)| is_within(module, name))?;
     if to == *from || below.contains(&to) {
@@ -76,7 +78,9 @@ fn room(module: &str, named: &NamedPath) -> Option<String> {
 /// Returns the path from the root, as [`module_of`] gives it, if it starts with `crate`, `self`, `super` or one of our crates.
 pub(crate) fn from_root(module: &str, named: &NamedPath) -> Option<Vec<String>> {
     if named.segments[0] == "crate" {
-        return Some(crate_of(module).into_iter().map(str::to_owned).chain(named.segments[1..].iter().cloned()).collect());
+        return Some(
+            crate_of(module).into_iter().map(str::to_owned).chain(named.segments[1..].iter().cloned()).collect(),
+        );
     }
     if let Some(name) = named.segments[0].strip_prefix("sparkgate_") {
         return Some([name.to_owned()].into_iter().chain(named.segments[1..].iter().cloned()).collect());

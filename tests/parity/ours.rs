@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::ByteString;
 use sparkgate::{
     app::render,
-    spark::{DriverNames, NameEntropy, Refusal, SubmitContext, SubmitterFiles, build_driver, parse_properties},
+    spark::{
+        DriverNames, NameEntropy, NamedRequest, Refusal, SubmitContext, SubmitterFiles, build_driver, parse_properties,
+    },
 };
 use uuid::Uuid;
 
@@ -37,18 +39,19 @@ fn objects(case: &Case, version: &str) -> Result<Vec<serde_json::Value>, Refusal
     for (key, value) in parse_properties(&case.defaults_file()) {
         request.spark_properties.entry(key).or_insert(value);
     }
-    let names = DriverNames::for_request(&request, version.parse().unwrap(), SUBMITTED_AT_MS, &ENTROPY)?;
+    let version = version.parse().unwrap();
+    let request = NamedRequest::new(request, version)?;
+    let names = &DriverNames::for_request(&request, SUBMITTED_AT_MS, &ENTROPY);
     let submitted_at: DateTime<Utc> = DateTime::from_timestamp_millis(SUBMITTED_AT_MS).unwrap();
     let files = |files: &std::collections::BTreeMap<String, String>| {
         files.iter().map(|(name, text)| (name.clone(), ByteString(bytes(text)))).collect()
     };
-    let submitter = SubmitterFiles {
+    let submitter = &SubmitterFiles {
         spark_conf_dir: files(&case.submitter.conf_dir),
         hadoop_conf_dir: case.submitter.hadoop_conf.as_ref().map(files),
         named: files(&case.submitter.files),
     };
-    let context =
-        SubmitContext { version: version.parse().unwrap(), names, submitted_at, user: USER.to_owned(), submitter };
+    let context = SubmitContext { version, names, submitted_at, user: USER, submitter, properties: &[] };
     let mut list = render::list(&build_driver(&request, &context)?).unwrap();
     Ok(list["items"].as_array_mut().unwrap().drain(..).collect())
 }

@@ -4,11 +4,11 @@
 mod attempt;
 
 use super::labels;
-use sparkgate_spark::{DriverObjects, Object};
-use sparkgate_submission::{Installation, SubmissionId};
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sparkgate_spark::{DriverObjects, Object};
+use sparkgate_submission::{Installation, SubmissionId};
 
 /// All objects of an attempt, in the order of their creation. The manifest is written once and stored, so that every replica
 /// that launches the attempt creates the same objects. Each object is sent as it was written; only a `Manifest<Value>` parses

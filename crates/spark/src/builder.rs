@@ -6,8 +6,7 @@ mod config_map;
 use std::collections::BTreeMap;
 
 use super::{
-    CreateSubmissionRequest, DriverObjects, Refusal, SubmitContext, driver::DriverConf, features, pod_template, submit,
-    volumes,
+    DriverObjects, NamedRequest, Refusal, SubmitContext, driver::DriverConf, features, pod_template, submit, volumes,
 };
 use config_map::MainConfigMap;
 
@@ -18,8 +17,8 @@ use config_map::MainConfigMap;
 ///
 /// # Errors
 /// A [`Refusal`] where Spark would refuse, or where the request asks for a feature step that isn't available.
-pub fn build_driver(request: &CreateSubmissionRequest, context: &SubmitContext) -> Result<DriverObjects, Refusal> {
-    let application = submit::prepare(request, context.version, context.submitted_at)?;
+pub fn build_driver(request: &NamedRequest, context: &SubmitContext<'_>) -> Result<DriverObjects, Refusal> {
+    let application = submit::prepare(request, context)?;
     build(&DriverConf::new(application, context))
 }
 

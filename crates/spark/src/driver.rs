@@ -20,16 +20,18 @@ pub use pod_group::PodGroup;
 pub(crate) use spark_pod::SparkPod;
 
 /// The inputs of a submission besides the request itself.
-#[derive(Debug, Clone)]
-pub struct SubmitContext {
+#[derive(Debug, Clone, Copy)]
+pub struct SubmitContext<'a> {
     pub version: SparkVersion,
-    pub names: DriverNames,
+    pub names: &'a DriverNames,
     /// The time at which the submission was accepted: `spark.app.submitTime` and the date in the properties' header.
     pub submitted_at: DateTime<Utc>,
     /// `SPARK_USER` of the pod where neither the request nor a proxy user names one.
-    pub user: String,
+    pub user: &'a str,
     /// The submitter's files, as far as this submission can name them.
-    pub submitter: SubmitterFiles,
+    pub submitter: &'a SubmitterFiles,
+    /// Properties that override those of the request.
+    pub properties: &'a [(String, String)],
 }
 
 /// The driver of one attempt. Objects that the pod can't be scheduled without are created before the pod, all others after it;

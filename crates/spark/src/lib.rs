@@ -8,7 +8,8 @@
 //! ```
 //! use chrono::DateTime;
 //! use sparkgate_spark::{
-//!     CreateSubmissionRequest, DriverNames, NameEntropy, SparkVersion, SubmitContext, SubmitterFiles, build_driver,
+//!     CreateSubmissionRequest, DriverNames, NameEntropy, NamedRequest, SparkVersion, SubmitContext, SubmitterFiles,
+//!     build_driver,
 //! };
 //! use uuid::Uuid;
 //!
@@ -20,13 +21,15 @@
 //! // The caller supplies time and randomness, and stores the names: the same names give the same objects.
 //! let submitted_at = DateTime::from_timestamp_millis(1_767_323_045_678).unwrap_or_default();
 //! let entropy = NameEntropy::from_uuids(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
-//! let names = DriverNames::for_request(&request, SparkVersion::V4_3, submitted_at.timestamp_millis(), &entropy)?;
+//! let request = NamedRequest::new(request, SparkVersion::V4_3)?;
+//! let names = DriverNames::for_request(&request, submitted_at.timestamp_millis(), &entropy);
 //! let context = SubmitContext {
 //!     version: SparkVersion::V4_3,
-//!     names,
+//!     names: &names,
 //!     submitted_at,
-//!     user: "spark".to_owned(),
-//!     submitter: SubmitterFiles::default(),
+//!     user: "spark",
+//!     submitter: &SubmitterFiles::default(),
+//!     properties: &[],
 //! };
 //!
 //! let driver = build_driver(&request, &context)?;
@@ -59,6 +62,6 @@ pub use driver::{DriverObjects, Object, PodGroup, SubmitContext};
 pub use names::{DriverNames, NameEntropy};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use submit::{app_name, expand_command_line};
+pub use submit::{NamedRequest, expand_command_line};
 pub use submitter::SubmitterFiles;
 pub use version::{SparkVersion, UnknownSparkVersion};

@@ -5,7 +5,7 @@ mod sanitize;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{CreateSubmissionRequest, Refusal, SparkVersion, submit};
+use super::NamedRequest;
 pub(crate) use sanitize::app_name_label;
 
 /// Kubernetes' limit for the name of a Service (RFC 1123 label).
@@ -96,21 +96,10 @@ impl DriverNames {
         }
     }
 
-    /// Generates the names for a request, from its application name (or Spark's default for it) and its pod name.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if the request names neither an application nor a resource after which to name it, or is a command line
-    /// that this release can't parse.
-    pub fn for_request(
-        request: &CreateSubmissionRequest,
-        version: SparkVersion,
-        now_ms: i64,
-        entropy: &NameEntropy,
-    ) -> Result<Self, Refusal> {
-        let request = submit::expand_command_line(request, version)?;
-        let app_name = submit::app_name(&request)?;
-        let pod_name = request.spark_properties.get("spark.kubernetes.driver.pod.name");
-        Ok(Self::generate(&app_name, pod_name.map(String::as_str), now_ms, entropy))
+    /// Generates the names for a request, from the name of its application and its pod name.
+    pub fn for_request(named: &NamedRequest, now_ms: i64, entropy: &NameEntropy) -> Self {
+        let pod_name = named.request.spark_properties.get("spark.kubernetes.driver.pod.name");
+        Self::generate(&named.app_name, pod_name.map(String::as_str), now_ms, entropy)
     }
 }
 

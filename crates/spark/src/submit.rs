@@ -10,13 +10,33 @@ mod validate;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{CreateSubmissionRequest, Refusal, SparkVersion, conf::SparkConf};
+use super::{CreateSubmissionRequest, Refusal, SparkVersion, SubmitContext, conf::SparkConf};
 pub use command_line::expand_command_line;
 pub(crate) use environment::SubmitterEnv;
 pub(crate) use resource::MainAppResource;
+
+/// A request whose command line is parsed and whose application is named: what names and objects are made from.
+#[derive(Debug, Clone)]
+pub struct NamedRequest {
+    pub request: CreateSubmissionRequest,
+    /// `spark.app.name`, else the main class, else the file name of the resource.
+    pub app_name: String,
+}
+
+impl NamedRequest {
+    /// Parses the command line of a request, if it has one, and names its application.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if the request names neither an application nor a resource after which to name it, or is a command line
+    /// that this release can't parse.
+    pub fn new(request: CreateSubmissionRequest, version: SparkVersion) -> Result<Self, Refusal> {
+        let request = expand_command_line(request, version)?;
+        let app_name = app_name(&request)?;
+        Ok(Self { request, app_name })
+    }
+}
 
 /// One application, ready for the feature steps.
 #[derive(Debug, Clone)]
@@ -40,15 +60,11 @@ pub(crate) struct Application {
 ///
 /// # Errors
 /// A [`Refusal`] with Spark's message where an argument is invalid, or where a file would have to be uploaded.
-pub(crate) fn prepare(
-    request: &CreateSubmissionRequest,
-    version: SparkVersion,
-    submitted_at: DateTime<Utc>,
-) -> Result<Application, Refusal> {
+pub(crate) fn prepare(named: &NamedRequest, context: &SubmitContext<'_>) -> Result<Application, Refusal> {
+    let NamedRequest { request, app_name: name } = named;
+    let version = context.version;
     validate::no_nul(request)?;
-    let request = &*expand_command_line(request, version)?;
-    let name = app_name(request)?;
-    let mut conf = resolve_properties(request, version)?;
+    let mut conf = resolve_properties(request, context)?;
     validate::no_heap_option(&conf)?;
     validate::not_remote(&conf)?;
     validate::sizes(&conf, version)?;
@@ -68,11 +84,11 @@ pub(crate) fn prepare(
         // The request's own template wins, and the driver's properties don't mention another one.
         conf.remove("spark.kubernetes.driver.podTemplateFile");
     }
-    conf.set_if_missing("spark.app.submitTime", || submitted_at.timestamp_millis().to_string());
+    conf.set_if_missing("spark.app.submitTime", || context.submitted_at.timestamp_millis().to_string());
     let (submitter_env, driver_env) = environment::split(request, &conf);
     Ok(Application {
         conf,
-        name,
+        name: name.clone(),
         main_class,
         resource,
         args: request.app_args.clone(),
@@ -84,8 +100,7 @@ pub(crate) fn prepare(
     })
 }
 
-/// Returns the application's name: `spark.app.name`, else the main class, else the file name of the resource.
-pub fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
+fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
     if let Some(name) = request.spark_properties.get("spark.app.name") {
         return Ok(name.clone());
     }
@@ -97,7 +112,7 @@ pub fn app_name(request: &CreateSubmissionRequest) -> Result<String, Refusal> {
 }
 
 /// Returns the `spark.` properties with the keys that cluster mode determines.
-fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SparkConf, Refusal> {
+fn resolve_properties(request: &CreateSubmissionRequest, context: &SubmitContext<'_>) -> Result<SparkConf, Refusal> {
     // Spark warns about other keys and drops them.
     let mut conf = SparkConf::new(
         request
@@ -106,9 +121,12 @@ fn resolve_properties(request: &CreateSubmissionRequest, version: SparkVersion) 
             .filter(|(key, _)| key.starts_with("spark."))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
-        version,
+        context.version,
     );
-    let master = master::kubernetes(conf.get("spark.master"), version)?;
+    for (key, value) in context.properties {
+        conf.set(key, value.as_str());
+    }
+    let master = master::kubernetes(conf.get("spark.master"), context.version)?;
     conf.set("spark.master", master);
     conf.set("spark.submit.deployMode", "cluster");
     conf.remove("spark.driver.host");

@@ -13,11 +13,11 @@ use super::{
     error::within,
     row::{parse, readable},
 };
-use sparkgate_spark::DriverNames;
-use sparkgate_submission::{State, SubmissionId};
 pub use filter::Filter;
 pub(super) use row::COLUMNS;
 use row::Row;
+use sparkgate_spark::DriverNames;
+use sparkgate_submission::{State, SubmissionId};
 
 /// All stored properties of a submission except its request and its objects.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     cluster::Cluster,
     service::options::SubmissionOptions,
-    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, app_name},
+    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, NamedRequest, Object, Refusal},
 };
 
 const NAMESPACE: &str = "spark.kubernetes.namespace";
@@ -36,21 +36,21 @@ pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal
 }
 
 /// Refuses properties that don't fit into a driver's `ConfigMap`, before anything is built from them.
-pub(super) fn properties(request: &CreateSubmissionRequest) -> Result<(), Refusal> {
-    let sparks = request.spark_properties.iter().filter(|(key, _)| key.starts_with("spark."));
+pub(super) fn properties(properties: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    let sparks = properties.iter().filter(|(key, _)| key.starts_with("spark."));
     let bytes = sparks.map(|(key, value)| key.len() + value.len()).sum::<usize>();
-    if bytes > CONFIG_MAP_MAX { Err(properties_too_large(request, bytes)) } else { Ok(()) }
+    if bytes > CONFIG_MAP_MAX { Err(properties_too_large(properties, bytes)) } else { Ok(()) }
 }
 
 /// Refuses retries of a driver with a fixed pod name, which would conflict with the pod of the previous attempt. Also refuses a
 /// unique name that is too long for the index.
-pub(super) fn retries(request: &CreateSubmissionRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
+pub(super) fn retries(named: &NamedRequest, options: &SubmissionOptions) -> Result<(), Refusal> {
+    let NamedRequest { request, app_name: name } = named;
     let retries = options.retries.infrastructure.unwrap_or(0) + options.retries.application.unwrap_or(0);
     if retries > 0 && request.spark_properties.contains_key(POD_NAME) {
         let reason = "each attempt needs a pod of its own: leave the name out, or ask for no retries";
         return Err(Refusal::property(POD_NAME, reason));
     }
-    let name = app_name(request)?;
     if options.unique_name == Some(true) && name.len() > SUBDOMAIN_MAX {
         let reason = format!("a unique name has at most {SUBDOMAIN_MAX} bytes, not {}", name.len());
         return Err(Refusal::property("spark.app.name", reason));
@@ -127,11 +127,11 @@ fn size(request: &CreateSubmissionRequest, driver: &DriverObjects) -> Result<(),
             format!("it and the files next to it take {total} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}");
         return Err(Refusal::field(format!("file `{largest}`"), reason));
     }
-    Err(properties_too_large(request, total))
+    Err(properties_too_large(&request.spark_properties, total))
 }
 
-fn properties_too_large(request: &CreateSubmissionRequest, bytes: usize) -> Refusal {
-    let largest = request.spark_properties.iter().max_by_key(|(_, value)| value.len());
+fn properties_too_large(properties: &BTreeMap<String, String>, bytes: usize) -> Refusal {
+    let largest = properties.iter().max_by_key(|(_, value)| value.len());
     let key = largest.map_or("", |(key, _)| key.as_str());
     let reason = format!(
         "all properties together take {bytes} bytes of a ConfigMap, which holds {CONFIG_MAP_MAX}; this is the largest"

@@ -4,12 +4,9 @@ use std::{io, mem};
 
 use sha2::{Digest, Sha256};
 
-use super::{
-    Submissions,
-    plan::{self, Plan},
-};
+use super::Submissions;
 use crate::{
-    service::{error::Error, options::SubmissionOptions, settings::Resolved},
+    service::{error::Error, options::SubmissionOptions, prepared::PreparedSubmission},
     spark::{CreateSubmissionRequest, keys},
     store::{self, Found, NewSubmission},
     submission::SubmissionId,
@@ -52,34 +49,34 @@ impl Submissions {
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
         let fingerprint = fingerprint(&mut request, &options)?;
-        let mut resolved = self.resolve(request, options)?;
-        let mut owner = self.owner(&resolved.request);
-        let warnings = plan::warnings(&resolved.request, &resolved.origins);
-        if let Some(key) = &resolved.options.idempotency_key
+        let mut prepared = self.prepare(request, options)?;
+        let owner = self.owner(&prepared.request.request);
+        let warnings = prepared.warnings();
+        if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.of_key(&owner, key).await?
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }
+        let unknown = unknown(&prepared);
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
-            let plan = self.plan(resolved, drawn)?;
-            let unknown = misspelt(&plan);
-            let Plan { options, origins, files, .. } = plan;
-            let pod = format!("{}/{}", plan.namespace, plan.names.driver_pod);
+            let rendered = self.render(&prepared, &drawn)?;
+            let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {
-                name: short(&plan.name),
-                owner,
+                name: short(&prepared.request.app_name),
+                owner: owner.clone(),
                 spark_user: self.spark().user.clone(),
                 spark_version: self.spark().version,
-                options: options.kept(),
+                options: prepared.options.kept(),
                 fingerprint: fingerprint.clone(),
-                drawn: plan.drawn,
-                request: plan.request,
-                namespace: plan.namespace,
-                names: plan.names,
-                manifest: plan.manifest,
+                drawn,
+                request: mem::take(&mut prepared.request.request),
+                namespace: rendered.driver.namespace,
+                names: rendered.names,
+                manifest: rendered.manifest,
             };
-            let wanted = options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
+            let wanted =
+                prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));
             match self.store.accept(new).await? {
                 store::Accepted::New(submission) => {
                     let id = submission.id.clone();
@@ -96,7 +93,7 @@ impl Submissions {
                     });
                 }
                 store::Accepted::SameKey(found, before) => {
-                    let key = options.idempotency_key.as_deref().unwrap_or_default();
+                    let key = prepared.options.idempotency_key.as_deref().unwrap_or_default();
                     return replay(found, &before, &fingerprint, key, warnings);
                 }
                 store::Accepted::SameName(by) => {
@@ -107,8 +104,7 @@ impl Submissions {
                 // Names and labels contain the number, so they are built again.
                 store::Accepted::Taken(new) => {
                     drawn = self.store.draw_beyond(&new.drawn).await?;
-                    owner = new.owner;
-                    resolved = Resolved { request: new.request, files, options, origins };
+                    prepared.request.request = new.request;
                 }
             }
         }
@@ -151,8 +147,8 @@ fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOption
     Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())
 }
 
-fn misspelt(plan: &Plan) -> Vec<String> {
+/// Returns the properties that no Spark release knows.
+fn unknown(prepared: &PreparedSubmission) -> Vec<String> {
     let is_unknown = |key: &&String| !keys::is_known(key) || keys::misspelt::meant(key).is_some();
-    let unknown = plan.request.spark_properties.keys().filter(is_unknown);
-    unknown.take(MISSPELT_MAX).cloned().collect()
+    prepared.properties().keys().filter(is_unknown).take(MISSPELT_MAX).cloned().collect()
 }

@@ -11,7 +11,7 @@ use chrono::Utc;
 use futures::future::try_join_all;
 use sparkgate::{
     app::render::render,
-    spark::{DriverNames, NameEntropy, rest::parse_partial},
+    spark::{DriverNames, NameEntropy, NamedRequest, rest::parse_partial},
     store::{Drawn, NewSubmission, Options, PLANNED_ONCE, accept_on},
 };
 use sqlx::PgConnection;
@@ -62,10 +62,11 @@ fn submission() -> anyhow::Result<NewSubmission> {
     let (request, _) = parse_partial(&body, settings.version)?;
     let (id, now) = (Uuid::nil(), Utc::now());
     let entropy = NameEntropy::from_uuids(id, id, id, id);
+    let named = NamedRequest::new(request, settings.version)?;
     Ok(NewSubmission {
         drawn: Drawn { id: rows::id(0).parse()?, number: 0, at: now },
-        names: DriverNames::for_request(&request, settings.version, now.timestamp_millis(), &entropy)?,
-        request,
+        names: DriverNames::for_request(&named, now.timestamp_millis(), &entropy),
+        request: named.request,
         spark_version: settings.version,
         spark_user: settings.user.clone(),
         namespace: "default".to_owned(),

@@ -12,18 +12,16 @@ use tokio::time::{sleep, timeout};
 
 use super::{Outcome, label};
 use crate::{
-    client::{
-        api::{Api, Call},
-        clean,
-        document::{self, Change},
-        error::Error,
-        follow::{End, look, reconnecting},
-        screen,
-        server::Target,
-        sse::Reader,
-    },
-    submission::{State, SubmissionId},
+    api::{Api, Call},
+    clean,
+    document::{self, Change},
+    error::Error,
+    follow::{End, look, reconnecting},
+    screen,
+    server::Target,
+    sse::Reader,
 };
+use sparkgate_submission::{State, SubmissionId};
 
 #[derive(Debug, Args)]
 pub struct Events {

@@ -6,15 +6,13 @@ use clap::Args;
 
 use super::Outcome;
 use crate::{
-    client::{
-        api::{Api, Call},
-        error::Error,
-        follow::{Seen, follow},
-        screen::{self, note},
-        server::Target,
-    },
-    submission::SubmissionId,
+    api::{Api, Call},
+    error::Error,
+    follow::{Seen, follow},
+    screen::{self, note},
+    server::Target,
 };
+use sparkgate_submission::SubmissionId;
 
 #[derive(Debug, Args)]
 pub struct Kill {

@@ -7,17 +7,15 @@ use hyper::body::Incoming;
 
 use super::Outcome;
 use crate::{
-    client::{
-        api::{Api, Call},
-        error::{Error, root},
-        follow::{End, attempts, reconnecting},
-        lines::Lines,
-        screen::{self, note},
-        server::Gateway,
-        span::Moment,
-    },
-    submission::SubmissionId,
+    api::{Api, Call},
+    error::{Error, root},
+    follow::{End, attempts, reconnecting},
+    lines::Lines,
+    screen::{self, note},
+    server::Gateway,
+    span::Moment,
 };
+use sparkgate_submission::SubmissionId;
 
 #[derive(Debug, Args)]
 pub struct Logs {

@@ -5,17 +5,15 @@ use tokio::time::Instant;
 
 use super::Outcome;
 use crate::{
-    client::{
-        api::Api,
-        document::Submission,
-        follow::{Progress, follow},
-        screen::{self, note},
-        server::Target,
-        span::Span,
-        why,
-    },
-    submission::{State, SubmissionId},
+    api::Api,
+    document::Submission,
+    follow::{Progress, follow},
+    screen::{self, note},
+    server::Target,
+    span::Span,
+    why,
 };
+use sparkgate_submission::{State, SubmissionId};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

@@ -5,13 +5,11 @@ use serde_json::Value;
 
 use super::{PodKey, WatchReport};
 use crate::{
-    cluster::{
-        executor_pod::{self, EXECUTOR_ID},
-        labels, observe,
-        slim_pod::SlimPod,
-    },
-    submission::{ExecutorKey, Installation},
+    executor_pod::{self, EXECUTOR_ID},
+    labels, observe,
+    slim_pod::SlimPod,
 };
+use sparkgate_submission::{ExecutorKey, Installation};
 
 /// One pod, as far as it could be read.
 #[derive(Debug, Default)]

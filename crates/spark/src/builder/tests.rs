@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Container;
 use uuid::Uuid;
 
 use super::*;
-use crate::{DriverNames, NameEntropy, Object, SparkVersion};
+use crate::{CreateSubmissionRequest, DriverNames, NameEntropy, Object, SparkVersion, SubmitterFiles};
 
 mod steps;
 
@@ -22,15 +22,12 @@ fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
     }
 }
 
-fn context(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<SubmitContext, Refusal> {
-    let id = Uuid::nil();
-    let names = DriverNames::for_request(request, version, 0, &NameEntropy::from_uuids(id, id, id, id))?;
-    let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
-    Ok(SubmitContext { version, names, submitted_at, user: "gateway".to_owned(), submitter: Default::default() })
-}
-
 fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<DriverObjects, Refusal> {
-    build_driver(request, &context(request, version)?)
+    let id = Uuid::nil();
+    let request = NamedRequest::new(request.clone(), version)?;
+    let names = &DriverNames::for_request(&request, 0, &NameEntropy::from_uuids(id, id, id, id));
+    let (submitted_at, submitter) = (DateTime::from_timestamp_millis(0).unwrap(), &SubmitterFiles::default());
+    build_driver(&request, &SubmitContext { version, names, submitted_at, user: "gateway", submitter, properties: &[] })
 }
 
 fn refusal(properties: &[(&str, &str)]) -> Refusal {

@@ -13,7 +13,7 @@ pub(crate) struct DriverConf<'a> {
     pub(crate) app: Application,
     pub(crate) version: SparkVersion,
     pub(crate) names: &'a DriverNames,
-    pub(crate) context: &'a SubmitContext,
+    pub(crate) context: &'a SubmitContext<'a>,
 }
 
 /// Gives direct access to the properties, which steps read most.
@@ -26,8 +26,8 @@ impl Deref for DriverConf<'_> {
 }
 
 impl<'a> DriverConf<'a> {
-    pub(crate) fn new(app: Application, context: &'a SubmitContext) -> Self {
-        Self { app, version: context.version, names: &context.names, context }
+    pub(crate) fn new(app: Application, context: &'a SubmitContext<'a>) -> Self {
+        Self { app, version: context.version, names: context.names, context }
     }
 
     pub(crate) fn namespace(&self) -> &str {

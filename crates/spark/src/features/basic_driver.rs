@@ -72,7 +72,7 @@ impl<'a> BasicDriver<'a> {
             true => proxy_user.or(variable),
             false => variable.or(proxy_user),
         };
-        named.unwrap_or(&self.conf.context.user)
+        named.unwrap_or(self.conf.context.user)
     }
 
     fn environment(&self) -> Vec<EnvVar> {

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, Object, SparkVersion, SubmitContext,
-    SubmitterFiles, build_driver,
+    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Object, SparkVersion,
+    SubmitContext, SubmitterFiles, build_driver,
 };
 
 const EXECUTOR_KEY: &str = "spark.kubernetes.executor.podTemplateFile";
@@ -28,12 +28,13 @@ fn request(driver: Option<Value>, properties: &[(&str, &str)]) -> CreateSubmissi
 
 fn build(request: &CreateSubmissionRequest) -> Result<DriverObjects, Refusal> {
     let id = Uuid::nil();
-    let names = DriverNames::for_request(request, SparkVersion::V4_3, 0, &NameEntropy::from_uuids(id, id, id, id))?;
+    let request = NamedRequest::new(request.clone(), SparkVersion::V4_3)?;
+    let names = DriverNames::for_request(&request, 0, &NameEntropy::from_uuids(id, id, id, id));
     let file = b"spec:\n  nodeName: from-a-file\n  containers:\n  - name: main\n".to_vec();
-    let submitter = SubmitterFiles { named: [("gpu.yaml".to_owned(), ByteString(file))].into(), ..Default::default() };
+    let submitter = &SubmitterFiles { named: [("gpu.yaml".to_owned(), ByteString(file))].into(), ..Default::default() };
     let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
-    let context = SubmitContext { version: SparkVersion::V4_3, names, submitted_at, user: "u".to_owned(), submitter };
-    build_driver(request, &context)
+    let (version, names) = (SparkVersion::V4_3, &names);
+    build_driver(&request, &SubmitContext { version, names, submitted_at, user: "u", submitter, properties: &[] })
 }
 
 fn spec(request: &CreateSubmissionRequest) -> PodSpec {

@@ -7,7 +7,7 @@
 
 mod grammar;
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use super::{
     master, resource, uris,
@@ -22,11 +22,11 @@ use grammar::{Meaning, Word, Words};
 /// # Errors
 /// A [`Refusal`] that names the invalid argument (`appArgs[3]`), with spark-submit's message where it has one.
 pub fn expand_command_line(
-    request: &CreateSubmissionRequest,
+    request: CreateSubmissionRequest,
     version: SparkVersion,
-) -> Result<Cow<'_, CreateSubmissionRequest>, Refusal> {
+) -> Result<CreateSubmissionRequest, Refusal> {
     if request.main_class != SPARK_SUBMIT {
-        return Ok(Cow::Borrowed(request));
+        return Ok(request);
     }
     let mut line = CommandLine::new(version);
     let mut words = Words::new(&request.app_args, version);
@@ -55,7 +55,7 @@ pub fn expand_command_line(
             refusal
         })?;
     }
-    Ok(Cow::Owned(line.into_request(request, app_resource, words.rest())))
+    Ok(line.into_request(&request, app_resource, words.rest()))
 }
 
 fn field(at: usize) -> String {

@@ -11,13 +11,11 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use crate::{
-    store::{
-        Error, Store,
-        error::{likewise, within},
-        group_commit::BatchWriter,
-    },
-    submission::SubmissionId,
+    Error, Store,
+    error::{likewise, within},
+    group_commit::BatchWriter,
 };
+use sparkgate_submission::SubmissionId;
 
 /// An id that no other submission gets, and the time of the database at which it was allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]

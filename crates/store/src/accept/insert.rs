@@ -7,13 +7,11 @@ use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
 
 use super::{Drawn, NewSubmission};
 use crate::{
-    store::{
-        Error, Store,
-        error::{likewise, within},
-        group_commit::BatchWriter,
-    },
-    submission::State,
+    Error, Store,
+    error::{likewise, within},
+    group_commit::BatchWriter,
 };
+use sparkgate_submission::State;
 
 pub(super) const ACTION: &str = "accepting a submission";
 

@@ -9,8 +9,7 @@ use super::{Error, ExecutorCounts, Found, Submission, parse};
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::SubmissionId;
 
-pub(crate) const COLUMNS: &str =
-    "id, number, name, state, owner, namespace, labels, spark_version, attempt, names,
+pub(crate) const COLUMNS: &str = "id, number, name, state, owner, namespace, labels, spark_version, attempt, names,
     pod_uid, node, pod_ip, exit_code, reason, message, created_at, started_at, finished_at,
     executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted,
     start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries";

@@ -202,7 +202,7 @@ async fn dry_run(
     request: CreateSubmissionRequest,
     options: SubmissionOptions,
 ) -> Result<Reply<Plan>, Problem> {
-    let plan = service.submissions.dry_run(&request, options).await?;
+    let plan = service.submissions.dry_run(request, options).await?;
     let options = plan.options();
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs());
     let limits = Limits {

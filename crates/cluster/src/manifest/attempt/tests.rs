@@ -4,7 +4,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::OwnershipLabels;
-use sparkgate_spark::{CreateSubmissionRequest, NameEntropy, SubmitContext, SubmitterFiles, build_driver};
+use sparkgate_spark::{
+    CreateSubmissionRequest, NameEntropy, NamedRequest, SubmitContext, SubmitterFiles, build_driver,
+};
 use sparkgate_submission::Installation;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -48,15 +50,15 @@ fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
     ] {
         request.spark_properties.insert(key.to_owned(), value.to_owned());
     }
-    for (label, value) in ownership.labels() {
-        request.spark_properties.insert(format!("spark.kubernetes.executor.label.{label}"), value);
-    }
+    let version = "4.3.0".parse().unwrap();
+    let request = NamedRequest::new(request, version).unwrap();
     let context = SubmitContext {
-        version: "4.3.0".parse().unwrap(),
-        names: names.clone(),
+        version,
+        names,
         submitted_at,
-        user: "tester".to_owned(),
-        submitter: SubmitterFiles::default(),
+        user: "tester",
+        submitter: &SubmitterFiles::default(),
+        properties: &ownership.executor_properties(),
     };
     let mut driver = build_driver(&request, &context).unwrap();
     ownership.put_on(&mut driver, &names.driver_pod);

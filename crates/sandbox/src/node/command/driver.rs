@@ -4,8 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use super::{ApiAccess, Launch, Site};
-use crate::node::env::Env;
-use crate::node::properties;
+use crate::{node::env::Env, node::properties};
 
 /// Returns the path after `--properties-file`, if the arguments have one.
 pub(in crate::node) fn properties_file(args: &[String]) -> Option<PathBuf> {

@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Launch, Site};
-use crate::node::env::Env;
-use crate::node::fault::Fault;
+use crate::{node::env::Env, node::fault::Fault};
 
 const BACKEND: &str = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend";
 

@@ -13,11 +13,11 @@ fn request(line: &[&str]) -> CreateSubmissionRequest {
 }
 
 fn expand(line: &[&str]) -> CreateSubmissionRequest {
-    expand_command_line(&request(line), SparkVersion::V4_3).unwrap().into_owned()
+    expand_command_line(request(line), SparkVersion::V4_3).unwrap()
 }
 
 fn refusal(line: &[&str]) -> (String, String) {
-    let refusal = expand_command_line(&request(line), SparkVersion::V4_3).unwrap_err();
+    let refusal = expand_command_line(request(line), SparkVersion::V4_3).unwrap_err();
     (refusal.field, refusal.reason)
 }
 
@@ -51,7 +51,7 @@ fn values_may_be_joined_and_arguments_of_the_application_are_not_parsed() {
 fn an_expanded_command_line_is_not_expanded_again() {
     let once = expand(&["--proxy-user", "bob", "local:///pi.py", "10"]);
     assert_eq!((once.main_class.as_str(), once.proxy_user.as_deref()), ("", Some("bob")));
-    assert_eq!(*expand_command_line(&once, SparkVersion::V4_3).unwrap(), once);
+    assert_eq!(expand_command_line(once.clone(), SparkVersion::V4_3).unwrap(), once);
     assert_eq!(refusal(&["--class", SPARK_SUBMIT, JAR]).0, "appArgs[0]");
 }
 
@@ -87,7 +87,7 @@ fn an_invalid_argument_is_named_by_its_index() {
 #[test]
 fn an_older_release_refuses_later_options() {
     let line = request(&["--load-spark-defaults", JAR]);
-    let error = expand_command_line(&line, SparkVersion::V3_5).unwrap_err();
+    let error = expand_command_line(line.clone(), SparkVersion::V3_5).unwrap_err();
     assert_eq!(error.reason, "Unrecognized option: --load-spark-defaults");
-    assert!(expand_command_line(&line, SparkVersion::V4_0).is_ok());
+    assert!(expand_command_line(line, SparkVersion::V4_0).is_ok());
 }

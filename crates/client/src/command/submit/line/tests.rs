@@ -81,7 +81,7 @@ fn the_gateway_knows_every_option() {
         app_args: line(&words),
         ..CreateSubmissionRequest::default()
     };
-    let expanded = expand_command_line(&request, SparkVersion::V4_3).unwrap().into_owned();
+    let expanded = expand_command_line(request, SparkVersion::V4_3).unwrap();
     assert_eq!((expanded.app_resource.as_str(), expanded.app_args), (JAR, vec!["--conf".to_owned()]));
     assert_eq!(expanded.spark_properties["spark.executor.instances"], "1");
 }

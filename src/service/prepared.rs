@@ -1,0 +1,82 @@
+//! A request that is ready to become a driver: what submit, dry run and `sparkgate render` have in common. It is parsed, completed
+//! and named once.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{options::SubmissionOptions, settings::SparkSettings};
+use crate::spark::{
+    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Refusal, SubmitContext,
+    SubmitterFiles, build_driver, expand_command_line, keys::misspelt,
+};
+
+/// Maximum number of warnings about one request.
+const WARNINGS_MAX: usize = 20;
+
+/// A request with everything that the operator adds to it.
+#[derive(Debug, Clone)]
+pub struct PreparedSubmission {
+    /// The request as it will be launched: with all defaults, and without the options for the gateway.
+    pub request: NamedRequest,
+    /// Options for the gateway itself.
+    pub options: SubmissionOptions,
+    /// Origins of the properties that the request itself doesn't set.
+    pub origins: BTreeMap<String, String>,
+    /// Files that a submitter would read from its disk.
+    files: SubmitterFiles,
+}
+
+impl PreparedSubmission {
+    /// Parses the command line of a request and fills in defaults. Properties of the request override defaults.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a command line, of unknown named defaults, of options of the gateway, or of a request that names neither
+    /// an application nor a resource after which to name it.
+    pub fn new(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<Self, Refusal> {
+        let mut request = expand_command_line(request, settings.version)?;
+        let completed = settings.submitter.complete(request.spark_properties, &settings.defaults)?;
+        request.spark_properties = completed.properties;
+        let options = SubmissionOptions::take(&mut request.spark_properties)?;
+        settings.submitter.name_templates(&mut request);
+        let files = settings.submitter.files_for(&request);
+        let request = NamedRequest::new(request, settings.version)?;
+        Ok(Self { request, options, origins: completed.origins, files })
+    }
+
+    /// Generates names for an attempt, different ones with each call.
+    pub fn names(&self, submitted_at: DateTime<Utc>) -> DriverNames {
+        let id = Uuid::new_v4;
+        let entropy = NameEntropy::from_uuids(id(), id(), id(), id());
+        DriverNames::for_request(&self.request, submitted_at.timestamp_millis(), &entropy)
+    }
+
+    /// Builds the driver, with `properties` over those of the request.
+    ///
+    /// # Errors
+    /// A [`Refusal`], where spark-submit would refuse.
+    pub fn build(
+        &self,
+        settings: &SparkSettings,
+        names: &DriverNames,
+        submitted_at: DateTime<Utc>,
+        properties: &[(String, String)],
+    ) -> Result<DriverObjects, Refusal> {
+        let SparkSettings { version, user, .. } = settings;
+        let context =
+            SubmitContext { version: *version, names, submitted_at, user, submitter: &self.files, properties };
+        build_driver(&self.request, &context)
+    }
+
+    /// Returns the properties of the driver.
+    pub fn properties(&self) -> &BTreeMap<String, String> {
+        &self.request.request.spark_properties
+    }
+
+    /// Returns a warning for each property that is probably misspelt, except for those of the operator's defaults.
+    pub fn warnings(&self) -> Vec<String> {
+        let own = self.properties().keys().filter(|key| !self.origins.contains_key(*key));
+        own.filter_map(|key| misspelt::warning(key)).take(WARNINGS_MAX).collect()
+    }
+}
