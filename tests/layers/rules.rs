@@ -44,9 +44,15 @@ pub(crate) fn violations(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the module of a file: `crates/store/src/query.rs` is `store/query`.
+/// Returns the module of a file: `src/api/v1.rs` is `api/v1`, and `crates/store/src/query.rs` is `store/query`.
 pub(crate) fn module_of(path: &str) -> String {
-    path.trim_start_matches("src/").trim_end_matches(".rs").to_owned()
+    let path = path.trim_start_matches("src/").trim_start_matches("crates/").trim_end_matches(".rs");
+    path.replacen("/src/", "/", 1).trim_end_matches("/lib").to_owned()
+}
+
+/// Returns the crate that the module belongs to, unless it is the service.
+fn crate_of(module: &str) -> Option<&'static str> {
+    CRATES.into_iter().find(|name| is_within(module, name))
 }
 
 fn is_within(module: &str, folder: &str) -> bool {

@@ -23,10 +23,18 @@ fn request(properties: &[(&str, &str)]) -> CreateSubmissionRequest {
 }
 
 fn build(request: &CreateSubmissionRequest, version: SparkVersion) -> Result<DriverObjects, Refusal> {
+    build_with(request, version, &SubmitterFiles::default())
+}
+
+fn build_with(
+    request: &CreateSubmissionRequest,
+    version: SparkVersion,
+    submitter: &SubmitterFiles,
+) -> Result<DriverObjects, Refusal> {
     let id = Uuid::nil();
     let request = NamedRequest::new(request.clone(), version)?;
     let names = &DriverNames::for_request(&request, 0, &NameEntropy::from_uuids(id, id, id, id));
-    let (submitted_at, submitter) = (DateTime::from_timestamp_millis(0).unwrap(), &SubmitterFiles::default());
+    let submitted_at = DateTime::from_timestamp_millis(0).unwrap();
     build_driver(&request, &SubmitContext { version, names, submitted_at, user: "gateway", submitter, properties: &[] })
 }
 

@@ -29,12 +29,9 @@ fn pod_group(template: &str) -> Result<PodGroup, Refusal> {
 #[test]
 fn only_files_of_the_operator_can_be_named() {
     let key = "spark.kubernetes.authenticate.driver.caCertFile";
-    let with = |value: &str| {
-        let request = request(&[(key, value)]);
-        let mut context = context(&request, SparkVersion::V4_3)?;
-        context.submitter.named.insert("ca.crt".to_owned(), ByteString(b"CA".to_vec()));
-        build_driver(&request, &context)
-    };
+    let named = [("ca.crt".to_owned(), ByteString(b"CA".to_vec()))].into();
+    let files = SubmitterFiles { named, ..SubmitterFiles::default() };
+    let with = |value: &str| build_with(&request(&[(key, value)]), SparkVersion::V4_3, &files);
     assert!(with("ca.crt").is_ok());
     for value in ["/etc/passwd", "./ca.crt", "files/ca.crt", "file:///ca.crt", "Ca.crt", ""] {
         let refusal = with(value).unwrap_err();
