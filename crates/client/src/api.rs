@@ -2,17 +2,16 @@
 
 mod call;
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
+use reqwest::{
+    Certificate, Client, ClientBuilder, Response, StatusCode,
+    header::{self, HeaderMap, HeaderValue},
+    redirect::Policy,
 };
+use rustls::crypto::ring;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -20,7 +19,7 @@ use super::{
     error::{Error, root},
     problem::Problem,
     screen::note,
-    server::Server,
+    server::{Gateway, Server},
 };
 pub(super) use call::Call;
 
@@ -34,13 +33,7 @@ const LONG: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Api {
     server: Server,
-    http: Http,
-}
-
-#[derive(Debug)]
-enum Http {
-    Plain(Client<HttpConnector, Full<Bytes>>),
-    Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+    http: Client,
 }
 
 /// A successful response with its whole body.
@@ -57,29 +50,33 @@ struct Failed {
 }
 
 impl Api {
-    /// Creates a client for a gateway.
+    /// Creates a client for a gateway, through the proxy that the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
     ///
     /// # Errors
-    /// The server is an `https` URL, and the system has no trusted certificates.
-    pub(super) fn new(server: &Server) -> Result<Self, Error> {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT));
-        tcp.set_keepalive(Some(KEEPALIVE));
-        let mut client = Client::builder(TokioExecutor::new());
-        client.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
-        let http = if server.is_https() {
-            let tls = HttpsConnectorBuilder::new().with_native_roots().map_err(|error| {
-                Error::Here(format!(
-                    "the trusted certificates of this system can't be read: {error}. Set SSL_CERT_FILE to a file \
-                     of certificates"
-                ))
-            })?;
-            Http::Tls(client.build(tls.https_only().enable_http1().wrap_connector(tcp)))
-        } else {
-            Http::Plain(client.build(tcp))
-        };
+    /// The certificates that the options name, or those of the system, can't be used; or a token would be sent over plain HTTP.
+    pub(super) fn new(gateway: &Gateway) -> Result<Self, Error> {
+        let server = &gateway.server;
+        // Fails if the process has one already.
+        let _ = ring::default_provider().install_default();
+        let mut http = Client::builder()
+            .user_agent(concat!("sparkgate/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT)
+            .tcp_keepalive(KEEPALIVE);
+        if server.is_loopback() {
+            // As in Go's clients: a proxy can't reach this machine's own addresses.
+            http = http.no_proxy();
+        }
+        http = trusting(http, gateway)?;
+        if let Some(token) = &gateway.token {
+            http = http.default_headers(authorized(server, token)?);
+        }
+        let http = http.build().map_err(|error| {
+            Error::Here(format!(
+                "the trusted certificates of this system can't be read: {}. Name a file of certificates with --ca-file",
+                root(&error)
+            ))
+        })?;
         Ok(Self { server: server.clone(), http })
     }
 
@@ -89,10 +86,9 @@ impl Api {
     /// The gateway can't be reached or is overloaded, also after retries; or it refuses the request, which is not retried.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, Error> {
         repeated(async || {
-            let response = self.once(call).await?;
-            let (head, body) = response.into_parts();
-            let body = whole(call, body).await?;
-            Ok(Answer { headers: head.headers, body })
+            let mut response = self.once(call).await?;
+            let headers = mem::take(response.headers_mut());
+            Ok(Answer { headers, body: whole(call, response).await? })
         })
         .await
     }
@@ -101,17 +97,17 @@ impl Api {
     ///
     /// # Errors
     /// As [`Api::send`].
-    pub(super) async fn open(&self, call: &Call) -> Result<Response<Incoming>, Error> {
+    pub(super) async fn open(&self, call: &Call) -> Result<Response, Error> {
         repeated(async || self.once(call).await).await
     }
 
-    async fn once(&self, call: &Call) -> Result<Response<Incoming>, Failed> {
-        let request = self.request(call)?;
-        let sent = match &self.http {
-            Http::Plain(http) => http.request(request),
-            Http::Tls(http) => http.request(request),
-        };
-        let response = match timeout(call.patience, sent).await {
+    async fn once(&self, call: &Call) -> Result<Response, Failed> {
+        let url = format!("{}{}", self.server, call.path);
+        let mut request = self.http.request(call.method.clone(), url).header(header::ACCEPT, call.accept);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        let response = match timeout(call.patience, request.body(call.body.clone()).send()).await {
             Err(_) => return Err(broken(call, format!("no response within {} seconds", call.patience.as_secs()))),
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
@@ -133,15 +129,15 @@ impl Api {
     }
 
     /// Reads the error from a response that is not a success.
-    async fn refused(&self, call: &Call, response: Response<Incoming>) -> Failed {
-        let (head, body) = response.into_parts();
-        let body = match whole(call, body).await {
+    async fn refused(&self, call: &Call, mut response: Response) -> Failed {
+        let (status, headers) = (response.status(), mem::take(response.headers_mut()));
+        let body = match whole(call, response).await {
             Ok(body) => body,
             Err(failed) => return failed,
         };
-        let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let mut problem = Problem::of_answer(head.status, &body, text("x-request-id"));
-        if let (true, Some(place)) = (head.status.is_redirection(), text("location")) {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let mut problem = Problem::of_answer(status, &body, text("x-request-id"));
+        if let (true, Some(place)) = (status.is_redirection(), text("location")) {
             problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
         }
         // An unknown path, or an unknown version of Spark's protocol.
@@ -150,7 +146,7 @@ impl Api {
             problem.detail = format!("the URL {} ends in /v1, which this client adds itself: use {above}", self.server);
         }
         let busy = matches!(
-            head.status,
+            status,
             StatusCode::TOO_MANY_REQUESTS
                 | StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
@@ -159,30 +155,44 @@ impl Api {
         let miss = busy.then(|| Miss::Busy(backoff::retry_after(text("retry-after"))));
         Failed { error: Error::Problem(Box::new(problem)), miss }
     }
+}
 
-    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, Failed> {
-        let mut request = Request::builder()
-            .method(call.method.clone())
-            .uri(format!("{}{}", self.server, call.path))
-            .header(header::USER_AGENT, concat!("sparkgate/", env!("CARGO_PKG_VERSION")))
-            .header(header::ACCEPT, call.accept);
-        for (name, value) in &call.headers {
-            request = request.header(*name, value);
-        }
-        request.body(Full::new(call.body.clone())).map_err(|error| {
-            let error = Error::Here(format!("{}: the request can't be built: {error}", call.action));
-            Failed { error, miss: None }
-        })
+/// Makes a client trust the system's certificates and those that the options name.
+fn trusting(http: ClientBuilder, gateway: &Gateway) -> Result<ClientBuilder, Error> {
+    if !gateway.server.is_https() {
+        // Otherwise a system without certificates couldn't reach a gateway without TLS.
+        return Ok(http.tls_certs_only([]));
     }
+    let Some(path) = &gateway.ca_file else { return Ok(http) };
+    let here = |cause: String| Error::Here(format!("--ca-file {}: {cause}", path.display()));
+    let text = std::fs::read(path).map_err(|error| here(error.to_string()))?;
+    let certificates = Certificate::from_pem_bundle(&text).map_err(|error| here(root(&error)))?;
+    if certificates.is_empty() {
+        return Err(here("it has no certificate in PEM format".to_owned()));
+    }
+    Ok(http.tls_certs_merge(certificates))
+}
+
+/// Returns the header with the token.
+fn authorized(server: &Server, token: &SecretString) -> Result<HeaderMap, Error> {
+    if !server.is_https() && !server.is_loopback() {
+        return Err(Error::Here(format!(
+            "the token is not sent to {server}, because anyone on the way could read it there: use an https URL"
+        )));
+    }
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))
+        .map_err(|_| Error::Here("SPARKGATE_TOKEN has characters that no token has".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
 }
 
 fn broken(call: &Call, cause: String) -> Failed {
     Failed { error: Error::Broken { action: call.action.clone(), cause }, miss: Some(Miss::Broken) }
 }
 
-async fn whole(call: &Call, body: Incoming) -> Result<Bytes, Failed> {
-    match timeout(call.patience, body.collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+async fn whole(call: &Call, response: Response) -> Result<Bytes, Failed> {
+    match timeout(call.patience, response.bytes()).await {
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) => Err(broken(call, root(&error))),
         Err(_) => Err(broken(call, format!("the response was incomplete after {} seconds", call.patience.as_secs()))),
     }

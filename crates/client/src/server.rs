@@ -1,9 +1,10 @@
 //! The options that client commands share: the gateway's URL and the output format.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr};
 
 use clap::{Args, ValueEnum};
 use http::Uri;
+use secrecy::SecretString;
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct Gateway {
@@ -16,6 +17,13 @@ pub(super) struct Gateway {
         help_heading = "Gateway"
     )]
     pub(super) server: Server,
+    /// File of certificates (PEM) to trust besides the system's.
+    #[arg(long, env = "SPARKGATE_CA_FILE", value_name = "FILE", help_heading = "Gateway")]
+    pub(super) ca_file: Option<PathBuf>,
+    /// Token that is sent with each request (`Authorization: Bearer`), over https or to this machine only. Other users can read
+    /// the command line: prefer the variable.
+    #[arg(long, env = "SPARKGATE_TOKEN", hide_env_values = true, value_name = "TOKEN", help_heading = "Gateway")]
+    pub(super) token: Option<SecretString>,
 }
 
 /// The options of commands that print documents.
@@ -51,6 +59,14 @@ pub(super) struct NoServer;
 impl Server {
     pub(super) fn is_https(&self) -> bool {
         self.0.starts_with("https:")
+    }
+
+    /// Returns whether the gateway runs on this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        let uri: Option<Uri> = self.0.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+        let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+        host == "localhost" || address.is_some_and(|address| address.is_loopback())
     }
 
     /// Returns the URL without a `/v1` at its end. `None` if it has none.

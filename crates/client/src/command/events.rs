@@ -5,7 +5,6 @@ use std::time::Duration;
 use chrono::SecondsFormat;
 use clap::Args;
 use http::HeaderValue;
-use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{sleep, timeout};
@@ -64,7 +63,7 @@ struct Printed {
 
 impl Events {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway.server)?;
+        let api = Api::new(&self.target.gateway)?;
         let mut printed = Printed { last: self.after.map(|after| after.to_string()), terminal: false };
         if let (Some(id), None) = (&self.id, self.after) {
             let (sequence, has_ended) = self.history(&api, id.as_str()).await?;
@@ -127,14 +126,10 @@ impl Events {
         if self.is_done(api, printed).await? {
             return Ok(End::Done);
         }
-        let mut body = api.open(&self.call(printed.last.as_deref())).await?.into_body();
+        let mut body = api.open(&self.call(printed.last.as_deref())).await?;
         let mut reader = Reader::default();
         loop {
-            let frame = match timeout(SILENCE, body.frame()).await {
-                Err(_) | Ok(None | Some(Err(_))) => return Ok(End::Cut),
-                Ok(Some(Ok(frame))) => frame,
-            };
-            let Ok(bytes) = frame.into_data() else { continue };
+            let Ok(Ok(Some(bytes))) = timeout(SILENCE, body.chunk()).await else { return Ok(End::Cut) };
             for message in reader.take(&bytes) {
                 if message.event == "state" {
                     printed.terminal = self.tell(&message.data)?;

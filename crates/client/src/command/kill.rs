@@ -29,7 +29,7 @@ pub struct Kill {
 impl Kill {
     /// Kills all submissions, even if some of the kills fail. Returns the exit code of the first failure.
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway.server)?;
+        let api = Api::new(&self.target.gateway)?;
         let mut failed = None;
         let mut ids = Vec::new();
         for id in &self.ids {

@@ -63,7 +63,7 @@ const PAGE: u32 = 500;
 
 impl List {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway.server)?;
+        let api = Api::new(&self.target.gateway)?;
         let now = Utc::now();
         let first = api.send(&self.call(now, self.cursor.as_deref())).await?.body;
         if self.target.json() && !self.all {

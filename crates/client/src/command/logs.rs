@@ -2,8 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use reqwest::Response;
 
 use super::Outcome;
 use crate::{
@@ -45,7 +44,7 @@ pub struct Logs {
 
 impl Logs {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.gateway.server)?;
+        let api = Api::new(&self.gateway)?;
         let start = self.since.map(|time| time.rfc3339(Utc::now()));
         if self.follow {
             let mut lines = Lines::new(self.timestamps);
@@ -53,11 +52,9 @@ impl Logs {
             return Ok(0);
         }
         let mut body = self.open(&api, &self.call(self.tail, start.as_deref(), self.attempt)).await?;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Error::Broken { action: self.action(), cause: root(&error) })?;
-            if let Ok(bytes) = frame.into_data() {
-                screen::write(&bytes)?;
-            }
+        let broken = |error| Error::Broken { action: self.action(), cause: root(&error) };
+        while let Some(bytes) = body.chunk().await.map_err(broken)? {
+            screen::write(&bytes)?;
         }
         Ok(0)
     }
@@ -70,15 +67,17 @@ impl Logs {
             _ => self.call(self.tail, start, self.attempt),
         };
         let mut body = self.open(api, &call).await?;
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return Ok(End::Cut) };
-            if let Ok(bytes) = frame.into_data() {
-                let new = lines.take(&bytes);
-                if lines.has_gap() {
-                    note("lines are missing here: they were deleted before they could be read");
-                }
-                screen::write(&new)?;
+        loop {
+            let bytes = match body.chunk().await {
+                Err(_) => return Ok(End::Cut),
+                Ok(None) => break,
+                Ok(Some(bytes)) => bytes,
+            };
+            let new = lines.take(&bytes);
+            if lines.has_gap() {
+                note("lines are missing here: they were deleted before they could be read");
             }
+            screen::write(&new)?;
         }
         screen::write(&lines.finish())?;
         Ok(End::Done)
@@ -94,12 +93,12 @@ impl Logs {
         Ok(begun.map(|attempt| attempt.attempt).max())
     }
 
-    async fn open(&self, api: &Api, call: &Call) -> Result<Incoming, Error> {
+    async fn open(&self, api: &Api, call: &Call) -> Result<Response, Error> {
         let response = api.open(call).await?;
         if response.headers().get("sparkgate-log-source").is_some_and(|source| source == "kept") {
             note("the pod is gone: this is the last part of its log, which was kept");
         }
-        Ok(response.into_body())
+        Ok(response)
     }
 
     fn action(&self) -> String {

@@ -19,7 +19,7 @@ pub struct Status {
 
 impl Status {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway.server)?;
+        let api = Api::new(&self.target.gateway)?;
         let seen = look(&api, self.id.as_str()).await?;
         match self.target.json() {
             true => screen::document(&seen.body)?,

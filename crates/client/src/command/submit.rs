@@ -77,7 +77,7 @@ pub struct Submit {
 
 impl Submit {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway.server)?;
+        let api = Api::new(&self.target.gateway)?;
         let body = request::of(&self)?.to_string();
         if self.dry_run {
             return self.show_dry_run(&api, body).await;

@@ -42,7 +42,7 @@ Exit codes:
 
 impl Wait {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway.server)?;
+        let api = Api::new(&self.target.gateway)?;
         let deadline = self.timeout.and_then(|time| Instant::now().checked_add(time.duration()));
         let mut progress = Progress::default();
         let seen = follow(&api, self.id.as_str(), self.goal, deadline, async |submission| {
