@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::{options::SubmissionOptions, settings::SparkSettings};
 use crate::spark::{
     CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Refusal, SubmitContext,
-    SubmitterFiles, build_driver, expand_command_line, keys::misspelt,
+    SubmitterFiles, build_driver, expand_command_line,
+    keys::{self, misspelt},
 };
 
 /// Maximum number of warnings about one request.
@@ -26,6 +27,8 @@ pub struct PreparedSubmission {
     pub origins: BTreeMap<String, String>,
     /// Files that a submitter would read from its disk.
     files: SubmitterFiles,
+    /// Properties that are probably misspelt, each with a warning, except for those of the operator's defaults.
+    misspelt: Vec<(String, String)>,
 }
 
 impl PreparedSubmission {
@@ -42,7 +45,10 @@ impl PreparedSubmission {
         settings.submitter.name_templates(&mut request);
         let files = settings.submitter.files_for(&request);
         let request = NamedRequest::new(request, settings.version)?;
-        Ok(Self { request, options, origins: completed.origins, files })
+        let origins = completed.origins;
+        let own = request.request.spark_properties.keys().filter(|key| !origins.contains_key(*key));
+        let misspelt = own.filter_map(|key| Some((key.clone(), misspelt::warning(key)?))).take(WARNINGS_MAX).collect();
+        Ok(Self { request, options, origins, files, misspelt })
     }
 
     /// Generates names for an attempt, different ones with each call.
@@ -76,7 +82,13 @@ impl PreparedSubmission {
 
     /// Returns a warning for each property that is probably misspelt, except for those of the operator's defaults.
     pub fn warnings(&self) -> Vec<String> {
-        let own = self.properties().keys().filter(|key| !self.origins.contains_key(*key));
-        own.filter_map(|key| misspelt::warning(key)).take(WARNINGS_MAX).collect()
+        self.misspelt.iter().map(|(_, warning)| warning.clone()).collect()
+    }
+
+    /// Returns the properties that are probably misspelt or that no Spark release knows.
+    pub(super) fn unknown(&self) -> Vec<&str> {
+        let is_misspelt = |key: &str| self.misspelt.iter().any(|(misspelt, _)| misspelt == key);
+        let keys = self.properties().keys().map(String::as_str);
+        keys.filter(|key| !keys::is_known(key) || is_misspelt(key)).take(WARNINGS_MAX).collect()
     }
 }

@@ -188,7 +188,11 @@ mod tests {
         let mut half = |key: &str| request.spark_properties.insert(key.to_owned(), "x".repeat(600 << 10));
         half("spark.a");
         half("not.sparks");
-        assert_eq!(properties(&request.spark_properties), Ok(()), "a property that the driver doesn't get doesn't count");
+        assert_eq!(
+            properties(&request.spark_properties),
+            Ok(()),
+            "a property that the driver doesn't get doesn't count"
+        );
         request.spark_properties.insert("spark.b".to_owned(), "x".repeat(600 << 10));
         assert!(properties(&request.spark_properties).is_err());
     }

@@ -6,14 +6,12 @@ use sha2::{Digest, Sha256};
 
 use super::Submissions;
 use crate::{
-    service::{error::Error, options::SubmissionOptions, prepared::PreparedSubmission},
-    spark::{CreateSubmissionRequest, keys},
+    service::{error::Error, options::SubmissionOptions},
+    spark::CreateSubmissionRequest,
     store::{self, Found, NewSubmission},
     submission::SubmissionId,
 };
 
-/// Maximum number of unknown properties that are logged for one request.
-const MISSPELT_MAX: usize = 20;
 /// How often an allocated number may turn out to be taken. The first time moves the sequence past all taken numbers.
 const TRIES: u32 = 5;
 
@@ -57,7 +55,7 @@ impl Submissions {
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }
-        let unknown = unknown(&prepared);
+        let unknown = prepared.unknown().join(", ");
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
             let rendered = self.render(&prepared, &drawn)?;
@@ -82,7 +80,7 @@ impl Submissions {
                     let id = submission.id.clone();
                     tracing::info!(submission = %id, %pod, "submission accepted");
                     if !unknown.is_empty() {
-                        tracing::info!(submission = %id, ?unknown, "unknown Spark properties: are they misspelt?");
+                        tracing::info!(submission = %id, unknown, "unknown Spark properties: are they misspelt?");
                     }
                     self.wakeups.work_is_due();
                     self.wakeups.state_changed();
@@ -145,10 +143,4 @@ fn fingerprint(request: &mut CreateSubmissionRequest, options: &SubmissionOption
     let json = json.map_err(|error| Error::Internal("writing the request as JSON".into(), error.into()))?;
     let options = SubmissionOptions { idempotency_key: None, ..options.clone() };
     Ok(Sha256::new().chain_update(json).chain_update(format!("{options:?}")).finalize().to_vec())
-}
-
-/// Returns the properties that no Spark release knows.
-fn unknown(prepared: &PreparedSubmission) -> Vec<String> {
-    let is_unknown = |key: &&String| !keys::is_known(key) || keys::misspelt::meant(key).is_some();
-    prepared.properties().keys().filter(is_unknown).take(MISSPELT_MAX).cloned().collect()
 }

@@ -2,11 +2,37 @@
 //!
 //! The table lacks most of Spark's properties, but of those in its releases 3.5 and 4.3 none resembles one of the table.
 
+use std::{collections::HashSet, sync::LazyLock};
+
 use super::KEYS;
 
 /// Maximum number of letters to insert, delete or replace between a property and the one that was meant.
 const EDITS: u8 = 2;
 const PREFIX: &str = "spark.";
+
+/// The keys of the table.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let keys = KEYS.iter().flat_map(|section| section.keys).map(|row| row.key);
+    keys.map(|key| Row { key, dots: key.ends_with('.').then(|| key.matches('.').count()) }).collect()
+});
+/// The same, to look one up.
+static LISTED: LazyLock<HashSet<&str>> = LazyLock::new(|| ROWS.iter().map(|row| row.key).collect());
+
+struct Row {
+    key: &'static str,
+    /// Number of dots in the key of a family.
+    dots: Option<usize>,
+}
+
+impl Row {
+    /// Returns the part of a property to compare with this row: the whole property, or the beginning with as many dots as the
+    /// family. `dots` are the positions of the property's dots.
+    fn part<'a>(&self, property: &'a str, dots: &[usize]) -> Option<&'a str> {
+        let Some(count) = self.dots else { return Some(property) };
+        let last = *dots.get(count.checked_sub(1)?)?;
+        Some(&property[..=last]).filter(|part| part.len() < property.len())
+    }
+}
 
 /// Returns a warning if the property is probably misspelt: it resembles one of the table, or lacks the prefix `spark.`.
 pub fn warning(key: &str) -> Option<String> {
@@ -19,35 +45,33 @@ pub fn warning(key: &str) -> Option<String> {
 
 /// Returns the property that was probably meant, if the given one is probably misspelt.
 pub fn meant(key: &str) -> Option<String> {
-    let listed = || KEYS.iter().flat_map(|section| section.keys).map(|row| row.key);
-    if listed().any(|row| part(key, row) == Some(row)) {
+    if !key.starts_with(PREFIX) {
+        return Some(format!("{PREFIX}{key}")).filter(|meant| is_listed(meant));
+    }
+    if is_listed(key) {
         return None;
     }
-    if !key.starts_with(PREFIX) {
-        let row = listed().find(|row| part(key, &row[PREFIX.len()..]) == Some(&row[PREFIX.len()..]));
-        return row.map(|_| format!("{PREFIX}{key}"));
-    }
-    let other_case = || listed().find(|row| part(key, row).is_some_and(|part| part.eq_ignore_ascii_case(row)));
-    let nearest = || {
-        (1..=EDITS).find_map(|edits| {
-            listed().find(|row| part(key, row).is_some_and(|part| is_near(part.as_bytes(), row.as_bytes(), edits)))
-        })
+    let dots: Vec<usize> = key.match_indices('.').map(|(at, _)| at).collect();
+    let first = |is_meant: &dyn Fn(&str, &str) -> bool| {
+        let mut parts = ROWS.iter().filter_map(|row| Some((row.key, row.part(key, &dots)?)));
+        parts.find(|(row, part)| is_meant(part, row))
     };
-    let row = other_case().or_else(nearest)?;
-    Some(format!("{row}{}", &key[part(key, row)?.len()..]))
+    let nearest = |edits| first(&|part: &str, row: &str| is_near(part.as_bytes(), row.as_bytes(), edits));
+    let (row, part) = first(&str::eq_ignore_ascii_case).or_else(|| (1..=EDITS).find_map(nearest))?;
+    Some(format!("{row}{}", &key[part.len()..]))
 }
 
-/// Returns the part of a key to compare with a row: the whole key, or the beginning with as many dots as the row of a family.
-fn part<'a>(key: &'a str, row: &str) -> Option<&'a str> {
-    if !row.ends_with('.') {
-        return Some(key);
-    }
-    let (last, _) = key.match_indices('.').nth(row.matches('.').count() - 1)?;
-    Some(&key[..=last]).filter(|part| part.len() < key.len())
+/// Returns whether a property is in the table, or belongs to one of its families.
+fn is_listed(key: &str) -> bool {
+    let mut families = key.match_indices('.').map(|(at, _)| &key[..=at]).filter(|family| family.len() < key.len());
+    LISTED.contains(key) && !key.ends_with('.') || families.any(|family| LISTED.contains(family))
 }
 
 /// Returns whether `edits` inserted, deleted or replaced letters make one text of the other.
 fn is_near(one: &[u8], other: &[u8], edits: u8) -> bool {
+    if one.len().abs_diff(other.len()) > usize::from(edits) {
+        return false;
+    }
     let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     match (&one[same..], &other[same..]) {
         ([], rest) | (rest, []) => rest.len() <= usize::from(edits),
