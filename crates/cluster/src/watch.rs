@@ -3,44 +3,22 @@
 mod event;
 mod pace;
 pub(super) mod pods;
+mod report;
 mod scope;
 mod sort;
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use futures::{Stream, stream};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::pace::WatchPace;
+pub use self::{
+    pace::WatchPace,
+    report::{PodKey, WatchItem, WatchReport},
+};
 use self::{pods::Pods, scope::Scope};
 use super::{Cluster, Error, error::in_time};
-use sparkgate_submission::{ExecutorKey, ExecutorObservation, PodObservation, SubmissionId};
-
-/// One driver pod: its submission, attempt and uid.
-pub type PodKey = (SubmissionId, i32, String);
-
-/// What the watch reports.
-#[derive(Debug, PartialEq)]
-pub enum WatchReport {
-    /// A driver pod as it is now, or its last state before it was removed.
-    Driver(Box<PodObservation>),
-    /// An executor pod as it is now, or its last state before it was removed.
-    Executor(Box<ExecutorObservation>),
-    /// A full list is complete (at start, after every gap and every ten minutes): these pods existed when it was made.
-    Listed { drivers: HashSet<PodKey>, executors: HashSet<ExecutorKey> },
-    /// Listing or watching fails at the moment and is retried with a growing back-off. The next item of any other kind means
-    /// that it works again.
-    Broken { reason: String },
-}
-
-/// One item of the watch, and the position from which a watch can resume after it.
-#[derive(Debug, PartialEq)]
-pub struct WatchItem {
-    pub report: Option<WatchReport>,
-    /// A caller that has processed this item and all items before it can resume from this version.
-    pub resource_version: Option<String>,
-}
 
 /// Items that are read ahead from the API server before the caller asks for them.
 const AHEAD: usize = 64;

@@ -8,10 +8,10 @@ use tokio::{
 };
 
 use super::{
-    PodKey, WatchItem, WatchPace, WatchReport,
     event::{Trouble, event, reason},
-    pace::Pause,
+    pace::{Pause, WatchPace},
     pods::{Page, Pods},
+    report::{PodKey, WatchItem, WatchReport},
     sort::{Key, Sorted, sort},
 };
 use crate::Error;

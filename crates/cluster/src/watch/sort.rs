@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{PodKey, WatchReport};
+use super::report::{PodKey, WatchReport};
 use crate::{
     executor_pod::{self, EXECUTOR_ID},
     labels, observe,
