@@ -32,12 +32,10 @@ bench: ## run all benchmarks on this machine, with their baselines; ARGS="accept
 simulate: ## simulate a million histories of the engine under faults, from seeds; ARGS="--histories 5000000", "--seed S", "--replay S"
 	@scripts/simulate $(ARGS)
 
-check: ## formatting, clippy and rustdoc, warnings denied
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+check: ## the fast lane: formatting, clippy, rustdoc, unit tests, the store's tests
+	@scripts/check
 
-deny: ## check the dependencies: duplicate crates, licences and sources
+deny: ## check the dependencies: duplicate crates, licences, sources, advisories
 	@scripts/deny
 
 openapi: ## write the API description to openapi/

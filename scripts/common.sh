@@ -32,6 +32,21 @@ quietly() {
     return "$status"
 }
 
+# `step NAME COMMAND…` prints one line if the command succeeds; otherwise it prints the end of its output and exits.
+step() {
+    local name=$1 began=$SECONDS log
+    shift
+    log=$(mktemp "${TMPDIR:-/tmp}/sparkgate-step.XXXXXX")
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 100 "$log"
+        rm -f "$log"
+        printf 'FAILED  %-12s after %d s: %s\n' "$name" $((SECONDS - began)) "$*"
+        exit 1
+    fi
+    rm -f "$log"
+    printf 'ok      %-12s %4d s\n' "$name" $((SECONDS - began))
+}
+
 # `with_lock FILE COMMAND…` runs the command in one process at a time. Without flock(1) it runs without a lock.
 with_lock() {
     local file=$1

@@ -6,6 +6,7 @@ mod played;
 mod run;
 
 mod completions;
+mod connect;
 mod events;
 mod faults;
 mod kill;

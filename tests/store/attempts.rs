@@ -1,53 +1,21 @@
 //! Time limits and retries on a real Postgres.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use sparkgate::{
-    spark::{CreateSubmissionRequest, DriverNames},
-    store::{NewSubmission, Options, Store, Task, replica},
+    store::{NewSubmission, Store, Task, replica},
     submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
-const LEASE: Duration = Duration::from_secs(25);
-
-async fn session(store: &Store) -> Uuid {
-    let session = Uuid::new_v4();
-    assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
-    session
-}
-
-fn names(pod: &str) -> DriverNames {
-    DriverNames {
-        app_id: "spark-1".to_owned(),
-        resource_prefix: "p".to_owned(),
-        driver_pod: pod.to_owned(),
-        driver_service: "s".to_owned(),
-        config_map: "c".to_owned(),
-        local_dir: Uuid::nil(),
-    }
-}
+use crate::support::{LEASE, names, new, session};
 
 async fn accept(store: &Store) -> SubmissionId {
     let drawn = store.draw().await.unwrap();
     let id = drawn.id.clone();
-    let new = NewSubmission {
-        drawn,
-        request: CreateSubmissionRequest::default(),
-        spark_version: "4.3.0".parse().unwrap(),
-        spark_user: "tester".to_owned(),
-        namespace: "spark".to_owned(),
-        names: names("pod-1"),
-        manifest: r#"{"before":[],"pod":1}"#.to_owned(),
-        name: "job".to_owned(),
-        owner: "tester".to_owned(),
-        options: Options::default(),
-        fingerprint: Vec::new(),
-    };
-    store.accept(new).await.unwrap();
+    let manifest = r#"{"before":[],"pod":1}"#.to_owned();
+    store.accept(NewSubmission { manifest, ..new(drawn, "pod-1") }).await.unwrap();
     id
 }
 

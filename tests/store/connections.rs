@@ -1,7 +1,5 @@
 //! The store with its own connections: there may be few, and their plans use indexes.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use futures::future::join_all;

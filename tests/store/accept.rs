@@ -1,37 +1,17 @@
 //! Submissions that are accepted concurrently share a statement, and nothing else.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::{BTreeMap, HashSet};
 
 use futures::future::join_all;
-use sparkgate::{
-    spark::{CreateSubmissionRequest, DriverNames},
-    store::{Accepted, Error, Found, NewSubmission, Options, Store, Submission},
-};
+use sparkgate::store::{Accepted, Error, Found, NewSubmission, Options, Store, Submission};
 use sqlx::PgPool;
 
-async fn new(store: &Store, key: Option<String>) -> NewSubmission {
-    NewSubmission {
-        drawn: store.draw().await.unwrap(),
-        request: CreateSubmissionRequest { app_resource: "local:///app.jar".to_owned(), ..Default::default() },
-        spark_version: "4.3.0".parse().unwrap(),
-        spark_user: "tester".to_owned(),
-        namespace: "spark".to_owned(),
-        names: DriverNames {
-            app_id: "spark-1".to_owned(),
-            resource_prefix: "p".to_owned(),
-            driver_pod: "p-driver".to_owned(),
-            driver_service: "s".to_owned(),
-            config_map: "c".to_owned(),
-            local_dir: uuid::Uuid::nil(),
-        },
-        manifest: "{}".to_owned(),
-        name: "app".to_owned(),
-        owner: "etl".to_owned(),
-        options: Options { idempotency_key: key, ..Options::default() },
-        fingerprint: vec![1],
-    }
+use crate::support::new;
+
+async fn keyed(store: &Store, key: Option<String>) -> NewSubmission {
+    let new = new(store.draw().await.unwrap(), "p-driver");
+    let options = Options { idempotency_key: key, ..Options::default() };
+    NewSubmission { name: "app".to_owned(), owner: "etl".to_owned(), options, fingerprint: vec![1], ..new }
 }
 
 async fn count(pool: &PgPool, table: &str) -> i64 {
@@ -41,7 +21,7 @@ async fn count(pool: &PgPool, table: &str) -> i64 {
 #[sqlx::test]
 async fn concurrent_submissions_have_a_number_and_a_row_each(pool: PgPool) {
     let store = Store::new(pool.clone());
-    let accept = async || store.accept(new(&store, None).await).await.unwrap();
+    let accept = async || store.accept(keyed(&store, None).await).await.unwrap();
     let accepted: HashSet<_> = join_all((0..300).map(|_| accept())).await.into_iter().map(id).collect();
     assert_eq!(accepted.len(), 300);
     for table in ["submissions", "manifests", "submission_events WHERE state = 'QUEUED'"] {
@@ -72,7 +52,7 @@ async fn concurrent_submissions_with_equal_keys_are_stored_once_per_key(pool: Pg
 async fn a_submission_that_the_database_refuses_fails_alone(pool: PgPool) {
     let store = Store::new(pool.clone());
     let accept = async |n: usize| {
-        let mut new = new(&store, None).await;
+        let mut new = keyed(&store, None).await;
         if n == 7 {
             new.request.app_resource = "local:///\0.jar".to_owned();
         }
@@ -90,7 +70,7 @@ async fn without_a_database_each_caller_gets_an_error(pool: PgPool) {
     let store = Store::new(pool.clone());
     let mut all = Vec::new();
     for _ in 0..20 {
-        all.push(new(&store, None).await);
+        all.push(keyed(&store, None).await);
     }
     pool.close().await;
     let refused = join_all(all.into_iter().map(|new| store.accept(new))).await;

@@ -1,7 +1,5 @@
 //! The store behind `PgBouncer`, in each of its modes.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
-
 use std::{
     fs::Permissions,
     net::TcpListener,
@@ -16,9 +14,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-mod store_support;
-
-use store_support::{accept, claim_one, session};
+use crate::support::{accept, claim_one, session};
 
 /// A pooler that ends with the test.
 struct Pooler {

@@ -1,7 +1,5 @@
 //! Executors on a real Postgres: batches, guards, counts.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use sparkgate::{
     store::Store,
     submission::{ExecutorRecord, ExecutorState, SubmissionId},

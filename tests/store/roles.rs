@@ -1,7 +1,5 @@
 //! The store with an account that may only read and write the tables.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use sparkgate::{
@@ -11,9 +9,7 @@ use sparkgate::{
 use sqlx::{ConnectOptions, PgPool};
 use uuid::Uuid;
 
-mod store_support;
-
-use store_support::{accept, claim_one, executor, session, state};
+use crate::support::{accept, claim_one, executor, session, state};
 
 /// The grants of docs/reliability.md.
 const GRANTS: &str = "

@@ -1,55 +1,15 @@
 //! The store on a real Postgres: accepting, claims, guarded transitions, kills.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use sparkgate::{
-    spark::{CreateSubmissionRequest, DriverNames},
-    store::{Drawn, Error, NewSubmission, Options, Store, Task, replica},
+    store::{Error, Store, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
 use uuid::Uuid;
 
-const LEASE: Duration = Duration::from_secs(25);
-
-/// Begins a session whose lease holds.
-async fn session(store: &Store) -> Uuid {
-    let session = Uuid::new_v4();
-    assert!(store.acquire_lease(&replica(session), session, LEASE).await.unwrap());
-    session
-}
-
-async fn accept(store: &Store, pod: &str) -> SubmissionId {
-    let drawn = store.draw().await.unwrap();
-    let id = drawn.id.clone();
-    store.accept(new(drawn, pod)).await.unwrap();
-    id
-}
-
-fn new(drawn: Drawn, pod: &str) -> NewSubmission {
-    NewSubmission {
-        drawn,
-        request: CreateSubmissionRequest { app_resource: "local:///app.jar".to_owned(), ..Default::default() },
-        spark_version: "4.3.0".parse().unwrap(),
-        spark_user: "tester".to_owned(),
-        namespace: "spark".to_owned(),
-        names: DriverNames {
-            app_id: "spark-1".to_owned(),
-            resource_prefix: "p".to_owned(),
-            driver_pod: pod.to_owned(),
-            driver_service: "s".to_owned(),
-            config_map: "c".to_owned(),
-            local_dir: Uuid::nil(),
-        },
-        manifest: r#"{"pod":1}"#.to_owned(),
-        name: "job".to_owned(),
-        owner: "tester".to_owned(),
-        options: Options::default(),
-        fingerprint: Vec::new(),
-    }
-}
+use crate::support::{LEASE, accept, new, session, state};
 
 async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<String> {
     sqlx::query_scalar("SELECT state FROM submission_events WHERE submission_id = $1 ORDER BY id")
@@ -57,10 +17,6 @@ async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<String> {
         .fetch_all(pool)
         .await
         .unwrap()
-}
-
-async fn state(store: &Store, id: &SubmissionId) -> State {
-    store.find(id).await.unwrap().unwrap().state
 }
 
 fn ended(state: State, code: i32) -> StateChange {

@@ -1,7 +1,5 @@
 //! The store with wrong clocks: the database's clock jumps in both directions, and nodes have clocks of their own.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
@@ -11,9 +9,7 @@ use sparkgate::{
 };
 use sqlx::PgPool;
 
-mod store_support;
-
-use store_support::{LEASE, accept, claim_one, connect, session, state};
+use crate::support::{LEASE, accept, claim_one, connect, session, state};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

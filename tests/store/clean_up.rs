@@ -1,7 +1,5 @@
 //! Clean-up on a real Postgres: what is due, and how few rows are read to find it.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use sparkgate::store::Store;

@@ -1,6 +1,4 @@
 //! Lists over a million submissions: the reads for a page, as Postgres reports them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};

@@ -1,8 +1,6 @@
 //! The numbers of events on a real Postgres: a reader that resumes at a number misses no event, in whatever order
 //! writes commit.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use futures::future::join_all;

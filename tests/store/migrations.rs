@@ -1,7 +1,5 @@
 //! Migrations that are interrupted, and repeated while the previous release runs.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use sparkgate::store::{ConnectError, DatabaseSettings, Store};

@@ -1,7 +1,5 @@
 //! The store while others lock its rows, backends are killed, and the server accepts no writes.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
-
 use std::{collections::BTreeSet, time::Duration};
 
 use sparkgate::{
@@ -12,9 +10,7 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 use uuid::Uuid;
 
-mod store_support;
-
-use store_support::{LEASE, accept, claim_one, connect, draw, executor, new, session, state};
+use crate::support::{LEASE, accept, claim_one, connect, draw, executor, new, session, state};
 
 #[sqlx::test]
 async fn the_server_cancels_a_statement_that_waits_for_a_locked_row(pool: PgPool) {

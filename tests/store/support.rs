@@ -1,7 +1,5 @@
 //! Shared parts of the tests of the store on a real Postgres.
 
-#![allow(dead_code, reason = "each test uses some of it")]
-
 use std::time::Duration;
 
 use sparkgate::{
@@ -74,19 +72,23 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         spark_version: "4.3.0".parse().unwrap(),
         spark_user: "tester".to_owned(),
         namespace: "spark".to_owned(),
-        names: DriverNames {
-            app_id: "spark-1".to_owned(),
-            resource_prefix: "p".to_owned(),
-            driver_pod: pod.to_owned(),
-            driver_service: "s".to_owned(),
-            config_map: "c".to_owned(),
-            local_dir: Uuid::nil(),
-        },
+        names: names(pod),
         manifest: r#"{"pod":1}"#.to_owned(),
         name: "job".to_owned(),
         owner: "tester".to_owned(),
         options: Options::default(),
         fingerprint: Vec::new(),
+    }
+}
+
+pub(crate) fn names(pod: &str) -> DriverNames {
+    DriverNames {
+        app_id: "spark-1".to_owned(),
+        resource_prefix: "p".to_owned(),
+        driver_pod: pod.to_owned(),
+        driver_service: "s".to_owned(),
+        config_map: "c".to_owned(),
+        local_dir: Uuid::nil(),
     }
 }
 

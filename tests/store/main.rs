@@ -1,0 +1,18 @@
+//! The store on a real Postgres: every statement, alone and beside others, with faults, other roles and other clocks.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+mod support;
+
+mod accept;
+mod attempts;
+mod clean_up;
+mod clocks;
+mod connections;
+mod events;
+mod executors;
+mod faults;
+mod listing;
+mod migrations;
+mod pooler;
+mod roles;
+mod transitions;
