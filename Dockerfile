@@ -16,6 +16,7 @@ COPY crates/sandbox/Cargo.toml crates/sandbox/
 COPY crates/spark/Cargo.toml crates/spark/
 COPY crates/store/Cargo.toml crates/store/
 COPY crates/submission/Cargo.toml crates/submission/
+COPY crates/testing/Cargo.toml crates/testing/
 RUN for crate in . bench crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
     && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs \
     && cargo build --release --locked \

@@ -31,7 +31,7 @@ pub use crate::store::{AttemptRecord, Event, Filter, Found, KillAnswer, Page, Su
 
 pub use self::{
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
-    error::{Error, chain},
+    error::{Error, error_chain},
     event_feed::{
         EventFeed,
         filter::EventFilter,

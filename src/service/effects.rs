@@ -9,7 +9,7 @@ use uuid::Uuid;
 use self::circuit_breaker::{CircuitBreakers, Failure};
 use super::{
     driver_logs::DriverLogs,
-    error::{Error, chain},
+    error::{Error, error_chain},
     leadership::leases::Leases,
     shares::{Place, Shares},
     wakeups::Wakeups,
@@ -257,7 +257,7 @@ impl Effects {
 
 /// Classifies a failed call: a `404` on a create means that the namespace doesn't exist.
 fn result_of(error: cluster::Error) -> EffectResult {
-    let message = chain(&error);
+    let message = error_chain(&error);
     match error {
         cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => EffectResult::Unknown(message),
         cluster::Error::AlreadyExists { .. } => EffectResult::Taken(message),

@@ -2,6 +2,8 @@
 
 use crate::{cluster, spark::Refusal, store, submission::SubmissionId};
 
+pub use crate::submission::error_chain;
+
 /// The error of a use case.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -75,20 +77,4 @@ impl Error {
     pub(super) fn is_contention(&self) -> bool {
         matches!(self, Self::Unavailable(error) | Self::PerhapsDone(error) if error.is_contention())
     }
-}
-
-/// Returns the error and its causes in one line, for logs and for messages to users.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        // Some libraries repeat their cause in their own text.
-        if !text.contains(&words) {
-            text.push_str(": ");
-            text.push_str(&words);
-        }
-        cause = error.source();
-    }
-    text
 }

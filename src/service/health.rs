@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::chain,
+    error::error_chain,
     home_cluster::{HomeCluster, HomeClusterError},
 };
 use crate::{cluster::Cluster, store::Store};
@@ -210,7 +210,7 @@ impl Health {
     pub async fn readiness(&self) -> Readiness {
         match timeout(SIGN_OF_LIFE, self.store.ping()).await {
             Ok(Ok(())) => self.home.problem().map_or_else(|| self.watch.readiness(), Readiness::NotReady),
-            Ok(Err(error)) => Readiness::NotReady(chain(&error)),
+            Ok(Err(error)) => Readiness::NotReady(error_chain(&error)),
             Err(_) => Readiness::NotReady(format!("the database doesn't answer within {SIGN_OF_LIFE:?}")),
         }
     }

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::error::{Error, chain};
+use super::error::{Error, error_chain};
 use crate::{
     cluster::{Cluster, SYSTEM},
     store::Store,
@@ -93,9 +93,9 @@ impl HomeCluster {
         match self.check().await {
             Ok(()) => {}
             Err(error @ HomeClusterError::Other { .. }) => {
-                tracing::error!("nothing is launched, killed or followed: {}", chain(&error));
+                tracing::error!("nothing is launched, killed or followed: {}", error_chain(&error));
             }
-            Err(error) => tracing::warn!("the cluster can't be compared with the database's: {}", chain(&error)),
+            Err(error) => tracing::warn!("the cluster can't be compared with the database's: {}", error_chain(&error)),
         }
         self.with(|known| known.ours)
     }

@@ -11,7 +11,7 @@ use tokio::{sync::Mutex, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::under_way::UnderWay;
-use super::{effects::Effects, error::chain, health::Health, leadership::leases::Leases, wakeups::Wakeups};
+use super::{effects::Effects, error::error_chain, health::Health, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{cluster::Cluster, store::Store, submission::Installation};
 
 /// Maximum number of submissions that are worked on concurrently.
@@ -62,7 +62,7 @@ impl Launcher {
                             under_way.spawn(Box::pin(async move { launcher.carry_out(work).await }));
                         }
                     }
-                    Err(error) => tracing::warn!("claiming work failed: {}", chain(&error)),
+                    Err(error) => tracing::warn!("claiming work failed: {}", error_chain(&error)),
                 }
             }
             tokio::select! {

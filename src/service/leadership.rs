@@ -15,7 +15,7 @@ use self::{
     leases::{Leases, RENEWAL},
 };
 use super::{
-    error::{Error, chain},
+    error::{Error, error_chain},
     wakeups::Wakeups,
 };
 use crate::{cluster::Cluster, store::Store};
@@ -59,12 +59,12 @@ impl Leadership {
         while stop.run_until_cancelled(due.tick()).await.is_some() {
             match timeout(LIMIT, self.renew()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!("renewing this replica's leases failed: {}", chain(&error)),
+                Ok(Err(error)) => tracing::warn!("renewing this replica's leases failed: {}", error_chain(&error)),
                 Err(_) => tracing::warn!("renewing this replica's leases failed: no answer within {LIMIT:?}"),
             }
         }
         if let Ok(Err(error)) = timeout(LIMIT, self.resign_all()).await {
-            tracing::warn!("releasing this replica's leases failed: {}", chain(&error));
+            tracing::warn!("releasing this replica's leases failed: {}", error_chain(&error));
         }
     }
 }

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use crate::paths::{NamedPath, named_paths};
 
 /// The crates of `crates/`. Cargo.toml says which of them each may use.
-const CRATES: [&str; 6] = ["client", "cluster", "sandbox", "spark", "store", "submission"];
+const CRATES: [&str; 7] = ["client", "cluster", "sandbox", "spark", "store", "submission", "testing"];
 
 /// The folders of `src/` and what each may import: folders and crates. `main`, `lib` and `app` combine all parts and may use
 /// all of them.

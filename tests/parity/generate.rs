@@ -4,6 +4,7 @@ mod families;
 mod pool;
 
 use serde_json::{Value, json};
+use sparkgate_testing::SplitMix64;
 
 use crate::case::{Case, Submitter, Written};
 use pool::{INVALID, KEYS};
@@ -11,25 +12,16 @@ use pool::{INVALID, KEYS};
 /// The seed of the recorded cases.
 pub(crate) const SEED: u64 = 2026;
 
-/// `SplitMix64` (Steele, Lea and Flood 2014): small, and no dependency's update changes its results.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(SplitMix64);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(SplitMix64::new(seed))
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+        (self.0.next() % end as u64) as usize
     }
 
     fn percent(&mut self, chance: usize) -> bool {

@@ -15,6 +15,7 @@ use super::{
     error::{in_time, sort},
     http,
 };
+use sparkgate_submission::error_chain;
 
 /// Watches on one connection, half of the hundred streams that an API server allows (`MaxConcurrentStreams` of its secure
 /// serving).
@@ -78,7 +79,7 @@ impl Cluster {
             let tried = match try_list(&pods, &cluster.selector, deadline).await {
                 // Each later call retries it.
                 Err(error) if error.is_outage() && !error.is_unauthorized() => {
-                    tracing::warn!("the Kubernetes API at {url} doesn't answer yet: {}", causes(&error));
+                    tracing::warn!("the Kubernetes API at {url} doesn't answer yet: {}", error_chain(&error));
                     return Ok(cluster);
                 }
                 tried => tried,
@@ -117,11 +118,6 @@ async fn try_list(pods: &Api<Pod>, selector: &str, deadline: Instant) -> Result<
         }
         sleep(PAUSE).await;
     }
-}
-
-/// Returns an error and its causes in one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 async fn config(settings: &ClusterSettings) -> Result<Config, ConnectError> {

@@ -1,9 +1,25 @@
-//! Spark's contract, pure: a request in, Kubernetes objects out. No I/O, no clock, no randomness.
+//! `spark-submit --master k8s:// --deploy-mode cluster` as a library, without a JVM: a request goes in, the driver's Kubernetes
+//! objects come out, leaf for leaf as Spark's own submission client creates them.
 //!
-//! This module does in three parts what `spark-submit --master k8s:// --deploy-mode cluster` does inside a JVM: `submit`
-//! resolves the request's properties as `SparkSubmit` does, `features` holds the steps that each add one thing to the
-//! driver, and `builder` folds over them and writes the main `ConfigMap`. A [`SparkVersion`] determines which steps and
-//! defaults apply. Results are compared with recorded answers of the real spark-submit (`tests/parity`).
+//! | | |
+//! |---|---|
+//! | in | a [`CreateSubmissionRequest`]: the body of Spark's REST protocol ([`rest`]), or a command line in its `appArgs` |
+//! | in | a [`SubmitContext`]: the Spark line, names, time, user, and the files that spark-submit would read from its disk |
+//! | out | [`DriverObjects`]: the pod, what has to exist before it, and what it owns; the main `ConfigMap` is the last |
+//! | out | or a [`Refusal`] that names the property at fault, with Spark's own sentence where Spark has one |
+//!
+//! The crate is pure: no I/O, no clock, no randomness. The same request and context give the same objects. It creates nothing; a
+//! caller sends the objects to an API server, the pod first, and makes the pod their owner.
+//!
+//! It works in three parts, as spark-submit does: `submit` resolves the properties (`SparkSubmit`), `features` has a file for each
+//! of Spark's feature steps, and `builder` folds over them and writes the main `ConfigMap` (`KubernetesDriverBuilder`, `Client`). A
+//! [`SparkVersion`] determines which steps and defaults apply. The objects are compared with those of the real spark-submit of five
+//! releases (`tests/parity` of the workspace); what differs on purpose is in `docs/parity.md`. [`keys`] lists what becomes of each
+//! property.
+//!
+//! # Example
+//!
+//! `examples/render.rs` is a whole program: `cargo run -p sparkgate-spark --example render < request.json`.
 //!
 //! ```
 //! use chrono::DateTime;

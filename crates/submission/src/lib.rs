@@ -1,6 +1,7 @@
 //! The life cycle of a submission, without I/O: ids, states, transitions, observations.
 
 pub mod engine;
+mod error_chain;
 mod executor;
 mod failure;
 mod id;
@@ -14,6 +15,7 @@ mod state;
 mod state_change;
 mod transition;
 
+pub use error_chain::error_chain;
 pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,
 };

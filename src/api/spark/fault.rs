@@ -11,7 +11,7 @@ use crate::{
         body,
         request_log::{RequestId, text},
     },
-    service::{self, chain},
+    service::{self, error_chain},
     spark::{Refusal, SparkVersion, rest::RequestError},
 };
 
@@ -100,10 +100,10 @@ impl Fault {
     pub(super) fn into_response(self, version: SparkVersion, id: &RequestId) -> Response {
         let status = self.status();
         match status {
-            StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(error = chain(&self), "request failed"),
-            StatusCode::SERVICE_UNAVAILABLE => tracing::warn!(error = chain(&self), "request answered with 503"),
+            StatusCode::INTERNAL_SERVER_ERROR => tracing::error!(error = error_chain(&self), "request failed"),
+            StatusCode::SERVICE_UNAVAILABLE => tracing::warn!(error = error_chain(&self), "request answered with 503"),
             // Some of Spark's messages quote the request below their first line, and requests may contain secrets.
-            _ => tracing::debug!(error = chain(&self).lines().next(), "request refused"),
+            _ => tracing::debug!(error = error_chain(&self).lines().next(), "request refused"),
         }
         let mut response = reply::error(status, self.message(id), version);
         if self.may_be_repeated() {

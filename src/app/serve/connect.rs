@@ -6,7 +6,7 @@ use crate::{
     api::HttpSettings,
     app::settings::Serve,
     cluster::Cluster,
-    service::{self, CleanUpSettings, Service, Settings, SparkSettings, chain},
+    service::{self, CleanUpSettings, Service, Settings, SparkSettings, error_chain},
     store::{ConnectError, Store},
 };
 
@@ -41,7 +41,7 @@ impl Parts {
         let service = patiently(service, service::Error::may_pass).await?;
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
-                tracing::warn!("no driver is launched until the API server answers: {}", chain(&error));
+                tracing::warn!("no driver is launched until the API server answers: {}", error_chain(&error));
             }
             checked => checked?,
         }
@@ -58,7 +58,7 @@ async fn patiently<T, E: std::error::Error>(
     loop {
         match attempt().await {
             Err(error) if may_pass(&error) => {
-                tracing::warn!(retry_in = ?RETRY, "waiting for the database: {}", chain(&error));
+                tracing::warn!(retry_in = ?RETRY, "waiting for the database: {}", error_chain(&error));
             }
             answer => return answer,
         }

@@ -15,7 +15,7 @@ use self::end::End;
 use super::{DriverLogs, kept::cause_in};
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
-    service::error::chain,
+    service::error::error_chain,
     store::LogEnd,
     submission::{Outcome, PodEvent, State, SubmissionId},
 };
@@ -84,7 +84,9 @@ impl DriverLogs {
         let succeeded = match self.store.log_to_keep(id, attempt, of.uid).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
-            Err(error) => return tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error)),
+            Err(error) => {
+                return tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
+            }
         };
         let events = async {
             // Events of a successful driver aren't needed.
@@ -99,7 +101,7 @@ impl DriverLogs {
 
     async fn store_archive(&self, id: &SubmissionId, attempt: i32, log: Option<LogEnd>, events: &[PodEvent]) {
         if let Err(error) = self.store.keep_log(id, attempt, log, events).await {
-            tracing::warn!(submission = %id, "the driver log isn't archived: {}", chain(&error));
+            tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
         }
     }
 
@@ -111,7 +113,7 @@ impl DriverLogs {
         match listed.await {
             Ok(Ok(events)) => events,
             Ok(Err(error)) => {
-                tracing::debug!(submission = %id, "{}", chain(&error));
+                tracing::debug!(submission = %id, "{}", error_chain(&error));
                 Vec::new()
             }
             Err(_) => Vec::new(),
@@ -124,7 +126,7 @@ impl DriverLogs {
         }
         let why = match timeout(LOG, self.read_log_end(of)).await {
             Ok(Ok(end)) => return end,
-            Ok(Err(error)) => chain(&error),
+            Ok(Err(error)) => error_chain(&error),
             Err(_) => format!("its node doesn't return it within {LOG:?}"),
         };
         tracing::warn!(submission = %id, "the driver log isn't archived: {why}");

@@ -17,7 +17,7 @@ use crate::{
     cluster::{LogAnswer, LogBytes, LogPart},
     service::{
         detached::detached,
-        error::{Error, chain},
+        error::{Error, error_chain},
     },
     store::LogTarget,
     submission::SubmissionId,
@@ -111,7 +111,7 @@ impl Follower {
 
     /// Handles an error: before the end, every error is retried; afterwards, some.
     fn failed(&mut self, error: Error) -> Result<(), Error> {
-        tracing::debug!(submission = %self.id, "following a log failed: {}", chain(&error));
+        tracing::debug!(submission = %self.id, "following a log failed: {}", error_chain(&error));
         if self.ended {
             self.last_tries += 1;
             if self.last_tries >= LAST_TRIES {
@@ -127,7 +127,7 @@ impl Follower {
         match self.target().await {
             Ok(Some(target)) if !target.ended => {}
             Ok(_) => (self.open, self.tried) = (None, false),
-            Err(error) => tracing::debug!(submission = %self.id, "following a log failed: {}", chain(&error)),
+            Err(error) => tracing::debug!(submission = %self.id, "following a log failed: {}", error_chain(&error)),
         }
         Bytes::new()
     }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::EventFeed;
 use crate::{
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
     store::NUMBERED_AT_ONCE,
 };
 
@@ -42,7 +42,7 @@ impl EventFeed {
             match self.publish().await {
                 Ok(published) => self.publication_due(published).await,
                 Err(error) => {
-                    tracing::warn!(retry_in = ?RETRY, "publishing events failed: {}", chain(&error));
+                    tracing::warn!(retry_in = ?RETRY, "publishing events failed: {}", error_chain(&error));
                     sleep(RETRY).await;
                 }
             }

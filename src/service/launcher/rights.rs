@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use super::Launcher;
-use crate::{cluster::Cluster, service::error::chain};
+use crate::{cluster::Cluster, service::error::error_chain};
 
 /// Pause between two checks, while rights are missing.
 const PERIOD: Duration = Duration::from_secs(180);
@@ -39,7 +39,7 @@ async fn look(cluster: &Cluster) {
                     incomplete.push(place);
                 }
                 Err(error) => {
-                    tracing::warn!(namespace, "the account's rights can't be checked: {}", chain(&error));
+                    tracing::warn!(namespace, "the account's rights can't be checked: {}", error_chain(&error));
                     incomplete.push(place);
                 }
             }

@@ -11,7 +11,7 @@ use crate::{
     cluster::Manifest,
     service::{
         effects::{Claim, Stopped, Subject},
-        error::{Error, chain},
+        error::{Error, error_chain},
         home_cluster::FRESH,
     },
     store::{Claimed, Task},
@@ -103,11 +103,11 @@ impl Launcher {
                 tracing::warn!(submission = %id, ?task, "claim lost: left to its next holder");
                 return;
             }
-            Ok(Err(Stopped::Store(error))) => Settled::TryAgain(chain(&error)),
+            Ok(Err(Stopped::Store(error))) => Settled::TryAgain(error_chain(&error)),
             Err(_) => Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned()),
         };
         while let Err(error) = self.settle(claimed, &settled).await {
-            tracing::warn!(submission = %id, "{}", chain(&error));
+            tracing::warn!(submission = %id, "{}", error_chain(&error));
             if !error.may_pass() || !self.leases.holds(*session) {
                 return;
             }

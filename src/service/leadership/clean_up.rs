@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Leadership;
 use crate::{
     cluster::{self, Manifest},
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
     store::EndedPod,
 };
 
@@ -89,7 +89,7 @@ impl Leadership {
                     more
                 }
                 Err(error) => {
-                    tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", chain(&error));
+                    tracing::warn!(retry_in = ?PERIOD, "clean-up failed: {}", error_chain(&error));
                     false
                 }
             };
@@ -132,7 +132,7 @@ impl Leadership {
                         deleted.push((pod.submission.as_str(), pod.attempt));
                         continue;
                     };
-                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", chain(&error));
+                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", error_chain(&error));
                     put_off.push(pod.submission.as_str());
                     if matches!(error, cluster::Error::Unavailable { .. }) {
                         ended.unanswered = Some(error);

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::Leadership;
-use crate::service::error::{Error, chain};
+use crate::service::error::{Error, error_chain};
 
 /// Maximum number of submissions that one statement kills.
 const ROUND: u32 = 500;
@@ -35,7 +35,7 @@ impl Leadership {
     async fn deadline_rounds(&self) {
         loop {
             let more = self.kill_overdue().await.unwrap_or_else(|error| {
-                tracing::warn!(retry_in = ?PERIOD, "killing overdue submissions failed: {}", chain(&error));
+                tracing::warn!(retry_in = ?PERIOD, "killing overdue submissions failed: {}", error_chain(&error));
                 false
             });
             if !more {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
     store::{Store, replica},
 };
 
@@ -96,7 +96,7 @@ impl Leases {
             let store = self.store.clone();
             tokio::spawn(async move {
                 if let Err(error) = store.forget_sessions().await {
-                    tracing::debug!("old sessions are left to the next replica that starts: {}", chain(&error));
+                    tracing::debug!("old sessions are left to the next replica that starts: {}", error_chain(&error));
                 }
             });
         }
@@ -183,11 +183,11 @@ impl Leases {
                     }
                     // Released in every case, so that the next holder needn't wait until the lease expires.
                     if let Err(error) = self.resign(name).await {
-                        tracing::debug!(lease = name, "lease not released: {}", chain(&error));
+                        tracing::debug!(lease = name, "lease not released: {}", error_chain(&error));
                     }
                 }
                 Ok(false) => {}
-                Err::<_, Error>(error) => tracing::debug!(lease = name, "lease not acquired: {}", chain(&error)),
+                Err::<_, Error>(error) => tracing::debug!(lease = name, "lease not acquired: {}", error_chain(&error)),
             }
             tokio::select! {
                 () = sleep(TRY) => {}

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cluster,
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
     submission::ExecutorRecord,
 };
 
@@ -78,7 +78,7 @@ impl PodFollower {
                 Err(error) => match part {
                     [one] => {
                         let (submission, executor) = (&one.submission, one.executor_id);
-                        tracing::error!(%submission, executor, "executor skipped: {}", chain(&error));
+                        tracing::error!(%submission, executor, "executor skipped: {}", error_chain(&error));
                     }
                     _ => parts.extend(<[_; 2]>::from(part.split_at(part.len() / 2))),
                 },
@@ -102,7 +102,7 @@ impl PodFollower {
                 Ok(there) => there,
                 Err(error @ cluster::Error::Unavailable { .. }) => return Err(error.into()),
                 Err(error) => {
-                    tracing::warn!(submission = %executor.key.0, "executor pod left to the next list: {}", chain(&error));
+                    tracing::warn!(submission = %executor.key.0, "executor pod left to the next list: {}", error_chain(&error));
                     true
                 }
             };

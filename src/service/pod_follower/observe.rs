@@ -14,7 +14,7 @@ use crate::{
     cluster::{PodKey, WatchReport},
     service::{
         effects::{Ran, Stopped, Subject},
-        error::{Error, chain},
+        error::{Error, error_chain},
     },
     submission::{
         KillCause, PodObservation, SubmissionId,
@@ -105,8 +105,10 @@ impl PodFollower {
         let live = loop {
             match self.store.live().await.map_err(Error::from) {
                 Ok(live) => break live,
-                Err(error) if error.may_pass() => tracing::warn!("comparing a list of pods failed: {}", chain(&error)),
-                Err(error) => return tracing::error!("comparing a list of pods failed: {}", chain(&error)),
+                Err(error) if error.may_pass() => {
+                    tracing::warn!("comparing a list of pods failed: {}", error_chain(&error))
+                }
+                Err(error) => return tracing::error!("comparing a list of pods failed: {}", error_chain(&error)),
             }
             sleep(PAUSE_MAX).await;
         };
@@ -145,7 +147,7 @@ impl PodFollower {
                 if self.set_aside(namespace, &id, &seen[place..], &error) {
                     return;
                 }
-                tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
+                tracing::error!(submission = %id, "pod observation given up until the next list: {}", error_chain(&error));
             }
         };
         stream::iter(all).for_each_concurrent(AT_ONCE, each).await;
@@ -182,7 +184,7 @@ impl PodFollower {
             if !error.may_pass() || tries >= TRIES {
                 return Err(error);
             }
-            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "{}", chain(&error));
+            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "{}", error_chain(&error));
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -218,9 +220,9 @@ impl PodFollower {
                 tries += 1;
             }
             if tries >= SET_ASIDE_TRIES {
-                return tracing::error!(submission = %id, "pod observation given up until the next list: {}", chain(&error));
+                return tracing::error!(submission = %id, "pod observation given up until the next list: {}", error_chain(&error));
             }
-            tracing::debug!(submission = %id, retry_in = ?pause, "{}", chain(&error));
+            tracing::debug!(submission = %id, retry_in = ?pause, "{}", error_chain(&error));
         }
     }
 

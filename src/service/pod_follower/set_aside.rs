@@ -10,7 +10,7 @@ use std::{
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
     store::Live,
     submission::{PodObservation, SubmissionId},
 };
@@ -99,7 +99,7 @@ impl SetAside {
         if scope.waiting.len() >= MOST {
             return false;
         }
-        tracing::warn!(submission = %id, "pod observations set aside for a retry: {}", chain(why));
+        tracing::warn!(submission = %id, "pod observations set aside for a retry: {}", error_chain(why));
         scope.waiting.entry(id.clone()).or_default().extend(seen.iter().cloned());
         while scope.tasks.try_join_next().is_some() {}
         scope.tasks.spawn(retry);

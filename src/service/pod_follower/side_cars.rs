@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::PodFollower;
 use crate::{
     cluster::{self, LogOf},
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
     submission::{Container, Phase, PodObservation, engine::Found},
 };
 
@@ -37,7 +37,7 @@ impl PodFollower {
                 match follower.end_side_cars(&seen).await {
                     Ok(()) => break,
                     Err(error) => {
-                        tracing::warn!(submission = %seen.submission, retry_in = ?PATIENCE, "{}", chain(&error));
+                        tracing::warn!(submission = %seen.submission, retry_in = ?PATIENCE, "{}", error_chain(&error));
                     }
                 }
             }

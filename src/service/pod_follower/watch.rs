@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::PodFollower;
 use crate::{
     cluster::{self, WatchItem, WatchReport},
-    service::error::{Error, chain},
+    service::error::{Error, error_chain},
 };
 
 /// Maximum number of observations that are processed together.
@@ -42,7 +42,7 @@ impl PodFollower {
         let position = loop {
             match self.watch_position(scope).await {
                 Ok(position) => break position,
-                Err(error) => tracing::warn!("starting the watch failed: {}", chain(&error)),
+                Err(error) => tracing::warn!("starting the watch failed: {}", error_chain(&error)),
             }
             sleep(KEEP).await;
         };
@@ -74,7 +74,7 @@ impl PodFollower {
                 }
             }
             if let Err(error) = self.flush_executors(scope).await {
-                tracing::warn!("writing executors failed: {}", chain(&error));
+                tracing::warn!("writing executors failed: {}", error_chain(&error));
                 continue;
             }
             // A position that is slightly old only means that some observations are processed twice.
@@ -84,7 +84,7 @@ impl PodFollower {
             let Some(reached) = position.take() else { continue };
             match self.keep_watch_position(scope, &reached).await {
                 Ok(()) => kept = Instant::now(),
-                Err(error) => tracing::warn!("storing the position of the watch failed: {}", chain(&error)),
+                Err(error) => tracing::warn!("storing the position of the watch failed: {}", error_chain(&error)),
             }
         }
     }
@@ -125,7 +125,7 @@ impl PodFollower {
             }
             Err(error) => {
                 let refused = !matches!(error, cluster::Error::Unavailable { .. }) || error.is_unauthorized();
-                let reason = chain(&error);
+                let reason = error_chain(&error);
                 tracing::warn!("this replica can't watch the pods: {reason}");
                 self.health.watch.unreached(scope, reason, refused);
                 false

@@ -2,30 +2,23 @@
 
 use std::time::Duration;
 
-/// `SplitMix64` (Steele, Lea, Flood 2014).
+use sparkgate_testing::SplitMix64;
+
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(SplitMix64);
 
 impl Dice {
     /// Creates the generator for one purpose: the draws of one part of a run don't affect another part.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
-        let mut dice = Self(seed);
+        let mut random = SplitMix64::new(seed);
         for byte in purpose.bytes() {
-            dice.0 = dice.next() ^ u64::from(byte);
+            random = SplitMix64::new(random.next() ^ u64::from(byte));
         }
-        dice
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(random)
     }
 
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
+        self.0.next() % limit.max(1)
     }
 
     pub(crate) fn one_in(&mut self, n: u64) -> bool {

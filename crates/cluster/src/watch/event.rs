@@ -8,7 +8,7 @@ use super::{
     sort::{Sorted, sort, sort_pod},
 };
 use crate::Error;
-use sparkgate_submission::Installation;
+use sparkgate_submission::{Installation, error_chain};
 
 /// Why a watch ended early.
 pub(super) enum Trouble {
@@ -58,7 +58,7 @@ impl Trouble {
             },
             _ => 0,
         };
-        Self::of_code(code, reason(error))
+        Self::of_code(code, error_chain(error))
     }
 
     /// Classifies a status code: the version is too old (410), not a version (400) or in the future (504), or the server can't
@@ -75,15 +75,4 @@ impl Trouble {
 
 fn broke_off(why: impl std::fmt::Display) -> String {
     format!("the watch of pods was interrupted: {why}")
-}
-
-/// Returns an error with its causes as text.
-pub(super) fn reason(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

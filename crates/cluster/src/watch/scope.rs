@@ -8,14 +8,14 @@ use tokio::{
 };
 
 use super::{
-    event::{Trouble, event, reason},
+    event::{Trouble, event},
     pace::{Pause, WatchPace},
     pods::{Page, Pods},
     report::{PodKey, WatchItem, WatchReport},
     sort::{Key, Sorted, sort},
 };
 use crate::Error;
-use sparkgate_submission::ExecutorKey;
+use sparkgate_submission::{ExecutorKey, error_chain};
 
 pub(super) struct Scope {
     pods: Pods,
@@ -54,7 +54,7 @@ impl Scope {
                 Ok(list) => return list,
                 // The list took so long that the server no longer has the version that the list shows.
                 Err(Error::Refused { code: 410, .. }) => self.pause.wait().await,
-                Err(error) => self.fail(reason(&error)).await,
+                Err(error) => self.fail(error_chain(&error)).await,
             }
         }
     }
@@ -139,7 +139,7 @@ impl Scope {
             let line = match timeout_at(quiet, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
                 Ok(Ok(None)) => break,
-                Ok(Err(error)) => return Err(Trouble::broke_off(reason(&error))),
+                Ok(Err(error)) => return Err(Trouble::broke_off(error_chain(&error))),
                 Err(_) => {
                     let Some(list) = unsettled.take_if(|_| quiet < end) else {
                         return Err(Trouble::broke_off("the connection was silent for too long"));

@@ -61,11 +61,11 @@ async fn next(subscription: &mut Subscription) -> Option<String> {
             Ok(Ok(events)) => return Some(written(&events)),
             Err(_) => return Some(format!(":\n{}", mark(subscription))),
             Ok(Err(Interrupted::Failed(error))) if error.may_pass() => {
-                tracing::debug!("reading events for a stream failed and is retried: {}", service::chain(&error));
+                tracing::debug!("reading events for a stream failed and is retried: {}", service::error_chain(&error));
                 sleep(PAUSE).await;
             }
             Ok(Err(Interrupted::Failed(error))) => {
-                tracing::error!("reading events for a stream failed: {}", service::chain(&error));
+                tracing::error!("reading events for a stream failed: {}", service::error_chain(&error));
                 return None;
             }
             // The client reconnects, and the response to that request gives the reason.

@@ -2,14 +2,14 @@
 
 use super::{Code, Problem};
 use crate::{
-    service::{self, chain},
+    service::{self, error_chain},
     spark::{Refusal, rest::RequestError},
     submission::SubmissionId,
 };
 
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
-        let cause = chain(&error);
+        let cause = error_chain(&error);
         match error {
             service::Error::Refused(refusal) => refusal.into(),
             service::Error::KeyReused { ref by, .. } => {
@@ -57,7 +57,8 @@ impl Problem {
     /// Creates the problem of a submission whose row can't be read. `what` says what was done with it, or found.
     pub(in crate::api::v1) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
         let detail = format!("{id} {what}, but its record can't be read. Details are in the gateway's log.");
-        Self { cause: Some(chain(error)), ..Self::new(Code::InternalError, detail) }.with("submissionId", id.as_str())
+        Self { cause: Some(error_chain(error)), ..Self::new(Code::InternalError, detail) }
+            .with("submissionId", id.as_str())
     }
 
     /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
