@@ -29,11 +29,12 @@ pub use release::Released;
 pub use rights::MissingRight;
 pub use watch::{PodKey, WatchItem, WatchPace, WatchReport};
 
-use sparkgate_submission::Installation;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+
+use sparkgate_submission::Installation;
 
 /// A Kubernetes cluster. Cheap to clone.
 #[derive(Clone)]

@@ -3,10 +3,11 @@
 
 mod attempt;
 
-use super::labels;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::labels;
 use sparkgate_spark::{DriverObjects, Object};
 use sparkgate_submission::{Installation, SubmissionId};
 

@@ -5,7 +5,6 @@ use k8s_openapi::{
     api::core::v1::ContainerState,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
-
 use uuid::Uuid;
 
 use super::{labels, slim_pod::SlimPod};

@@ -8,7 +8,6 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions},
     core::PartialObjectMeta,
 };
-
 use serde_json::{Value, json};
 
 use super::{

@@ -11,11 +11,12 @@ use std::{error::Error, io};
 
 use chrono::Utc;
 use serde_json::json;
+use uuid::Uuid;
+
 use sparkgate_spark::{
     DriverNames, NameEntropy, NamedRequest, SparkVersion, SubmitContext, SubmitterFiles, build_driver,
     rest::parse_partial,
 };
-use uuid::Uuid;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let version = SparkVersion::V4_3;

@@ -6,9 +6,7 @@ mod insert;
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
-use behind::Behind;
-use draw::Spares;
-use insert::Inserter;
+use sqlx::Row;
 
 use super::{
     Error, ExecutorCounts, Found, Store, Submission,
@@ -17,9 +15,11 @@ use super::{
     row::parse,
     submissions::COLUMNS,
 };
+use behind::Behind;
+use draw::Spares;
+use insert::Inserter;
 use sparkgate_spark::{CreateSubmissionRequest, DriverNames, SparkVersion};
 use sparkgate_submission::{State, SubmissionId};
-use sqlx::Row;
 
 pub use draw::Drawn;
 pub use insert::accept_on;

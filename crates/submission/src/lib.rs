@@ -1,5 +1,6 @@
 //! The life cycle of a submission, without I/O: ids, states, transitions, observations.
 
+mod duration;
 pub mod engine;
 mod error_chain;
 mod executor;
@@ -15,6 +16,7 @@ mod state;
 mod state_change;
 mod transition;
 
+pub use duration::{LONGEST_DURATION, parse_duration};
 pub use error_chain::error_chain;
 pub use executor::{
     ExecutorKey, ExecutorObservation, ExecutorRecord, ExecutorSnapshots, ExecutorState, UnknownExecutorState,

@@ -49,6 +49,9 @@ pub(in crate::app) struct Http {
     /// Maximum size of a request body, in bytes.
     #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODY", default_value_t = HttpSettings::default().max_request_body_bytes)]
     pub(in crate::app) max_request_body: usize,
+    /// Maximum size of all request bodies that are read or held at the same time, in bytes. More wait.
+    #[arg(long, env = "SPARKGATE_MAX_REQUEST_BODIES", default_value_t = HttpSettings::default().max_body_bytes_in_flight)]
+    pub(in crate::app) max_request_bodies: usize,
     /// Maximum number of clients that follow events or wait for a submission at the same time.
     #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = HttpSettings::default().max_subscribers)]
     pub(in crate::app) max_subscribers: usize,
@@ -67,11 +70,13 @@ pub(in crate::app) struct Http {
 impl Http {
     /// Returns the defaults, for a listening address.
     pub(in crate::app) fn listening_on(listen: SocketAddr) -> Self {
-        let HttpSettings { max_request_body_bytes, max_subscribers, max_connections, .. } = HttpSettings::default();
+        let HttpSettings { max_request_body_bytes, max_body_bytes_in_flight, max_subscribers, max_connections, .. } =
+            HttpSettings::default();
         Self {
             listen,
             trusted_network: false,
             max_request_body: max_request_body_bytes,
+            max_request_bodies: max_body_bytes_in_flight,
             max_subscribers,
             max_connections,
             allowed_hosts: Vec::new(),
@@ -95,6 +100,7 @@ impl Http {
     pub(in crate::app) fn settings(&self) -> HttpSettings {
         HttpSettings {
             max_request_body_bytes: self.max_request_body,
+            max_body_bytes_in_flight: self.max_request_bodies,
             max_subscribers: self.max_subscribers,
             max_connections: self.max_connections,
             browser: self.browser(),

@@ -52,12 +52,20 @@ pub fn meant(key: &str) -> Option<String> {
         return None;
     }
     let dots: Vec<usize> = key.match_indices('.').map(|(at, _)| at).collect();
-    let first = |is_meant: &dyn Fn(&str, &str) -> bool| {
-        let mut parts = ROWS.iter().filter_map(|row| Some((row.key, row.part(key, &dots)?)));
-        parts.find(|(row, part)| is_meant(part, row))
-    };
-    let nearest = |edits| first(&|part: &str, row: &str| is_near(part.as_bytes(), row.as_bytes(), edits));
-    let (row, part) = first(&str::eq_ignore_ascii_case).or_else(|| (1..=EDITS).find_map(nearest))?;
+    // The number of edits, and what to write instead of which part. Another case is no edit.
+    let mut nearest: Option<(u8, &str, &str)> = None;
+    for row in ROWS.iter() {
+        let Some(part) = row.part(key, &dots) else { continue };
+        if part.eq_ignore_ascii_case(row.key) {
+            nearest = Some((0, row.key, part));
+            break;
+        }
+        let fewer = nearest.map_or(EDITS + 1, |(edits, ..)| edits);
+        if let Some(edits) = (1..fewer).find(|edits| is_near(part.as_bytes(), row.key.as_bytes(), *edits)) {
+            nearest = Some((edits, row.key, part));
+        }
+    }
+    let (_, row, part) = nearest?;
     Some(format!("{row}{}", &key[part.len()..]))
 }
 
