@@ -14,6 +14,7 @@ mod options;
 mod patch;
 mod removal;
 mod resource;
+mod review;
 mod route;
 mod selector;
 mod store;

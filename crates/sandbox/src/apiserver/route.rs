@@ -9,6 +9,7 @@ use super::Apiserver;
 use super::call::Call;
 use super::discovery::discover;
 use super::failure::{Answer, Failure};
+use super::review;
 use super::target::Target;
 use super::verb::update::Part;
 use super::verb::{bind, create, delete, list, logs, update, watch};
@@ -18,6 +19,9 @@ pub(super) async fn serve(State(server): State<Apiserver>, request: Request) -> 
     let path = request.uri().path();
     if let Some(response) = discover(path) {
         return response;
+    }
+    if path == review::PATH && request.method() == Method::POST {
+        return review::review(request.into_body()).await;
     }
     match Target::parse(path) {
         Some(target) => dispatch(server, target, request).await.unwrap_or_else(Failure::into_response),

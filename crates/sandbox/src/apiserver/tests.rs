@@ -50,6 +50,16 @@ async fn pod_on_node(port: u16) -> Apiserver {
 }
 
 #[tokio::test]
+async fn an_access_review_is_allowed() {
+    let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": { "verb": "create", "resource": "pods" } } });
+    let (status, text) = send(&Apiserver::default(), "POST", review::PATH, review).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &answer["status"]["allowed"]), (StatusCode::CREATED, &json!(true)));
+    assert_eq!(answer["spec"]["resourceAttributes"]["verb"], "create");
+}
+
+#[tokio::test]
 async fn logs_come_from_the_kubelet() {
     let (listener, port) = listen().await;
     let kubelet = Router::new().route(

@@ -63,5 +63,8 @@ where
 
 /// Returns whether the conflict is permanent: another pod has the name, or the pod is already bound.
 fn is_settled(message: &str) -> bool {
-    message.contains("UID in precondition") || message.contains("is already assigned to node")
+    // The uid of a patch is validated as a field of the pod that has the name now, if it was replaced in between.
+    ["UID in precondition", "metadata.uid: Invalid value", "is already assigned to node"]
+        .iter()
+        .any(|settled| message.contains(settled))
 }
