@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use sqlx::Row;
 use tokio::time::{Instant, sleep};
 
@@ -33,21 +34,21 @@ const PAUSE_MAX: Duration = Duration::from_millis(160);
 /// wait for a lock.
 struct Tries {
     until: Instant,
-    pause: Duration,
+    pauses: ExponentialBackoff,
 }
 
 impl Tries {
     fn begin() -> Self {
-        Self { until: Instant::now() + REQUESTS.lock, pause: PAUSE }
+        let pauses = ExponentialBuilder::new().with_min_delay(PAUSE).with_max_delay(PAUSE_MAX).without_max_times();
+        Self { until: Instant::now() + REQUESTS.lock, pauses: pauses.build() }
     }
 
     /// Waits until another try is due. Returns `false` if there is no time for one.
     async fn another(&mut self) -> bool {
-        if Instant::now() + self.pause > self.until {
-            return false;
+        match self.pauses.next().filter(|pause| Instant::now() + *pause <= self.until) {
+            Some(pause) => sleep(pause).await,
+            None => return false,
         }
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
         true
     }
 }

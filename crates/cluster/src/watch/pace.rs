@@ -1,10 +1,8 @@
 //! Timeouts, intervals and page sizes of a watch, and its back-off.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::sleep;
 
 /// Timeouts, intervals and page sizes of a watch. The defaults suit a large cluster.
@@ -43,26 +41,28 @@ impl Default for WatchPace {
 /// The back-off between retries.
 #[derive(Debug)]
 pub(super) struct Pause {
-    first: Duration,
-    longest: Duration,
-    next: Duration,
+    builder: ExponentialBuilder,
+    pauses: ExponentialBackoff,
 }
 
 impl Pause {
     pub(super) fn new(pace: &WatchPace) -> Self {
-        Self { first: pace.pause, longest: pace.longest_pause, next: pace.pause }
+        // A jitter lengthens each pause at random, up to twice its length.
+        let (first, longest) = (pace.pause / 2, pace.longest_pause / 2);
+        let builder = ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest);
+        let builder = builder.without_max_times().with_jitter();
+        Self { builder, pauses: builder.build() }
     }
 
     /// Restarts the back-off after a success: the next failure counts as the first.
     pub(super) fn reset(&mut self) {
-        self.next = self.first;
+        self.pauses = self.builder.build();
     }
 
     pub(super) async fn wait(&mut self) {
-        // Each RandomState has its own random keys, which is random enough here.
-        let random = f64::from(RandomState::new().hash_one(()) as u32) / f64::from(u32::MAX);
-        sleep(self.next.mul_f64(1.0 - random / 2.0)).await;
-        self.next = (self.next * 2).min(self.longest);
+        if let Some(pause) = self.pauses.next() {
+            sleep(pause).await;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod, PodStatus};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::ObjectMeta;
@@ -70,8 +71,8 @@ impl Reporter {
         F: Fn() -> R,
         R: Future<Output = Result<(), kube::Error>>,
     {
-        let mut wait = FIRST_WAIT;
-        loop {
+        let pauses = ExponentialBuilder::new().with_min_delay(FIRST_WAIT).with_max_delay(LAST_WAIT).without_max_times();
+        for pause in pauses.build() {
             match tokio::time::timeout(CALL, call()).await {
                 Ok(Ok(())) => return,
                 Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
@@ -83,8 +84,7 @@ impl Reporter {
                 Ok(Err(error)) => tracing::debug!(pod = self.name, %error, "cannot {what} a pod, retrying"),
                 Err(_) => tracing::debug!(pod = self.name, "no answer in time to: {what} a pod, retrying"),
             }
-            tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LAST_WAIT);
+            tokio::time::sleep(pause).await;
         }
     }
 }
