@@ -6,23 +6,18 @@ use sparkgate::{
     store::{ConnectError, DatabaseSettings, Horizon, Store},
     submission::{Outcome, Placement, State, StateChange},
 };
+use sparkgate_testing::documented_grants;
 use sqlx::{ConnectOptions, PgPool};
 use uuid::Uuid;
 
 use crate::support::{accept, claim_one, executor, session, state};
-
-/// The grants of docs/reliability.md.
-const GRANTS: &str = "
-    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app;
-    GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO app;
-    REVOKE INSERT, UPDATE, DELETE ON _sqlx_migrations FROM app";
 
 /// Creates an account of its own, because roles belong to the whole server.
 async fn account(pool: &PgPool) -> (String, DatabaseSettings) {
     let role = format!("app_{}", Uuid::new_v4().simple());
     let create = format!(
         "CREATE ROLE {role} LOGIN PASSWORD 'secret'; REVOKE CREATE ON SCHEMA public FROM PUBLIC; {}",
-        GRANTS.replace(" app", &format!(" {role}"))
+        documented_grants(&role)
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(pool).await.unwrap();
     let options = pool.connect_options().as_ref().clone().username(&role).password("secret");

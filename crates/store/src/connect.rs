@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     Store, accept,
-    connections::Connections,
+    connections::{Connections, acquire},
     error::is_outage,
     migrate::migrate,
     primary::{is_primary, primary_only},
@@ -141,7 +141,7 @@ impl Store {
         let for_accepting = if settings.max_connections >= PLENTY { accept::CONNECTIONS } else { 0 };
         let for_requests = all - for_workers - for_accepting;
         let requests = open(pool(for_requests, PATIENT, Some(LIFETIME), session::REQUESTS));
-        Ok(Self {
+        let store = Self {
             accepting: if for_accepting > 0 {
                 Connections::of_own(open(pool(for_accepting, PATIENT, Some(LIFETIME), session::ACCEPTING)))
             } else {
@@ -155,6 +155,10 @@ impl Store {
             patience: super::request::IMPATIENT,
             long_reads: Arc::new(Semaphore::new(for_requests.div_ceil(2) as usize)),
             groups: Arc::default(),
-        })
+        };
+        // A request waits less than a second for a connection. On a busy machine, opening the first one may take longer.
+        let opened = futures::future::join(acquire(&store.pool), store.accepting.take(FIRST));
+        let _ = tokio::time::timeout(FIRST, opened).await;
+        Ok(store)
     }
 }

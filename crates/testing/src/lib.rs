@@ -25,9 +25,26 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// Returns the grants of docs/reliability.md, for a role of this name.
+///
+/// # Panics
+/// The page has no such grants.
+pub fn documented_grants(role: &str) -> String {
+    let page = include_str!("../../../docs/reliability.md");
+    let grants = page.split("```").find_map(|part| part.strip_prefix("sql\nGRANT"));
+    let grants = grants.expect("docs/reliability.md has a block of grants");
+    format!("GRANT{grants}").replace(" app;", &format!(" {role};"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn grants_are_for_the_role() {
+        let grants = documented_grants("gateway");
+        assert!(grants.contains("ON ALL TABLES IN SCHEMA public TO gateway;") && !grants.contains("app"), "{grants}");
+    }
 
     #[test]
     fn numbers_are_those_of_the_reference_implementation() {

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use sparkgate_testing::documented_grants;
 use sqlx::{
     ConnectOptions, Connection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -17,14 +18,8 @@ use crate::harness::{
     process::{Process, free_port, until},
 };
 
-/// The role of the gateway, which may not change the schema, and the grants of docs/reliability.md.
+/// The role of the gateway, which may not change the schema.
 const GATEWAY: &str = "sparkgate";
-const GRANTS: &str = "
-    REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-    GRANT USAGE ON SCHEMA public TO sparkgate;
-    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO sparkgate;
-    GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO sparkgate;
-    REVOKE INSERT, UPDATE, DELETE ON _sqlx_migrations FROM sparkgate";
 
 pub(crate) struct Postgres {
     directory: PathBuf,
@@ -83,7 +78,9 @@ impl Postgres {
         // Runs that share the server may create the role at the same time.
         let create = format!(
             "DO $$ BEGIN CREATE ROLE {GATEWAY} LOGIN PASSWORD '{password}';
-             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; {GRANTS}"
+             EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
+             REVOKE CREATE ON SCHEMA public FROM PUBLIC; {}",
+            documented_grants(GATEWAY)
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(pool).await.unwrap();
     }
