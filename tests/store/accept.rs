@@ -36,7 +36,7 @@ async fn concurrent_submissions_with_equal_keys_are_stored_once_per_key(pool: Pg
     let accept = async |n: usize| {
         let store = &replicas[n % 2];
         let key = if n % 4 < 2 { n % 30 } else { 29 - n % 30 };
-        (key, store.accept(new(store, Some(format!("key {key}"))).await).await.unwrap())
+        (key, store.accept(keyed(store, Some(format!("key {key}"))).await).await.unwrap())
     };
     let mut by_key = BTreeMap::<usize, (HashSet<String>, usize)>::new();
     for (key, accepted) in join_all((0..600).map(accept)).await {

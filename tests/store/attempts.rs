@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use sparkgate::{
-    store::{NewSubmission, Store, Task, replica},
+    store::{NewSubmission, Store, Task},
     submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
-use uuid::Uuid;
 
-use crate::support::{LEASE, names, new, session};
+use crate::support::{names, new, session};
 
 async fn accept(store: &Store) -> SubmissionId {
     let drawn = store.draw().await.unwrap();

@@ -1,7 +1,5 @@
 //! The store on a real Postgres: accepting, claims, guarded transitions, kills.
 
-use std::time::Duration;
-
 use sparkgate::{
     store::{Error, Store, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
@@ -9,7 +7,7 @@ use sparkgate::{
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::support::{LEASE, accept, new, session, state};
+use crate::support::{LEASE, accept, session, state};
 
 async fn events(pool: &PgPool, id: &SubmissionId) -> Vec<String> {
     sqlx::query_scalar("SELECT state FROM submission_events WHERE submission_id = $1 ORDER BY id")

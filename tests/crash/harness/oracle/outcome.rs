@@ -50,8 +50,8 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, u
     if pod.unheld && pod.gone && (is(row, "LOST", None) || (pod.by_others && is(row, "KILLED", None))) {
         return Ok(());
     }
-    // A kill that came while the container ended.
-    if kill_asked && state == "FAILED" && is(row, "KILLED", exit_code) {
+    // A kill, or a deletion by others, that came while the container ended: Kubernetes' times have whole seconds.
+    if (kill_asked || pod.by_others) && state == "FAILED" && is(row, "KILLED", exit_code) {
         return Ok(());
     }
     if unseen == Unseen::Deleted && pod.gone && is(row, "LOST", None) {
