@@ -19,14 +19,14 @@ COPY crates/submission/Cargo.toml crates/submission/
 COPY crates/testing/Cargo.toml crates/testing/
 RUN for crate in . bench crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
     && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs \
-    && cargo build --release --locked \
+    && cargo build --release --locked --package sparkgate \
     && rm -r src crates
 
 COPY migrations migrations
 COPY crates crates
 COPY src src
 # Cargo goes by the time of change, and the copied files may be older than the empty crates.
-RUN find src crates -name '*.rs' -exec touch {} + && cargo build --release --locked
+RUN find src crates -name '*.rs' -exec touch {} + && cargo build --release --locked --package sparkgate
 
 # The C library, CA certificates for a Postgres or a cluster behind TLS, and nothing else.
 FROM gcr.io/distroless/cc-debian12

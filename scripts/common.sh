@@ -43,8 +43,10 @@ step() {
         printf 'FAILED  %-12s after %d s: %s\n' "$name" $((SECONDS - began)) "$*"
         exit 1
     fi
-    rm -f "$log"
     printf 'ok      %-12s %4d s\n' "$name" $((SECONDS - began))
+    # What was left out.
+    grep 'not checked' "$log" || true
+    rm -f "$log"
 }
 
 # `with_lock FILE COMMAND…` runs the command in one process at a time. Without flock(1) it runs without a lock.

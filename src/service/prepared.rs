@@ -27,7 +27,8 @@ pub struct PreparedSubmission {
     pub origins: BTreeMap<String, String>,
     /// Files that a submitter would read from its disk.
     files: SubmitterFiles,
-    /// Properties that are probably misspelt, each with a warning, except for those of the operator's defaults.
+    /// Properties that are probably misspelt, each with a warning, except for those of the operator's defaults; once they were
+    /// looked for.
     misspelt: Vec<(String, String)>,
 }
 
@@ -45,10 +46,14 @@ impl PreparedSubmission {
         settings.submitter.name_templates(&mut request);
         let files = settings.submitter.files_for(&request);
         let request = NamedRequest::new(request, settings.version)?;
-        let origins = completed.origins;
-        let own = request.request.spark_properties.keys().filter(|key| !origins.contains_key(*key));
-        let misspelt = own.filter_map(|key| Some((key.clone(), misspelt::warning(key)?))).take(WARNINGS_MAX).collect();
-        Ok(Self { request, options, origins, files, misspelt })
+        Ok(Self { request, options, origins: completed.origins, files, misspelt: Vec::new() })
+    }
+
+    /// Looks for misspelt properties, which compares each unknown one with all that Spark has.
+    pub(super) fn find_misspelt(&mut self) {
+        let own = self.request.request.spark_properties.keys().filter(|key| !self.origins.contains_key(*key));
+        let found = own.filter_map(|key| Some((key.clone(), misspelt::warning(key)?)));
+        self.misspelt = found.take(WARNINGS_MAX).collect();
     }
 
     /// Generates names for an attempt, different ones with each call.

@@ -1,4 +1,4 @@
-//! A model of `src/store`: the rows, claims and leases that matter, with the guards of its statements.
+//! A model of `crates/store`: the rows, claims and leases that matter, with the guards of its statements.
 //!
 //! `differential/store.rs` plays the same histories on this model and on Postgres.
 
@@ -263,7 +263,7 @@ impl Store {
     pub(crate) fn live(&self) -> Vec<(usize, engine::Row)> {
         let live = |row: &engine::Row| match row.state {
             State::Pending | State::Running => true,
-            State::Killing => row.pod_uid.is_some(),
+            State::Launching | State::Killing => row.pod_uid.is_some(),
             _ => false,
         };
         (0..self.rows.len()).filter_map(|at| Some((at, self.read(at)?))).filter(|(_, row)| live(row)).collect()

@@ -128,6 +128,17 @@ async fn the_first_pod_of_an_attempt_is_its_only_one(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn a_submission_is_live_once_its_pod_is_recorded(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let id = accept(&store, "a").await;
+    let claim = store.claim(session(&store).await, 10, &[], &[]).await.unwrap()[0].epoch;
+    assert_eq!(store.live().await.unwrap(), [], "the claim decides about its pod");
+    assert!(store.record_pod(&id, 1, claim, "one").await.unwrap());
+    let live = store.live().await.unwrap();
+    assert_eq!((&live[0].id, live[0].state, live[0].pod_uid.as_deref()), (&id, State::Launching, Some("one")));
+}
+
+#[sqlx::test]
 async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = accept(&store, "a").await;

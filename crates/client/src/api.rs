@@ -6,7 +6,7 @@ use std::{mem, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
-    Certificate, Client, ClientBuilder, Response, StatusCode,
+    Certificate, Client, Response, StatusCode,
     header::{self, HeaderMap, HeaderValue},
     redirect::Policy,
 };
@@ -58,25 +58,26 @@ impl Api {
         let server = &gateway.server;
         // Fails if the process has one already.
         let _ = ring::default_provider().install_default();
-        let mut http = Client::builder()
-            .user_agent(concat!("sparkgate/", env!("CARGO_PKG_VERSION")))
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT)
-            .tcp_keepalive(KEEPALIVE);
-        if server.is_loopback() {
+        let own = certificates(gateway)?;
+        let headers = gateway.token().map(|token| authorized(server, token)).transpose()?.unwrap_or_default();
+        let builder = || {
+            let http = Client::builder()
+                .user_agent(concat!("sparkgate/", env!("CARGO_PKG_VERSION")))
+                .default_headers(headers.clone())
+                .redirect(Policy::none())
+                .connect_timeout(CONNECT)
+                .tcp_keepalive(KEEPALIVE);
             // As in Go's clients: a proxy can't reach this machine's own addresses.
-            http = http.no_proxy();
-        }
-        http = trusting(http, gateway)?;
-        if let Some(token) = &gateway.token {
-            http = http.default_headers(authorized(server, token)?);
-        }
-        let http = http.build().map_err(|error| {
-            Error::Here(format!(
-                "the trusted certificates of this system can't be read: {}. Name a file of certificates with --ca-file",
-                root(&error)
-            ))
-        })?;
+            if server.is_loopback() { http.no_proxy() } else { http }
+        };
+        let http = match builder().tls_certs_merge(own).build() {
+            Ok(http) => http,
+            // A system without certificates reaches a gateway without TLS, too.
+            Err(_) if !server.is_https() => {
+                builder().tls_certs_only([]).build().map_err(|error| unusable(gateway, &error))?
+            }
+            Err(error) => return Err(unusable(gateway, &error)),
+        };
         Ok(Self { server: server.clone(), http })
     }
 
@@ -113,6 +114,11 @@ impl Api {
             Ok(Err(error)) if error.is_connect() => {
                 let error = Error::NoGateway { server: self.server.clone(), cause: self.unreachable(&root(&error)) };
                 return Err(Failed { error, miss: Some(Miss::NoConnection) });
+            }
+            Ok(Err(error)) if error.is_builder() => {
+                let error =
+                    Error::Here(format!("{}: the URL {} can't be used: {}", call.action, self.server, root(&error)));
+                return Err(Failed { error, miss: None });
             }
             Ok(Err(error)) => return Err(broken(call, root(&error))),
         };
@@ -157,20 +163,26 @@ impl Api {
     }
 }
 
-/// Makes a client trust the system's certificates and those that the options name.
-fn trusting(http: ClientBuilder, gateway: &Gateway) -> Result<ClientBuilder, Error> {
-    if !gateway.server.is_https() {
-        // Otherwise a system without certificates couldn't reach a gateway without TLS.
-        return Ok(http.tls_certs_only([]));
-    }
-    let Some(path) = &gateway.ca_file else { return Ok(http) };
+/// Returns the certificates that the options name.
+fn certificates(gateway: &Gateway) -> Result<Vec<Certificate>, Error> {
+    let Some(path) = gateway.ca_file() else { return Ok(Vec::new()) };
     let here = |cause: String| Error::Here(format!("--ca-file {}: {cause}", path.display()));
     let text = std::fs::read(path).map_err(|error| here(error.to_string()))?;
     let certificates = Certificate::from_pem_bundle(&text).map_err(|error| here(root(&error)))?;
     if certificates.is_empty() {
         return Err(here("it has no certificate in PEM format".to_owned()));
     }
-    Ok(http.tls_certs_merge(certificates))
+    Ok(certificates)
+}
+
+fn unusable(gateway: &Gateway, error: &reqwest::Error) -> Error {
+    let cause = root(error);
+    Error::Here(match gateway.ca_file() {
+        Some(path) => format!("--ca-file {}: its certificates can't be used: {cause}", path.display()),
+        None => format!(
+            "the trusted certificates of this system can't be used: {cause}. Name a file of certificates with --ca-file"
+        ),
+    })
 }
 
 /// Returns the header with the token.

@@ -1,10 +1,10 @@
 //! The options that client commands share: the gateway's URL and the output format.
 
-use std::{fmt, net::IpAddr, path::PathBuf, str::FromStr};
+use std::{fmt, net::IpAddr, path::Path, str::FromStr};
 
 use clap::{Args, ValueEnum};
 use http::Uri;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct Gateway {
@@ -19,11 +19,22 @@ pub(super) struct Gateway {
     pub(super) server: Server,
     /// File of certificates (PEM) to trust besides the system's.
     #[arg(long, env = "SPARKGATE_CA_FILE", value_name = "FILE", help_heading = "Gateway")]
-    pub(super) ca_file: Option<PathBuf>,
+    ca_file: Option<String>,
     /// Token that is sent with each request (`Authorization: Bearer`), over https or to this machine only. Other users can read
     /// the command line: prefer the variable.
     #[arg(long, env = "SPARKGATE_TOKEN", hide_env_values = true, value_name = "TOKEN", help_heading = "Gateway")]
-    pub(super) token: Option<SecretString>,
+    token: Option<SecretString>,
+}
+
+impl Gateway {
+    /// Returns the token. An empty variable is none.
+    pub(super) fn token(&self) -> Option<&SecretString> {
+        self.token.as_ref().filter(|token| !token.expose_secret().trim().is_empty())
+    }
+
+    pub(super) fn ca_file(&self) -> Option<&Path> {
+        self.ca_file.as_deref().filter(|file| !file.is_empty()).map(Path::new)
+    }
 }
 
 /// The options of commands that print documents.

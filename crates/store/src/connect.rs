@@ -157,7 +157,10 @@ impl Store {
             groups: Arc::default(),
         };
         // A request waits less than a second for a connection. On a busy machine, opening the first one may take longer.
-        let opened = futures::future::join(acquire(&store.pool), store.accepting.take(FIRST));
+        // Each goes back at once: both may come from one pool with a single connection.
+        let requests = async { drop(acquire(&store.pool).await) };
+        let accepting = async { drop(store.accepting.take(FIRST).await) };
+        let opened = futures::future::join(requests, accepting);
         let _ = tokio::time::timeout(FIRST, opened).await;
         Ok(store)
     }

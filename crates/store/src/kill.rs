@@ -30,8 +30,8 @@ const ROUND: i64 = 5000;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(160);
 
-/// Paces the tries of a statement that does not wait for locked rows. In total they take as long as another statement would
-/// wait for a lock.
+/// Paces the tries of a statement that does not wait for locked rows. They go on for as long as another statement would wait for
+/// a lock.
 struct Tries {
     until: Instant,
     pauses: ExponentialBackoff,
@@ -131,10 +131,12 @@ impl Store {
     /// others were killed.
     pub async fn request_kill_of_all(&self) -> Result<u64, Error> {
         let (mut killed, mut rest) = (0, None);
-        let mut tries = Tries::begin();
+        let mut tries = None;
         loop {
             let round = self.try_kill_all(rest.as_deref()).await.map_err(|error| error.after(killed > 0))?;
             killed += round.0.unsigned_abs();
+            // The first round may take longer than the others wait.
+            let tries = tries.get_or_insert_with(Tries::begin);
             if round.1.is_empty() {
                 return Ok(killed);
             }

@@ -160,14 +160,18 @@ impl Store {
         Ok(locked.into_iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Returns all submissions whose pod should exist: launched and not ended. A submission that is being killed is included
-    /// once its pod is recorded; before that, the claim of the kill decides. A row that can't be read is logged and skipped.
+    /// Returns all submissions whose pod should exist: launched and not ended. A submission that is being launched or killed is
+    /// included once its pod is recorded; before that, the claim decides. A row that can't be read is logged and skipped.
     pub async fn live(&self) -> Result<Vec<Live>, Error> {
         let rows: Vec<(String, i32, String, String, String, Option<String>)> = within(
             "listing live submissions",
             self.patient.read_all(sqlx::query_as(
-                "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM submissions
-             WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL) ORDER BY number",
+                "SELECT id, attempt, state, namespace, coalesce(names ->> 'driverPod', ''), pod_uid FROM (
+                 SELECT * FROM submissions
+                 WHERE state IN ('PENDING', 'RUNNING') OR (state = 'KILLING' AND pod_uid IS NOT NULL)
+                 UNION ALL
+                 SELECT * FROM submissions WHERE state = 'LAUNCHING' AND pod_uid IS NOT NULL
+             ) AS live ORDER BY number",
             )),
         )
         .await?;

@@ -9,7 +9,7 @@ const DAY: u64 = 24 * HOUR;
 /// Ten years: a longer duration is a typing error.
 pub const LONGEST_DURATION: Duration = Duration::from_secs(3653 * DAY);
 
-/// Parses whole numbers with units (`s`, `m`, `h`, `d`, also `sec` and `min` as Spark writes them) from the largest to the
+/// Parses whole numbers with units (`s` or `sec`, `m` or `min`, `h`, `d`) from the largest to the
 /// smallest. `None` if the text is none, or means more than [`LONGEST_DURATION`].
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim().to_ascii_lowercase();

@@ -134,7 +134,7 @@ impl Fault {
                 id_in_log()
             ),
             Self::Service(service::Error::PerhapsDone(_)) => format!(
-                "Service unavailable: the connection to the database was lost. The requested action may have been \
+                "Service unavailable: the database didn't confirm all of it. The requested action may have been \
                  done; repeating the request is safe. {}",
                 id_in_log()
             ),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::submission::{LONGEST_DURATION, parse_duration};
 
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    let plain = text.parse().ok().map(Duration::from_secs).filter(|time| *time <= LONGEST_DURATION);
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain =
+        text.parse().ok().filter(|_| is_plain).map(Duration::from_secs).filter(|time| *time <= LONGEST_DURATION);
     let time = plain.or_else(|| parse_duration(text));
     time.ok_or_else(|| format!("{text:?} is not a time: a whole number with s, m, h or d behind it, such as 10m"))
 }

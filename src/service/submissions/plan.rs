@@ -51,6 +51,7 @@ impl Submissions {
         prepared.options = prepared.options.capped(&self.settings.caps);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
+        prepared.find_misspelt();
         Ok(prepared)
     }
 

@@ -9,6 +9,8 @@ use super::KEYS;
 /// Maximum number of letters to insert, delete or replace between a property and the one that was meant.
 const EDITS: u8 = 2;
 const PREFIX: &str = "spark.";
+/// No family has more dots.
+const DOTS: usize = 8;
 
 /// The keys of the table.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
@@ -51,11 +53,13 @@ pub fn meant(key: &str) -> Option<String> {
     if is_listed(key) {
         return None;
     }
-    let dots: Vec<usize> = key.match_indices('.').map(|(at, _)| at).collect();
+    let mut positions = [0; DOTS];
+    let found = key.match_indices('.').zip(&mut positions).map(|((at, _), position)| *position = at).count();
+    let dots = &positions[..found];
     // The number of edits, and what to write instead of which part. Another case is no edit.
     let mut nearest: Option<(u8, &str, &str)> = None;
     for row in ROWS.iter() {
-        let Some(part) = row.part(key, &dots) else { continue };
+        let Some(part) = row.part(key, dots) else { continue };
         if part.eq_ignore_ascii_case(row.key) {
             nearest = Some((0, row.key, part));
             break;

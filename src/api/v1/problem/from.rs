@@ -28,7 +28,7 @@ impl From<service::Error> for Problem {
                 cause: Some(cause),
                 ..Self::new(
                     Code::Unavailable,
-                    "The connection to the database was lost: the requested action may have been done. Repeating the \
+                    "The database didn't confirm all of it: the requested action may have been done. Repeating the \
                      request is safe; try again in a moment.",
                 )
             },
