@@ -118,8 +118,9 @@ async fn a_create_is_answered_although_no_request_can_read(pool: PgPool) {
 async fn a_kill_is_answered_by_the_statement_that_records_it(pool: PgPool) {
     let api = api(&pool).await;
     let path = accepted(&api).await;
-    let (mut row, mut table) = (another(&pool).await, another(&pool).await);
-    run(&mut row, "BEGIN; SELECT FROM submissions FOR UPDATE").await;
+    let (mut events, mut table) = (another(&pool).await, another(&pool).await);
+    // The kill waits for this table while it holds the other one.
+    run(&mut events, "BEGIN; LOCK TABLE submission_events").await;
     let killing = tokio::spawn({
         let (api, path) = (api.clone(), path.clone());
         async move { delete(&api, &path).await }
@@ -130,7 +131,7 @@ async fn a_kill_is_answered_by_the_statement_that_records_it(pool: PgPool) {
         table
     });
     wait_for_waiting(&pool, 2).await;
-    run(&mut row, "ROLLBACK").await;
+    run(&mut events, "ROLLBACK").await;
     let killed = killing.await.unwrap();
     assert_eq!((killed.status, &killed.json()["state"]), (202, &json!("KILLED")), "{}", killed.body);
     run(&mut locked.await.unwrap(), "ROLLBACK").await;
