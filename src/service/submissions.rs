@@ -135,7 +135,9 @@ impl Submissions {
         // Some may be killed although others could not be.
         self.wakeups.work_is_due();
         self.wakeups.state_changed();
-        tracing::info!(submissions = killed?, "kill of all submissions requested");
+        // Not within the macro, which evaluates its fields only if the line is logged.
+        let killed = killed?;
+        tracing::info!(submissions = killed, "kill of all submissions requested");
         Ok(())
     }
 

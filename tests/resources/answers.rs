@@ -119,8 +119,15 @@ async fn a_kill_is_answered_by_the_statement_that_records_it(pool: PgPool) {
     let api = api(&pool).await;
     let path = accepted(&api).await;
     let (mut events, mut table) = (another(&pool).await, another(&pool).await);
-    // The kill waits for this table while it holds the other one.
-    run(&mut events, "BEGIN; LOCK TABLE submission_events").await;
+    // The kill waits when it writes its event, while it holds the table.
+    run(
+        &mut events,
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
+         CREATE TRIGGER wait BEFORE INSERT ON submission_events FOR EACH ROW EXECUTE FUNCTION wait()",
+    )
+    .await;
+    run(&mut events, "BEGIN; SELECT pg_advisory_xact_lock(1)").await;
     let killing = tokio::spawn({
         let (api, path) = (api.clone(), path.clone());
         async move { delete(&api, &path).await }
