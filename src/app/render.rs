@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use chrono::Utc;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     service::{PreparedSubmission, SparkSettings},
@@ -37,7 +37,7 @@ pub enum RenderError {
 /// [`RenderError::Input`] and [`RenderError::Refused`].
 pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderError> {
     let (request, _) = parse_partial(input, settings.version)?;
-    Ok(list(&driver(request, settings)?)?)
+    Ok(driver(request, settings)?.to_list()?)
 }
 
 /// Builds the driver of a request, with newly generated names.
@@ -77,17 +77,6 @@ pub fn run(
             writeln!(notes, "sparkgate: note: {key}: unknown to every Spark release")?;
         }
     }
-    writeln!(output, "{:#}", list(&driver(request, settings)?)?)?;
+    writeln!(output, "{:#}", driver(request, settings)?.to_list()?)?;
     Ok(())
-}
-
-/// Returns the objects of a driver as a Kubernetes `List`, in the order of creation.
-pub fn list(driver: &DriverObjects) -> Result<Value, serde_json::Error> {
-    // The Kubernetes types serialize `apiVersion` and `kind` themselves.
-    let mut items = driver.pre_resources.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    items.push(serde_json::to_value(&driver.pod)?);
-    for object in &driver.resources {
-        items.push(serde_json::to_value(object)?);
-    }
-    Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
 }

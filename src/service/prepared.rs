@@ -27,9 +27,6 @@ pub struct PreparedSubmission {
     pub origins: BTreeMap<String, String>,
     /// Files that a submitter would read from its disk.
     files: SubmitterFiles,
-    /// Properties that are probably misspelt, each with a warning, except for those of the operator's defaults; once they were
-    /// looked for.
-    misspelt: Vec<(String, String)>,
 }
 
 impl PreparedSubmission {
@@ -46,14 +43,7 @@ impl PreparedSubmission {
         settings.submitter.name_templates(&mut request);
         let files = settings.submitter.files_for(&request);
         let request = NamedRequest::new(request, settings.version)?;
-        Ok(Self { request, options, origins: completed.origins, files, misspelt: Vec::new() })
-    }
-
-    /// Looks for misspelt properties, which compares each unknown one with all that Spark has.
-    pub(super) fn find_misspelt(&mut self) {
-        let own = self.request.request.spark_properties.keys().filter(|key| !self.origins.contains_key(*key));
-        let found = own.filter_map(|key| Some((key.clone(), misspelt::warning(key)?)));
-        self.misspelt = found.take(WARNINGS_MAX).collect();
+        Ok(Self { request, options, origins: completed.origins, files })
     }
 
     /// Generates names for an attempt, different ones with each call.
@@ -85,14 +75,16 @@ impl PreparedSubmission {
         &self.request.request.spark_properties
     }
 
-    /// Returns a warning for each property that is probably misspelt, except for those of the operator's defaults.
-    pub fn warnings(&self) -> Vec<String> {
-        self.misspelt.iter().map(|(_, warning)| warning.clone()).collect()
+    /// Returns the properties that are probably misspelt, each with a warning, except for those of the operator's defaults.
+    /// Compares each unknown one with all that Spark has: called once, after the size of all properties was checked.
+    pub(super) fn misspelt(&self) -> Vec<(&str, String)> {
+        let own = self.properties().keys().filter(|key| !self.origins.contains_key(*key));
+        own.filter_map(|key| Some((key.as_str(), misspelt::warning(key)?))).take(WARNINGS_MAX).collect()
     }
 
-    /// Returns the properties that are probably misspelt or that no Spark release knows.
-    pub(super) fn unknown(&self) -> Vec<&str> {
-        let is_misspelt = |key: &str| self.misspelt.iter().any(|(misspelt, _)| misspelt == key);
+    /// Returns the properties that no Spark release knows, and those that are `misspelt`.
+    pub(super) fn unknown(&self, misspelt: &[(&str, String)]) -> Vec<&str> {
+        let is_misspelt = |key: &str| misspelt.iter().any(|(misspelt, _)| *misspelt == key);
         let keys = self.properties().keys().map(String::as_str);
         keys.filter(|key| !keys::is_known(key) || is_misspelt(key)).take(WARNINGS_MAX).collect()
     }

@@ -2,11 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::ByteString;
-use sparkgate::{
-    app::render,
-    spark::{
-        DriverNames, NameEntropy, NamedRequest, Refusal, SubmitContext, SubmitterFiles, build_driver, parse_properties,
-    },
+use sparkgate::spark::{
+    DriverNames, NameEntropy, NamedRequest, Refusal, SubmitContext, SubmitterFiles, build_driver, parse_properties,
 };
 use uuid::Uuid;
 
@@ -52,6 +49,6 @@ fn objects(case: &Case, version: &str) -> Result<Vec<serde_json::Value>, Refusal
         named: files(&case.submitter.files),
     };
     let context = SubmitContext { version, names, submitted_at, user: USER, submitter, properties: &[] };
-    let mut list = render::list(&build_driver(&request, &context)?).unwrap();
+    let mut list = build_driver(&request, &context)?.to_list().unwrap();
     Ok(list["items"].as_array_mut().unwrap().drain(..).collect())
 }

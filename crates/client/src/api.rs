@@ -70,14 +70,14 @@ impl Api {
             // As in Go's clients: a proxy can't reach this machine's own addresses.
             if server.is_loopback() { http.no_proxy() } else { http }
         };
-        let http = match builder().tls_certs_merge(own).build() {
-            Ok(http) => http,
-            // A system without certificates reaches a gateway without TLS, too.
-            Err(_) if !server.is_https() => {
-                builder().tls_certs_only([]).build().map_err(|error| unusable(gateway, &error))?
-            }
-            Err(error) => return Err(unusable(gateway, &error)),
+        let without_tls = || builder().tls_certs_only([]).build();
+        let http = match server.is_https() {
+            true => builder().tls_certs_merge(own).build(),
+            false if server.is_loopback() => without_tls(),
+            // Only a proxy may need certificates, which a system may lack.
+            false => builder().tls_certs_merge(own).build().or_else(|_| without_tls()),
         };
+        let http = http.map_err(|error| unusable(gateway, &error))?;
         Ok(Self { server: server.clone(), http })
     }
 

@@ -10,7 +10,6 @@
 use std::{error::Error, io};
 
 use chrono::Utc;
-use serde_json::json;
 use uuid::Uuid;
 
 use sparkgate_spark::{
@@ -43,14 +42,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             properties: &[],
         },
     )?;
-    let mut items = Vec::new();
-    for object in &driver.pre_resources {
-        items.push(serde_json::to_value(object)?);
-    }
-    items.push(serde_json::to_value(&driver.pod)?);
-    for object in &driver.resources {
-        items.push(serde_json::to_value(object)?);
-    }
-    println!("{:#}", json!({"apiVersion": "v1", "kind": "List", "items": items}));
+    println!("{:#}", driver.to_list()?);
     Ok(())
 }

@@ -13,6 +13,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{DriverNames, SparkVersion, SubmitterFiles};
 pub(crate) use conf::DriverConf;
@@ -43,6 +44,22 @@ pub struct DriverObjects {
     pub pod: Pod,
     /// The objects of the feature steps, in the order of the steps; the main `ConfigMap` comes last.
     pub resources: Vec<Object>,
+}
+
+impl DriverObjects {
+    /// Returns the objects as a Kubernetes `List`, in the order of creation.
+    ///
+    /// # Errors
+    /// An object can't be written as JSON, which doesn't happen.
+    pub fn to_list(&self) -> serde_json::Result<Value> {
+        // The Kubernetes types serialize `apiVersion` and `kind` themselves.
+        let mut items = self.pre_resources.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+        items.push(serde_json::to_value(&self.pod)?);
+        for object in &self.resources {
+            items.push(serde_json::to_value(object)?);
+        }
+        Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
+    }
 }
 
 /// One object of a driver other than its pod.

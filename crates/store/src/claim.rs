@@ -23,9 +23,9 @@ pub(super) const LONGEST_PAUSE: u32 = 15 * 60;
 
 /// `claimed_by` of an unclaimed row with a second or later attempt: a session that never exists. To a release that knows one
 /// attempt only, and would launch that one again, the row looks claimed.
-pub(super) const NOBODY_NOW: &str = "'00000000-0000-0000-0000-000000000000'::uuid";
+pub(super) const UNCLAIMED_NOW: &str = "'00000000-0000-0000-0000-000000000000'::uuid";
 /// `claimed_by` of any unclaimed row.
-pub(super) const NOBODY: &str = "CASE WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
+pub(super) const UNCLAIMED: &str = "CASE WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
 
 /// The work that a claimed submission needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ fn ours() -> String {
 fn is_due() -> String {
     format!(
         "state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {NOBODY_NOW}
+                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {UNCLAIMED_NOW}
                       OR claimed_by IN
                       (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
                   AND (not_before IS NULL OR not_before <= clock_timestamp()
@@ -256,7 +256,7 @@ impl Store {
 
     async fn put_off(&self, id: &str) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "UPDATE submissions SET claimed_by = {NOBODY}, not_before = clock_timestamp() + make_interval(secs => $2)
+            "UPDATE submissions SET claimed_by = {UNCLAIMED}, not_before = clock_timestamp() + make_interval(secs => $2)
              WHERE id = $1",
         )))
         .bind(id)
@@ -269,7 +269,7 @@ impl Store {
     /// Returns a claim after work that succeeded. A claim that was lost remains with its new holder.
     pub async fn release(&self, claimed: &Claimed) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "UPDATE submissions SET claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
+            "UPDATE submissions SET claimed_by = {UNCLAIMED}, not_before = NULL, failed_tries = 0
              WHERE id = $1 AND claim_epoch = $2",
         )))
         .bind(claimed.id.as_str())
@@ -305,7 +305,7 @@ impl Store {
         most: i32,
     ) -> Result<(), Error> {
         let statement = sqlx::query(sqlx::AssertSqlSafe(format!(
-            "UPDATE submissions SET claimed_by = {NOBODY},
+            "UPDATE submissions SET claimed_by = {UNCLAIMED},
                     not_before = CASE WHEN state <> 'KILLING' OR $5
                         THEN clock_timestamp() + make_interval(secs => least($3, {LONGEST_PAUSE})) END,
                     failed_tries = CASE WHEN $4::text IS NULL THEN 0 WHEN failed_tries < $7 THEN failed_tries + 1

@@ -9,7 +9,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use sqlx::Row;
 use tokio::time::{Instant, sleep};
 
-use super::{Error, Found, Store, claim::NOBODY, error::within, session::REQUESTS, submissions::COLUMNS};
+use super::{Error, Found, Store, claim::UNCLAIMED, error::within, session::REQUESTS, submissions::COLUMNS};
 use sparkgate_submission::{KillCause, SubmissionId};
 
 const ACTION: &str = "recording a kill request";
@@ -68,13 +68,12 @@ where
 }
 
 /// Returns the assignments of a kill to the row `s`, whose previous state is `was`: `KILLED` if nothing was created yet,
-/// otherwise
-/// `KILLING` for a worker to carry out.
+/// otherwise `KILLING` for a worker to carry out.
 pub(super) fn killed() -> String {
     format!(
         "state = CASE was WHEN 'QUEUED' THEN 'KILLED' ELSE 'KILLING' END, not_before = NULL, deadline = NULL,
-         -- Launched already: whoever did it has nothing more to do.
-         claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN {NOBODY} ELSE claimed_by END,
+         -- Launched already: its launcher has nothing more to do.
+         claimed_by = CASE WHEN was IN ('PENDING', 'RUNNING') THEN {UNCLAIMED} ELSE claimed_by END,
          finished_at = CASE was WHEN 'QUEUED' THEN clock_timestamp() END"
     )
 }
@@ -135,12 +134,11 @@ impl Store {
         loop {
             let round = self.try_kill_all(rest.as_deref()).await.map_err(|error| error.after(killed > 0))?;
             killed += round.0.unsigned_abs();
-            // The first round may take longer than the others wait.
-            let tries = tries.get_or_insert_with(Tries::begin);
             if round.1.is_empty() {
                 return Ok(killed);
             }
-            if !tries.another().await {
+            // Begins after the first round, which may take longer than the others wait.
+            if !tries.get_or_insert_with(Tries::begin).another().await {
                 return Err(Error::rows_locked(ACTION, round.1.len()).after(killed > 0));
             }
             rest = Some(round.1);

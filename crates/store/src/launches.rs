@@ -5,7 +5,7 @@ use std::{collections::HashSet, slice, time::Duration};
 
 use super::{
     Error, Store,
-    claim::NOBODY,
+    claim::UNCLAIMED,
     connections::Connections,
     error::{likewise, within},
     group_commit::{BatchWriter, GroupCommit},
@@ -138,7 +138,7 @@ fn end(locked: &'static str) -> String {
     format!(
         "WITH {these}, moved AS (
              UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
-                 pod_uid = uid, claimed_by = {NOBODY}, not_before = NULL, failed_tries = 0
+                 pod_uid = uid, claimed_by = {UNCLAIMED}, not_before = NULL, failed_tries = 0
              FROM these WHERE s.id = these_id
              RETURNING s.id, s.attempt, place
          ), logged AS (

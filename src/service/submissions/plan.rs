@@ -51,7 +51,6 @@ impl Submissions {
         prepared.options = prepared.options.capped(&self.settings.caps);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
-        prepared.find_misspelt();
         Ok(prepared)
     }
 
@@ -106,7 +105,7 @@ impl Plan {
 
     /// Returns the warnings about properties of the request.
     pub fn warnings(&self) -> Vec<String> {
-        self.prepared.warnings()
+        self.prepared.misspelt().into_iter().map(|(_, warning)| warning).collect()
     }
 
     /// Returns the properties of the driver that the request itself doesn't set, ordered by key.

@@ -49,13 +49,14 @@ impl Submissions {
         let fingerprint = fingerprint(&mut request, &options)?;
         let mut prepared = self.prepare(request, options)?;
         let owner = self.owner(&prepared.request.request);
-        let warnings = prepared.warnings();
+        let misspelt = prepared.misspelt();
+        let unknown = prepared.unknown(&misspelt).join(", ");
+        let warnings = misspelt.into_iter().map(|(_, warning)| warning).collect();
         if let Some(key) = &prepared.options.idempotency_key
             && let Some((found, before)) = self.store.of_key(&owner, key).await?
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }
-        let unknown = prepared.unknown().join(", ");
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
             let rendered = self.render(&prepared, &drawn)?;

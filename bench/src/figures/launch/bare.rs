@@ -4,12 +4,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sparkgate::{
-    app::render::{driver, list},
-    cluster::OwnershipLabels,
-    spark::rest::parse_partial,
-    submission::Installation,
-};
+use sparkgate::{app::render::driver, cluster::OwnershipLabels, spark::rest::parse_partial, submission::Installation};
 use uuid::Uuid;
 
 use super::{AT_ONCE, NAMESPACES};
@@ -55,7 +50,7 @@ pub(super) fn rendered(jobs: usize) -> anyhow::Result<Vec<Rendered>> {
         let mut driver = driver(request, &settings)?;
         let name = driver.pod.metadata.name.clone().unwrap_or_default();
         ownership.put_on(&mut driver, &name);
-        let list = list(&driver)?;
+        let list = driver.to_list()?;
         let mut items = list["items"].as_array().into_iter().flatten().cloned();
         let pod = items.next().unwrap_or_default().to_string();
         Ok(Rendered { pod, beside: items.collect(), namespace })
