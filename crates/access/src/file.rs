@@ -1,0 +1,67 @@
+//! The access file: its form, and the checks of its values.
+
+mod authentication;
+mod document;
+mod fault;
+mod member;
+mod tenant;
+#[cfg(test)]
+mod tests;
+
+use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
+
+pub use fault::{AccessFileError, Fault};
+
+use crate::{
+    access::Access,
+    rate::{InvalidRate, Rate, Rates},
+};
+use document::{Document, RatesDocument, Text};
+use fault::Faults;
+
+/// The greatest size of an access file in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// Reads an access file: first its form, then all of its values.
+pub(crate) fn parse(text: &str) -> Result<Access, AccessFileError> {
+    if text.len() > LARGEST {
+        return Err(Fault::of_file(format!("the file has {} bytes, more than {LARGEST}", text.len())).into());
+    }
+    let options = serde_saphyr::options! { with_snippet: false };
+    let document: Document = serde_saphyr::from_str_with_options(text, options).map_err(|error| of_form(&error))?;
+    let mut faults = Faults::default();
+    let authentication = authentication::check(document.authentication.unwrap_or_default(), &mut faults);
+    let providers = member::Known::new(&authentication);
+    let tenants = tenant::check(document.tenants, &providers, &mut faults);
+    let members = member::check(document.members.unwrap_or_default(), "members", &providers, true, &mut faults);
+    let rates = rates(document.limits.unwrap_or_default(), &mut faults);
+    faults.into_result(Access::new(Some(authentication), tenants, members, Some(rates)))
+}
+
+/// Returns the fault of a text that isn't YAML, or hasn't the form of an access file.
+fn of_form(error: &serde_saphyr::Error) -> Fault {
+    let message = UserMessageFormatter.format_message(error);
+    let message = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    match error.location() {
+        Some(location) => Fault::at(&location, "", message),
+        None => Fault::of_file(message),
+    }
+}
+
+/// Checks the limits of the front door.
+fn rates(document: RatesDocument, faults: &mut Faults) -> Rates {
+    let mut rate = |name: &str, text: Option<Text>, parse: fn(&str) -> Result<Rate, InvalidRate>, default: Rate| {
+        let Some(text) = text else { return default };
+        parse(&text.value).unwrap_or_else(|error| {
+            faults.add(&text.referenced, format!("limits.{name}"), error);
+            default
+        })
+    };
+    let default = Rates::default();
+    Rates {
+        writes: rate("writes", document.writes, Rate::parse, default.writes),
+        reads: rate("reads", document.reads, Rate::parse, default.reads),
+        bytes: rate("bytes", document.bytes, Rate::parse_bytes, default.bytes),
+        failed_logins: rate("failedLogins", document.failed_logins, Rate::parse, default.failed_logins),
+    }
+}

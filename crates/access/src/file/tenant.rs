@@ -1,0 +1,202 @@
+//! Checks the tenants.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde_saphyr::Spanned;
+use sparkgate_submission::parse_duration;
+
+use super::{
+    document::{CapsDocument, Entries, TenantDocument, Text},
+    fault::Faults,
+    member::{self, Known},
+};
+use crate::{
+    pattern::{Pattern, Patterns},
+    tenant::{Caps, Namespaces, Tenant, TenantLimits},
+};
+
+/// Checks all tenants.
+pub(super) fn check(documents: Entries<TenantDocument>, known: &Known, faults: &mut Faults) -> Vec<Tenant> {
+    if documents.0.is_empty() {
+        faults.add_without_place("tenants", "there must be one tenant at least");
+    }
+    // The first tenant with each namespace.
+    let mut owners = BTreeMap::new();
+    documents.0.into_iter().map(|(name, document)| tenant(name, document, &mut owners, known, faults)).collect()
+}
+
+fn tenant(
+    name: Text,
+    document: TenantDocument,
+    owners: &mut BTreeMap<String, String>,
+    known: &Known,
+    faults: &mut Faults,
+) -> Tenant {
+    let path = format!("tenants.{}", name.value);
+    if !is_label(&name.value) {
+        faults.add(&name.referenced, &path, format!("a tenant's name has {LABEL}"));
+    }
+    let (properties, defaults) = properties(document.properties, document.defaults, &path, faults);
+    let limits = document.limits.unwrap_or_default();
+    Tenant {
+        namespaces: namespaces(document.namespaces, &name.value, &path, owners, faults),
+        service_accounts: texts(document.service_accounts, &format!("{path}.serviceAccounts"), is_subdomain, faults),
+        spark_versions: texts(document.spark_versions, &format!("{path}.sparkVersions"), is_version, faults),
+        named_defaults: patterns(document.named_defaults, &format!("{path}.namedDefaults"), faults),
+        files: patterns(document.files, &format!("{path}.files"), faults),
+        properties,
+        defaults,
+        caps: caps(document.caps.unwrap_or_default(), &format!("{path}.caps"), faults),
+        limits: TenantLimits {
+            queued: limits.queued,
+            subscribers: limits.subscribers,
+            log_readers: limits.log_readers,
+        },
+        policy: document.policy,
+        members: member::check(document.members.unwrap_or_default(), &format!("{path}.members"), known, false, faults),
+        name: name.value,
+    }
+}
+
+fn namespaces(
+    names: Spanned<Vec<Text>>,
+    tenant: &str,
+    path: &str,
+    owners: &mut BTreeMap<String, String>,
+    faults: &mut Faults,
+) -> Namespaces {
+    if names.value.is_empty() {
+        faults.add(&names.referenced, format!("{path}.namespaces"), "a tenant has one namespace at least");
+    }
+    let mut listed = Vec::new();
+    for (index, name) in names.value.into_iter().enumerate() {
+        let reason = if !is_label(&name.value) {
+            Some(format!("a namespace's name has {LABEL}"))
+        } else if name.value.starts_with("kube-") {
+            Some("namespaces of Kubernetes itself can't belong to a tenant".to_owned())
+        } else {
+            owners.get(&name.value).map(|owner| match owner == tenant {
+                true => "it is listed twice".to_owned(),
+                false => format!("it belongs to tenant {owner} already: a namespace has one tenant"),
+            })
+        };
+        match reason {
+            Some(reason) => faults.add(&name.referenced, format!("{path}.namespaces[{index}]"), reason),
+            None => {
+                owners.insert(name.value.clone(), tenant.to_owned());
+                listed.push(name.value);
+            }
+        }
+    }
+    Namespaces::Listed(listed)
+}
+
+/// Checks names: each of the form, none twice.
+fn texts(
+    texts: Option<Vec<Text>>,
+    path: &str,
+    form: fn(&str) -> Result<(), &'static str>,
+    faults: &mut Faults,
+) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut checked = Vec::new();
+    for (index, text) in texts.unwrap_or_default().into_iter().enumerate() {
+        let fine = form(&text.value).and_then(|()| match seen.insert(text.value.clone()) {
+            true => Ok(()),
+            false => Err("it is listed twice"),
+        });
+        match fine {
+            Ok(()) => checked.push(text.value),
+            Err(reason) => faults.add(&text.referenced, format!("{path}[{index}]"), reason),
+        }
+    }
+    checked
+}
+
+fn patterns(texts: Option<Vec<Text>>, path: &str, faults: &mut Faults) -> Patterns {
+    let Some(texts) = texts else { return Patterns::All };
+    let mut patterns = Vec::new();
+    for (index, text) in texts.into_iter().enumerate() {
+        match Pattern::parse(&text.value) {
+            Ok(pattern) => patterns.push(pattern),
+            Err(error) => faults.add(&text.referenced, format!("{path}[{index}]"), error),
+        }
+    }
+    Patterns::Listed(patterns)
+}
+
+type Properties = BTreeMap<String, String>;
+
+/// Checks the forced properties and the defaults together: a default of a forced property would have no effect.
+fn properties(
+    forced: Option<Entries<String>>,
+    defaults: Option<Entries<String>>,
+    path: &str,
+    faults: &mut Faults,
+) -> (Properties, Properties) {
+    let forced = of_section(forced, &format!("{path}.properties"), &BTreeMap::new(), faults);
+    let defaults = of_section(defaults, &format!("{path}.defaults"), &forced, faults);
+    (forced, defaults)
+}
+
+fn of_section(section: Option<Entries<String>>, path: &str, forced: &Properties, faults: &mut Faults) -> Properties {
+    let section = section.unwrap_or(Entries(Vec::new()));
+    for (key, _) in &section.0 {
+        let at = format!("{path}[{:?}]", key.value);
+        if key.value.is_empty() || key.value.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            faults.add(&key.referenced, at, "the name of a property has no spaces");
+        } else if forced.contains_key(&key.value) {
+            faults.add(
+                &key.referenced,
+                at,
+                "it is forced by `properties`, so its default has no effect: remove one of them",
+            );
+        }
+    }
+    section.into_map()
+}
+
+fn caps(document: CapsDocument, path: &str, faults: &mut Faults) -> Caps {
+    let mut time = |name: &str, text: Option<Text>| {
+        let text = text?;
+        let time = parse_duration(&text.value).filter(|time| *time > Duration::ZERO || name == "killGrace");
+        if time.is_none() {
+            faults.add(&text.referenced, format!("{path}.{name}"), "a time is written like `90s`, `10min` or `1h30m`");
+        }
+        time
+    };
+    Caps {
+        start_timeout: time("startTimeout", document.start_timeout),
+        run_timeout: time("runTimeout", document.run_timeout),
+        kill_grace: time("killGrace", document.kill_grace),
+        retries: document.retries,
+    }
+}
+
+const LABEL: &str = "up to 63 lower-case letters, digits and hyphens, and begins and ends with a letter or a digit";
+
+/// Returns whether the text is a label of RFC 1123, as the names of namespaces are.
+fn is_label(text: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= 63
+        && text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
+        && text.chars().all(|c| alphanumeric(c) || c == '-')
+}
+
+/// Checks that the text is a subdomain of RFC 1123, as the names of service accounts are.
+fn is_subdomain(text: &str) -> Result<(), &'static str> {
+    let fine = text.len() <= 253 && text.split('.').all(is_label);
+    fine.then_some(()).ok_or("a service account's name has lower-case letters, digits, hyphens and dots")
+}
+
+/// Checks that the text begins like a version of Spark.
+fn is_version(text: &str) -> Result<(), &'static str> {
+    let mut numbers = text.split('.');
+    let mut number = || numbers.next().is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
+    let fine = number() && number() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    fine.then_some(()).ok_or("a version of Spark is written like \"4.3.0\"")
+}

@@ -1,0 +1,25 @@
+//! Who a caller is and what it may do, without I/O: the access file, principals, roles, and the decisions that they lead to.
+//!
+//! [`Access`] is what a gateway knows of its callers: [`Access::parse`] reads the access file, and [`Access::open`] is a gateway
+//! without one. Credentials become a [`Principal`], and [`Access::may`] decides what that principal may do.
+
+mod access;
+mod authentication;
+mod file;
+pub mod jwt;
+mod pattern;
+mod principal;
+mod rate;
+mod role;
+mod tenant;
+
+pub use access::{Access, TenantError, Visible};
+pub use authentication::{
+    Authentication, CertificateSubject, Certificates, ClaimPath, Kubernetes, OidcIssuer, Proxy, SparkJws, SparkListener,
+};
+pub use file::{AccessFileError, Fault};
+pub use pattern::{InvalidPattern, Pattern, Patterns};
+pub use principal::{Grant, InvalidGrant, InvalidName, LONGEST_NAME, Principal, Provider};
+pub use rate::{InvalidRate, Rate, Rates};
+pub use role::{Action, Role, UnknownRole};
+pub use tenant::{Caps, Namespaces, Tenant, TenantLimits};

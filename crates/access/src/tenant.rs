@@ -1,0 +1,101 @@
+//! Tenants: who shares namespaces, limits and a policy.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{pattern::Patterns, principal::Principal, role::Role};
+
+/// A group of users with namespaces of their own. A namespace belongs to one tenant at most.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tenant {
+    pub name: String,
+    pub namespaces: Namespaces,
+    /// The service accounts that drivers may use; any, if it is empty.
+    pub service_accounts: Vec<String>,
+    /// The Spark versions that requests may name; any, if it is empty.
+    pub spark_versions: Vec<String>,
+    /// The named defaults of the submitter directory that requests may select.
+    pub named_defaults: Patterns,
+    /// The files of the submitter directory that properties may name.
+    pub files: Patterns,
+    /// Properties that replace those of a request.
+    pub properties: BTreeMap<String, String>,
+    /// Properties that a request may replace. They replace those of the gateway.
+    pub defaults: BTreeMap<String, String>,
+    pub caps: Caps,
+    pub limits: TenantLimits,
+    /// The section `policy`, as written.
+    pub policy: Option<serde_json::Value>,
+    pub(crate) members: Vec<Member>,
+}
+
+impl Tenant {
+    /// Returns the namespace of requests that name none; `None` is the gateway's own default.
+    pub fn default_namespace(&self) -> Option<&str> {
+        match &self.namespaces {
+            Namespaces::All => None,
+            Namespaces::Listed(names) => names.first().map(String::as_str),
+        }
+    }
+}
+
+/// The namespaces of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Namespaces {
+    /// All that the gateway serves: there is no access file.
+    All,
+    /// These; the first is the default.
+    Listed(Vec<String>),
+}
+
+impl Namespaces {
+    /// Returns whether the namespace is one of them.
+    pub fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Listed(names) => names.iter().any(|name| name == namespace),
+        }
+    }
+}
+
+/// Upper bounds of what a request may ask for. Those of the gateway also apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caps {
+    pub start_timeout: Option<Duration>,
+    pub run_timeout: Option<Duration>,
+    pub kill_grace: Option<Duration>,
+    pub retries: Option<u32>,
+}
+
+/// How much of the gateway a tenant may use at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantLimits {
+    /// Submissions that wait for their launch.
+    pub queued: Option<u64>,
+    /// Clients that follow events or wait.
+    pub subscribers: Option<u32>,
+    /// Clients that read or follow logs.
+    pub log_readers: Option<u32>,
+}
+
+/// A role and the subjects and groups that have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) role: Role,
+    pub(crate) subjects: BTreeSet<String>,
+    pub(crate) groups: BTreeSet<String>,
+}
+
+impl Member {
+    fn includes(&self, principal: &Principal) -> bool {
+        self.subjects.contains(principal.subject())
+            || principal.groups().iter().any(|group| self.groups.contains(group))
+    }
+}
+
+/// Returns the strongest role that the members give a principal.
+pub(crate) fn strongest(members: &[Member], principal: &Principal) -> Option<Role> {
+    members.iter().filter(|member| member.includes(principal)).map(|member| member.role).max()
+}
