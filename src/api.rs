@@ -30,7 +30,7 @@ mod v1;
 
 pub use browser::{BrowserSettings, OriginError};
 pub use openapi::openapi;
-pub use server::serve;
+pub use server::{ServerSettings, Tls, TlsError, TlsFiles, serve};
 pub use startup::StartupRouter;
 
 /// Limits of the HTTP layer.
@@ -45,8 +45,6 @@ pub struct HttpSettings {
     pub request_timeout: Duration,
     /// The most clients that may follow events or wait for a submission at the same time.
     pub max_subscribers: usize,
-    /// Connections at the same time; more wait until one ends.
-    pub max_connections: usize,
     pub browser: BrowserSettings,
 }
 
@@ -57,7 +55,6 @@ impl Default for HttpSettings {
             max_body_bytes_in_flight: 64 << 20,
             request_timeout: Duration::from_secs(30),
             max_subscribers: 2000,
-            max_connections: 8192,
             browser: BrowserSettings::default(),
         }
     }

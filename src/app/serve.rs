@@ -57,8 +57,13 @@ pub(super) async fn run(
     let stop = CancellationToken::new();
     let startup = StartupRouter::new(spark.version);
     let mut tasks = JoinSet::new();
-    tasks.spawn(named("http", api::serve(listener, startup.router(), settings.http.max_connections, stop.clone())));
-    announce(address);
+    let server = settings.http.server().await?;
+    let tls = server.tls.clone();
+    announce(address, tls.is_some());
+    if let Some(tls) = tls {
+        tasks.spawn(named("reload of TLS files", tls.run(stop.clone())));
+    }
+    tasks.spawn(named("http", api::serve(listener, startup.router(), server, stop.clone())));
     let parts = tokio::select! {
         connected = Parts::connect(settings, spark) => connected?,
         name = tasks.join_next() => return Err(by_itself(name)),
@@ -115,10 +120,11 @@ pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("listening on {address}: is the address already in use?"))
 }
 
-fn announce(address: SocketAddr) {
-    tracing::info!("listening on http://{address}");
+fn announce(address: SocketAddr, is_tls: bool) {
+    let scheme = if is_tls { "https" } else { "http" };
+    tracing::info!("listening on {scheme}://{address}");
     if std::io::stderr().is_terminal() {
-        eprintln!("\n  curl http://{address}/readyz\n");
+        eprintln!("\n  curl {scheme}://{address}/readyz\n");
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use axum::{body::Body, http::Request};
 use sparkgate::{
-    api::{self, HttpSettings, router},
+    api::{self, HttpSettings, ServerSettings, router},
     cluster::Cluster,
     sandbox::apiserver::Apiserver,
     service::{Caps, Service, Settings, SparkSettings, Submitter},
@@ -50,7 +50,7 @@ impl Replica {
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         tasks.spawn(service.events.clone().run(stop.clone()));
         let router = router(service.clone(), http).unwrap();
-        tasks.spawn(api::serve(listener, router, HttpSettings::default().max_connections, stop.clone()));
+        tasks.spawn(api::serve(listener, router, ServerSettings::default(), stop.clone()));
         Self { service, address, stop, tasks }
     }
 

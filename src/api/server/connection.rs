@@ -40,6 +40,11 @@ impl Connection {
         Self { stream, requests: RequestTimer::new(requests), stopped, stalled: None }
     }
 
+    /// Begins the time of the first request after a TLS handshake, which had a time limit of its own.
+    pub(super) fn handshake_ended(&mut self, is_http2: bool) {
+        self.requests.handshake_ended(is_http2);
+    }
+
     fn wrote(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if wrote.is_ready() {
             self.stalled = None;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::in_flight::Requests;
 
-/// From the first byte of a request to the end of its headers.
+/// From the first byte of a request to the end of its headers. A TLS handshake has the same time.
 pub(super) const HEADERS: Duration = Duration::from_secs(25);
 /// Without a byte of the next request. Load balancers keep idle connections for up to 60 s, and send a request on one that
 /// they believe to be open: the gateway keeps them for longer.
@@ -36,6 +36,12 @@ pub(super) struct RequestTimer {
 impl RequestTimer {
     pub(super) fn new(requests: Requests) -> Self {
         Self { requests, begun: 0, headers_since: None, is_first_read: true, is_http2: false, timer: None }
+    }
+
+    /// Forgets the bytes of a TLS handshake, which negotiated the protocol.
+    pub(super) fn handshake_ended(&mut self, is_http2: bool) {
+        (self.is_first_read, self.is_http2) = (false, is_http2);
+        (self.headers_since, self.timer) = (None, None);
     }
 
     /// Takes note of bytes that have arrived.

@@ -11,7 +11,7 @@ use clap::{ArgAction, Args};
 
 use super::{CleanUp, Database, KeptLog, Limits};
 use crate::{
-    api::{BrowserSettings, HttpSettings},
+    api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles},
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
     spark::{SparkVersion, parse_properties},
@@ -56,8 +56,19 @@ pub(in crate::app) struct Http {
     #[arg(long, env = "SPARKGATE_MAX_SUBSCRIBERS", default_value_t = HttpSettings::default().max_subscribers)]
     pub(in crate::app) max_subscribers: usize,
     /// Connections at the same time. More wait until one ends.
-    #[arg(long, env = "SPARKGATE_MAX_CONNECTIONS", default_value_t = HttpSettings::default().max_connections)]
+    #[arg(long, env = "SPARKGATE_MAX_CONNECTIONS", default_value_t = ServerSettings::default().max_connections)]
     pub(in crate::app) max_connections: usize,
+    /// File with the listener's certificate in PEM format, followed by those of the authorities between it and the root. Serves
+    /// https, with HTTP/2 and HTTP/1.1. The files of TLS are read again when they change.
+    #[arg(long, env = "SPARKGATE_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    pub(in crate::app) tls_certificate: Option<PathBuf>,
+    /// File with the private key of the listener's certificate in PEM format, without a password.
+    #[arg(long, env = "SPARKGATE_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    pub(in crate::app) tls_key: Option<PathBuf>,
+    /// File with the certificates (PEM) of the authorities that issue client certificates. A client may present one, and need
+    /// not.
+    #[arg(long, env = "SPARKGATE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
+    pub(in crate::app) tls_client_ca: Option<PathBuf>,
     /// Names under which browsers may reach the gateway, separated by commas. IP addresses and localhost are always allowed. By
     /// default any name is, unless the gateway listens on loopback.
     #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_delimiter = ',')]
@@ -70,7 +81,7 @@ pub(in crate::app) struct Http {
 impl Http {
     /// Returns the defaults, for a listening address.
     pub(in crate::app) fn listening_on(listen: SocketAddr) -> Self {
-        let HttpSettings { max_request_body_bytes, max_body_bytes_in_flight, max_subscribers, max_connections, .. } =
+        let HttpSettings { max_request_body_bytes, max_body_bytes_in_flight, max_subscribers, .. } =
             HttpSettings::default();
         Self {
             listen,
@@ -78,7 +89,10 @@ impl Http {
             max_request_body: max_request_body_bytes,
             max_request_bodies: max_body_bytes_in_flight,
             max_subscribers,
-            max_connections,
+            max_connections: ServerSettings::default().max_connections,
+            tls_certificate: None,
+            tls_key: None,
+            tls_client_ca: None,
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
         }
@@ -102,10 +116,26 @@ impl Http {
             max_request_body_bytes: self.max_request_body,
             max_body_bytes_in_flight: self.max_request_bodies,
             max_subscribers: self.max_subscribers,
-            max_connections: self.max_connections,
             browser: self.browser(),
             ..HttpSettings::default()
         }
+    }
+
+    /// Returns how connections are accepted. Reads the files of TLS.
+    ///
+    /// # Errors
+    /// A file can't be used.
+    pub(in crate::app) async fn server(&self) -> anyhow::Result<ServerSettings> {
+        let tls = match self.tls_files() {
+            Some(files) => Some(Tls::load(files).await?),
+            None => None,
+        };
+        Ok(ServerSettings { max_connections: self.max_connections, tls })
+    }
+
+    fn tls_files(&self) -> Option<TlsFiles> {
+        let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
+        Some(TlsFiles { certificate, key, client_ca: self.tls_client_ca.clone() })
     }
 
     fn browser(&self) -> BrowserSettings {
