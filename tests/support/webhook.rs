@@ -20,16 +20,14 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use serde_json::{Value, json};
+use sparkgate_testing::SelfSigned;
 use tokio::{
     net::TcpListener,
     sync::watch,
     task::AbortHandle,
     time::{Instant, sleep},
 };
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
-};
+use tokio_rustls::TlsAcceptor;
 
 /// How long the API server may take to apply the configuration.
 const HEARD_OF: Duration = Duration::from_secs(30);
@@ -86,20 +84,12 @@ impl Webhook {
     /// # Panics
     /// The API server doesn't apply the configuration.
     pub(crate) async fn start(client: Client, namespace: &str) -> Self {
-        let certificate = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-        let key = PrivateKeyDer::Pkcs8(certificate.signing_key.serialize_der().into());
-        let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.cert.der().clone()], key)
-            .unwrap();
+        let SelfSigned { config, certificate, .. } = SelfSigned::create();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let conduct = watch::Sender::new(Conduct::Allow);
         let asked = Arc::new(AtomicUsize::new(0));
-        let accepting =
-            tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(tls)), conduct.clone(), asked.clone()));
+        let accepting = tokio::spawn(accept(listener, TlsAcceptor::from(config), conduct.clone(), asked.clone()));
         let name = format!("webhook-of-{namespace}");
         let configuration = json!({
             "metadata": {"name": name},
@@ -107,7 +97,7 @@ impl Webhook {
                 "name": "webhook.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None",
                 "failurePolicy": "Fail", "timeoutSeconds": LONGEST,
                 "clientConfig": {"url": format!("https://127.0.0.1:{port}/"),
-                    "caBundle": STANDARD.encode(certificate.cert.pem())},
+                    "caBundle": STANDARD.encode(certificate)},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
                     "resources": ["pods"]}],

@@ -1,4 +1,8 @@
-//! What the tests of several crates share. No crate outside of tests depends on it.
+//! What the tests and benchmarks of several crates share. Nothing else depends on it.
+
+mod tls;
+
+pub use tls::SelfSigned;
 
 /// `SplitMix64` (Steele, Lea and Flood 2014): random numbers from a seed. It is small, so no update of a dependency changes what a
 /// recorded seed means, on any machine.
