@@ -9,6 +9,7 @@ mod time_or_off;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use secrecy::{ExposeSecret, SecretString};
 
 pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
@@ -39,7 +40,7 @@ pub(super) enum LogFormat {
 pub(super) struct Database {
     /// URL of the Postgres database: postgres://user:password@host:port/name
     #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true)]
-    database_url: String,
+    database_url: SecretString,
     /// Maximum number of database connections, at least 4. Two are for leases, half of the others for the workers, the rest
     /// for requests (with 12 or more in total, three of these only accept submissions). A few per core are enough.
     #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(4..))]
@@ -60,7 +61,7 @@ pub(super) struct AdoptCluster {
 
 impl Database {
     pub(super) fn new(database_url: String) -> Self {
-        Self { database_url, database_connections: 16 }
+        Self { database_url: database_url.into(), database_connections: 16 }
     }
 
     /// Returns the settings of the database.
@@ -68,10 +69,22 @@ impl Database {
     /// # Errors
     /// The URL is not a URL of Postgres. The error doesn't quote it, because it may be a password in the wrong variable.
     pub(super) fn settings(&self) -> anyhow::Result<DatabaseSettings> {
-        let url = self.database_url.clone();
+        let url = self.database_url.expose_secret().to_owned();
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             bail!("the database URL is not a URL of Postgres: expected postgres://user:password@host:port/name");
         }
         Ok(DatabaseSettings { url, max_connections: self.database_connections })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_has_no_database_url() {
+        let database = Database::new("postgres://u:SEKRETPW@db.example/x".to_owned());
+        assert!(!format!("{database:?}").contains("SEKRETPW"));
+        assert!(!format!("{:?}", database.settings().unwrap()).contains("SEKRETPW"));
     }
 }

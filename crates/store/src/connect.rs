@@ -1,11 +1,11 @@
 //! Connects to the database at start, and migrates it.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, str::FromStr, sync::Arc, time::Duration};
 
 use sqlx::{
     ConnectOptions, Connection, PgConnection, Row,
     migrate::MigrateError,
-    postgres::{PgConnectOptions, PgPoolOptions, PgRow},
+    postgres::{PgConnectOptions, PgPoolOptions, PgRow, PgSslMode},
 };
 use tokio::sync::Semaphore;
 
@@ -19,13 +19,36 @@ use super::{
 };
 
 /// The address of the database, and how many connections may be used.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DatabaseSettings {
     /// `postgres://user:password@host:port/name`
     pub url: String,
     /// At least 4: two for leases, half of the others for the workers, the rest for requests; from 12 on, three of these accept
     /// submissions.
     pub max_connections: u32,
+}
+
+impl DatabaseSettings {
+    /// Returns the host if the URL doesn't ask for a server that proves to be this host (`sslmode=verify-full`): a third party in
+    /// the network could then read and change what is sent. Connections within this machine need no proof, and an invalid URL
+    /// has no host.
+    pub fn unverified_host(&self) -> Option<String> {
+        let options = PgConnectOptions::from_str(&self.url).ok()?;
+        let host = options.get_host();
+        let is_local = options.get_socket().is_some()
+            || host.starts_with('/')
+            || host == "localhost"
+            || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+        (!is_local && !is_verified).then(|| host.to_owned())
+    }
+}
+
+/// The URL may contain a password.
+impl fmt::Debug for DatabaseSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatabaseSettings").field("max_connections", &self.max_connections).finish_non_exhaustive()
+    }
 }
 
 /// Timeout of the first connection.
@@ -163,5 +186,38 @@ impl Store {
         let opened = futures::future::join(requests, accepting);
         let _ = tokio::time::timeout(FIRST, opened).await;
         Ok(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(url: &str) -> DatabaseSettings {
+        DatabaseSettings { url: url.to_owned(), max_connections: 4 }
+    }
+
+    #[test]
+    fn only_a_server_elsewhere_has_to_prove_its_name() {
+        for (url, host) in [
+            ("postgres://u@db.example/x", Some("db.example")),
+            ("postgres://u@db.example/x?sslmode=require", Some("db.example")),
+            ("postgres://u@db.example/x?sslmode=verify-ca", Some("db.example")),
+            ("postgres://u@10.1.2.3:5433/x", Some("10.1.2.3")),
+            ("postgres://u@db.example/x?sslmode=verify-full", None),
+            ("postgres://u@localhost/x", None),
+            ("postgres://u@127.0.0.1:5433/x", None),
+            ("postgres://u@[::1]/x", None),
+            ("postgres://u@%2Fvar%2Frun%2Fpostgresql/x", None),
+            ("postgres:///x?host=/var/run/postgresql", None),
+        ] {
+            assert_eq!(settings(url).unverified_host().as_deref(), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn debug_output_has_no_url() {
+        let settings = settings("postgres://u:SEKRETPW@db.example/x");
+        assert!(!format!("{settings:?}").contains("SEKRETPW"));
     }
 }
