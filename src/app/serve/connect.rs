@@ -27,6 +27,13 @@ impl Parts {
     /// Permanent errors: a setting, the database or the cluster can't be used.
     pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
         let database = settings.database.settings()?;
+        if let Some(host) = database.unverified_host() {
+            tracing::warn!(
+                "the connection to the database at {host} is not protected against a third party in the network: add \
+                 sslmode=verify-full to the URL (SPARKGATE_DATABASE_URL), and sslrootcert=FILE if the certificate is of an \
+                 authority of your own"
+            );
+        }
         let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
