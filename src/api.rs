@@ -30,7 +30,7 @@ mod v1;
 
 pub use browser::{BrowserSettings, OriginError};
 pub use openapi::openapi;
-pub use server::{ServerSettings, Tls, TlsError, TlsFiles, serve};
+pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
 pub use startup::StartupRouter;
 
 /// Limits of the HTTP layer.

@@ -15,7 +15,9 @@ use tower_http::{
     request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer},
     sensitive_headers::SetSensitiveRequestHeadersLayer,
 };
-use tracing::Instrument;
+use tracing::{Instrument, field::display};
+
+use super::server::Peer;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a caller.
@@ -50,19 +52,23 @@ async fn drop_unfit(mut request: Request) -> Request {
     request
 }
 
-/// Logs method, path (never the query), status and duration of the response.
+/// Logs method, path (never the query), status and duration of the response. `peer` is the address of the connection's other
+/// end, and `client` that of the client behind it, if the peer is a trusted proxy.
 async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let id = text(&id);
+    let peer: Option<&Peer> = request.extensions().get();
+    let client = peer.and_then(|peer| peer.forwarded).map(display);
+    let peer = peer.map(|peer| display(peer.address.ip()));
     let span = tracing::info_span!("request", id);
     let response = next.run(request).instrument(span).await;
     let status = response.status().as_u16();
     let duration_ms = (started.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
     if matches!(path.as_str(), "/livez" | "/readyz") {
-        tracing::debug!(id, %method, path, status, duration_ms, "request");
+        tracing::debug!(id, peer, client, %method, path, status, duration_ms, "request");
     } else {
-        tracing::info!(id, %method, path, status, duration_ms, "request");
+        tracing::info!(id, peer, client, %method, path, status, duration_ms, "request");
     }
     response
 }
@@ -101,12 +107,23 @@ mod tests {
         let _guard = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
         let router = logged(Router::new().fallback(async || ""));
         for path in ["/v1/submissions?token=secret", "/livez", "/readyz"] {
-            let request = Request::post(path).header(HEADER, "r-1").body(Body::empty()).unwrap();
+            let mut request = Request::post(path).header(HEADER, "r-1").body(Body::empty()).unwrap();
+            let address = "192.0.2.1:4711".parse().unwrap();
+            let forwarded = Some("198.51.100.7".parse().unwrap());
+            request.extensions_mut().insert(Peer { address, forwarded, certificate: None });
             router.clone().oneshot(request).await.unwrap();
         }
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(log.lines().count(), 1, "{log}");
-        for part in ["r-1", "method=POST", "path=\"/v1/submissions\"", "status=200", "duration_ms="] {
+        for part in [
+            "r-1",
+            "peer=192.0.2.1 ",
+            "client=198.51.100.7 ",
+            "method=POST",
+            "path=\"/v1/submissions\"",
+            "status=200",
+            "duration_ms=",
+        ] {
             assert!(log.contains(part), "{part}: {log}");
         }
         assert!(!log.contains("secret"), "{log}");

@@ -6,6 +6,7 @@
 
 mod connection;
 mod in_flight;
+mod peer;
 mod request_timer;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,8 @@ use self::{
     tls::Secured,
 };
 
+pub(super) use peer::Peer;
+pub use peer::{NetworkError, TrustedProxies};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 /// A peer that is gone is noticed after about two minutes: the first probe after a minute of silence, then one every 15 s.
@@ -58,17 +61,18 @@ pub struct ServerSettings {
     pub max_connections: usize,
     /// `None` accepts plain connections only, `Some` those with TLS only.
     pub tls: Option<Tls>,
+    pub trusted_proxies: TrustedProxies,
 }
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        Self { max_connections: 8192, tls: None }
+        Self { max_connections: 8192, tls: None, trusted_proxies: TrustedProxies::default() }
     }
 }
 
 /// Serves `router` until `stop`, then ends idle connections and waits for the requests that are in flight.
 pub async fn serve(listener: TcpListener, router: Router, settings: ServerSettings, stop: CancellationToken) {
-    let ServerSettings { max_connections, tls } = settings;
+    let ServerSettings { max_connections, tls, trusted_proxies } = settings;
     let mut builder = Builder::new(TokioExecutor::new());
     // `request_timer` limits headers and idle connections.
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
@@ -79,13 +83,13 @@ pub async fn serve(listener: TcpListener, router: Router, settings: ServerSettin
         .keep_alive_timeout(PING)
         .max_concurrent_streams(STREAMS);
     let connections = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
-    let server = Arc::new(Server { builder, router, tls, stop: stop.clone() });
+    let server = Arc::new(Server { builder, router, tls, trusted_proxies, stop: stop.clone() });
     let graceful = GracefulShutdown::new();
     while let Some(place) = stop.run_until_cancelled(connections.clone().acquire_owned()).await {
-        let Some((stream, _)) = stop.run_until_cancelled(accept(&listener)).await else { break };
+        let Some((stream, address)) = stop.run_until_cancelled(accept(&listener)).await else { break };
         let (server, watcher) = (server.clone(), graceful.watcher());
         tokio::spawn(async move {
-            server.serve(stream, watcher).await;
+            server.serve(stream, address, watcher).await;
             drop(place);
         });
     }
@@ -98,24 +102,27 @@ struct Server {
     builder: Builder<TokioExecutor>,
     router: Router,
     tls: Option<Tls>,
+    trusted_proxies: TrustedProxies,
     stop: CancellationToken,
 }
 
 impl Server {
     /// Serves one connection to its end.
-    async fn serve(&self, stream: TcpStream, watcher: Watcher) {
+    async fn serve(&self, stream: TcpStream, address: SocketAddr, watcher: Watcher) {
         let requests = Requests::default();
         let connection = Connection::new(stream, requests.clone(), self.stop.clone());
         let Some(tls) = &self.tls else {
-            return self.answer(self.builder.clone(), connection, requests, watcher).await;
+            let peer = Peer::new(address, None);
+            return self.answer(self.builder.clone(), connection, peer, requests, watcher).await;
         };
         match self.stop.run_until_cancelled(tls.accept(connection)).await {
-            Some(Ok(Secured { stream, is_http2 })) => {
+            Some(Ok(Secured { stream, is_http2, certificate })) => {
+                let peer = Peer::new(address, certificate);
                 let builder = self.builder.clone();
                 let builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
-                self.answer(builder, stream, requests, watcher).await;
+                self.answer(builder, stream, peer, requests, watcher).await;
             }
-            Some(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Some(Err(error)) => tracing::debug!(peer = %address.ip(), %error, "TLS handshake failed"),
             None => {}
         }
     }
@@ -125,12 +132,15 @@ impl Server {
         &self,
         builder: Builder<TokioExecutor>,
         connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: Peer,
         requests: Requests,
         watcher: Watcher,
     ) {
-        let router = self.router.clone();
-        let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (router, proxies) = (self.router.clone(), self.trusted_proxies.clone());
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             let in_flight = requests.begin();
+            let peer = peer.of_request(request.headers(), &proxies);
+            request.extensions_mut().insert(peer);
             router
                 .clone()
                 .oneshot(request.map(Body::new))

@@ -3,6 +3,7 @@ mod tls;
 use std::convert::Infallible;
 
 use axum::{
+    Extension,
     http::{Request, Version},
     routing::get,
 };
@@ -26,17 +27,25 @@ async fn start_with(settings: ServerSettings) -> (SocketAddr, DropGuard) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
     let silent = || async { Body::from_stream(stream::pending::<Result<&str, Infallible>>()) };
-    let router = Router::new().route("/", get(async || "done")).route("/silent", get(silent));
+    let router = Router::new().route("/", get(async || "done")).route("/silent", get(silent)).route("/peer", get(peer));
     tokio::spawn(serve(listener, router, settings, stop.clone()));
     (address, stop.drop_guard())
 }
 
+/// Answers with what a handler sees of the connection.
+async fn peer(Extension(peer): Extension<Peer>) -> String {
+    let Peer { address, forwarded, certificate } = peer;
+    let certificate = certificate.map_or(0, |certificate| certificate.len());
+    format!("{} {forwarded:?} {certificate} done", address.ip())
+}
+
 /// Reads until the response has come.
-async fn answered(client: &mut (impl AsyncRead + Unpin)) {
+async fn answered(client: &mut (impl AsyncRead + Unpin)) -> String {
     let mut answer = Vec::new();
     while !answer.ends_with(b"done") {
         assert_ne!(client.read_buf(&mut answer).await.unwrap(), 0, "{}", String::from_utf8_lossy(&answer));
     }
+    String::from_utf8(answer).unwrap()
 }
 
 async fn is_closed(client: &mut (impl AsyncRead + Unpin)) -> bool {
@@ -114,4 +123,17 @@ async fn http_2_is_served_without_tls() {
     let request = Request::get(format!("http://{address}/")).body(Body::empty()).unwrap();
     let response = client.request(request).await.unwrap();
     assert_eq!((response.status().as_u16(), response.version()), (200, Version::HTTP_2));
+}
+
+#[tokio::test]
+async fn a_handler_sees_the_peer_and_a_proxy_names_the_client_only_if_it_is_trusted() {
+    for (proxies, forwarded) in [("127.0.0.0/8", "Some(192.0.2.7)"), ("10.0.0.0/8", "None")] {
+        let trusted_proxies = TrustedProxies::parse([proxies]).unwrap();
+        let (address, _server) = start_with(ServerSettings { trusted_proxies, ..ServerSettings::default() }).await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /peer HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let answer = answered(&mut client).await;
+        assert!(answer.contains(&format!("127.0.0.1 {forwarded} 0 done")), "{answer}");
+    }
 }

@@ -85,6 +85,8 @@ type Seen = Result<[u8; 32], String>;
 pub(super) struct Secured {
     pub(super) stream: TlsStream<Connection>,
     pub(super) is_http2: bool,
+    /// The client's.
+    pub(super) certificate: Option<CertificateDer<'static>>,
 }
 
 impl Tls {
@@ -143,8 +145,9 @@ impl Tls {
         let mut stream = handshake.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let (connection, session) = stream.get_mut();
         let is_http2 = session.alpn_protocol() == Some(HTTP2);
+        let certificate = session.peer_certificates().and_then(<[_]>::first).map(|own| own.clone().into_owned());
         connection.handshake_ended(is_http2);
-        Ok(Secured { stream, is_http2 })
+        Ok(Secured { stream, is_http2, certificate })
     }
 }
 

@@ -11,7 +11,7 @@ use clap::{ArgAction, Args};
 
 use super::{CleanUp, Database, KeptLog, Limits};
 use crate::{
-    api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles},
+    api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
     cluster::ClusterSettings,
     service::{SparkSettings, Submitter},
     spark::{SparkVersion, parse_properties},
@@ -69,6 +69,10 @@ pub(in crate::app) struct Http {
     /// not.
     #[arg(long, env = "SPARKGATE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
     pub(in crate::app) tls_client_ca: Option<PathBuf>,
+    /// Networks (CIDR) or addresses of reverse proxies in front of the gateway, separated by commas. The log then shows the client
+    /// that they name in `X-Forwarded-For`.
+    #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
+    pub(in crate::app) trusted_proxies: Vec<String>,
     /// Names under which browsers may reach the gateway, separated by commas. IP addresses and localhost are always allowed. By
     /// default any name is, unless the gateway listens on loopback.
     #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_delimiter = ',')]
@@ -93,6 +97,7 @@ impl Http {
             tls_certificate: None,
             tls_key: None,
             tls_client_ca: None,
+            trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
         }
@@ -101,6 +106,7 @@ impl Http {
     /// Checks that an address other than loopback is explicitly allowed, because there is no authentication yet.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
+        self.proxies()?;
         if self.listen.ip().is_loopback() || self.trusted_network {
             return Ok(());
         }
@@ -130,7 +136,11 @@ impl Http {
             Some(files) => Some(Tls::load(files).await?),
             None => None,
         };
-        Ok(ServerSettings { max_connections: self.max_connections, tls })
+        Ok(ServerSettings { max_connections: self.max_connections, tls, trusted_proxies: self.proxies()? })
+    }
+
+    fn proxies(&self) -> anyhow::Result<TrustedProxies> {
+        TrustedProxies::parse(self.trusted_proxies.iter().map(String::as_str)).context("--trusted-proxies")
     }
 
     fn tls_files(&self) -> Option<TlsFiles> {

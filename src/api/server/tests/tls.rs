@@ -176,6 +176,20 @@ async fn a_request_may_follow_its_handshake_after_a_while_but_not_byte_by_byte()
 }
 
 #[tokio::test]
+async fn a_handler_sees_the_client_certificate_and_a_client_needs_none() {
+    let place = Place::new();
+    let (address, _, _server) = place.start().await;
+    let issued = issue(&place.authority, "alice");
+    let length = issued.certificate.der().len();
+    for (client, length) in [(Some(issued), length), (None, 0)] {
+        let mut client = place.connect_as(address, client, &[]).await.unwrap();
+        client.write_all(b"GET /peer HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let answer = answered(&mut client).await;
+        assert!(answer.contains(&format!("127.0.0.1 None {length} done")), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_certificate_of_another_authority_is_refused() {
     let place = Place::new();
     let (address, _, _server) = place.start().await;
