@@ -42,8 +42,8 @@ pub(in crate::app) struct Http {
     /// Listening address.
     #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
     pub(in crate::app) listen: SocketAddr,
-    /// Allow a listening address other than loopback. There is no authentication: every client that can reach the address
-    /// can submit and kill.
+    /// Allow a listening address other than loopback without TLS. There is no authentication: every client that can reach the
+    /// address can submit and kill.
     #[arg(long, env = "SPARKGATE_TRUSTED_NETWORK")]
     pub(in crate::app) trusted_network: bool,
     /// Maximum size of a request body, in bytes.
@@ -103,16 +103,18 @@ impl Http {
         }
     }
 
-    /// Checks that an address other than loopback is explicitly allowed, because there is no authentication yet.
+    /// Checks the settings, as far as that is possible without reading files. An address other than loopback needs TLS, or has to
+    /// be explicitly allowed.
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
         self.proxies()?;
-        if self.listen.ip().is_loopback() || self.trusted_network {
+        if self.listen.ip().is_loopback() || self.trusted_network || self.tls_files().is_some() {
             return Ok(());
         }
         bail!(
-            "refusing to listen on {}: every client that can reach it could submit and kill. \
-             Give --trusted-network if the network itself restricts access",
+            "refusing to listen on {} without TLS: requests could be read and changed on their way. Give --tls-certificate and \
+             --tls-key, or --trusted-network if the network itself restricts access. There is no authentication yet: every \
+             client that can reach the address can submit and kill",
             self.listen
         )
     }
@@ -234,4 +236,32 @@ impl Spark {
 pub(in crate::app) fn account() -> String {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(set).unwrap_or_else(|| "sparkgate".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_other_than_loopback_needs_tls_or_a_trusted_network() {
+        let open = || Http::listening_on("0.0.0.0:6066".parse().unwrap());
+        let refusal = open().check().unwrap_err().to_string();
+        assert!(refusal.contains("--tls-certificate") && refusal.contains("--trusted-network"), "{refusal}");
+        let file = || Some(PathBuf::from("/x.pem"));
+        for http in [
+            Http::listening_on("[::1]:6066".parse().unwrap()),
+            Http { trusted_network: true, ..open() },
+            Http { tls_certificate: file(), tls_key: file(), ..open() },
+        ] {
+            assert!(http.check().is_ok(), "{http:?}");
+        }
+    }
+
+    #[test]
+    fn proxies_that_are_no_networks_are_refused_with_the_option() {
+        let http = Http::listening_on("127.0.0.1:6066".parse().unwrap());
+        let error = Http { trusted_proxies: vec!["proxy.example".to_owned()], ..http }.check().unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("--trusted-proxies") && error.contains("proxy.example"), "{error}");
+    }
 }
