@@ -29,6 +29,7 @@ mod startup;
 mod v1;
 
 pub use browser::{BrowserSettings, OriginError};
+pub use health::management_router;
 pub use openapi::openapi;
 pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
 pub use startup::StartupRouter;

@@ -1,13 +1,29 @@
 //! Probes for Kubernetes and load balancers. They are not part of Spark's protocol.
+//!
+//! The management port serves nothing else, so that probes need neither a place among the connections of clients nor TLS.
 
 use axum::{
+    Router,
     extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
+    routing::get,
 };
 
-use super::AppState;
-use crate::service::Readiness;
+use super::{AppState, request_log};
+use crate::service::{Readiness, Service};
+
+/// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out.
+pub fn management_router(service: Service) -> Router {
+    let detailed = |State(service): State<Service>| async move { answer(service.health.readiness().await) };
+    let router = Router::new().route("/livez", get(livez)).route("/readyz", get(detailed)).fallback(only_probes);
+    request_log::logged(router.with_state(service))
+}
+
+/// Answers the other paths of the management port.
+pub(super) async fn only_probes() -> (StatusCode, &'static str) {
+    (StatusCode::NOT_FOUND, "This port serves /livez and /readyz only.")
+}
 
 /// Check that the process is alive
 #[utoipa::path(
@@ -29,7 +45,11 @@ pub(super) async fn livez() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
-    match state.service.health.readiness().await {
+    answer(state.service.health.readiness().await)
+}
+
+fn answer(readiness: Readiness) -> Response {
+    match readiness {
         Readiness::Ready => "ok".into_response(),
         // No replica reaches the cluster. Submissions are still accepted.
         Readiness::Accepting(trouble) => format!("ok, but {trouble}").into_response(),

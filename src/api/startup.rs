@@ -21,39 +21,60 @@ use crate::spark::SparkVersion;
 const WAITING: &str =
     "Sparkgate is starting and waits for its database. Try again in a moment; see its log for details.";
 
-/// Stands in for the router until it is ready. Until then `/livez` answers 200 and every other path 503. Cheap to clone.
+/// Stands in for the routers of both ports until they are ready. Until then `/livez` answers 200 and every other path 503.
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StartupRouter {
+    main: Entrance,
+    management: Entrance,
+}
+
+/// A router that is replaced once.
+#[derive(Debug, Clone)]
+struct Entrance {
     starting: Router,
     ready: Arc<OnceLock<Router>>,
 }
 
 impl StartupRouter {
-    /// Creates a router that is not ready. Its errors name this Spark release.
+    /// Creates routers that are not ready. Their errors name this Spark release.
     pub fn new(version: SparkVersion) -> Self {
-        let starting = Router::new()
+        let probes = Router::new()
             .route("/livez", get(health::livez))
-            .route("/readyz", get(|| async { asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)) }))
-            .fallback(async move || {
-                asks_for_patience(spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version))
-            });
-        Self { starting: request_log::logged(starting), ready: Arc::default() }
+            .route("/readyz", get(|| async { asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)) }));
+        let main = probes.clone().fallback(async move || {
+            asks_for_patience(spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version))
+        });
+        Self { main: Entrance::new(main), management: Entrance::new(probes.fallback(health::only_probes)) }
     }
 
-    /// Sends every request to `router` from now on, also on connections that are already open.
-    pub fn open(&self, router: Router) {
-        // The router is set once, so the result needs no check.
-        let _ = self.ready.set(router);
+    /// Sends every request of the gateway's port to `router` from now on, and those of the management port to `management`, also
+    /// on connections that are already open.
+    pub fn open(&self, router: Router, management: Router) {
+        // Each is set once, so the results need no check.
+        let _ = self.main.ready.set(router);
+        let _ = self.management.ready.set(management);
     }
 
-    /// Returns the router to serve.
+    /// Returns the router to serve on the gateway's port.
     pub fn router(&self) -> Router {
-        Router::new().fallback(enter).with_state(self.clone())
+        Router::new().fallback(enter).with_state(self.main.clone())
+    }
+
+    /// Returns the router to serve on the management port.
+    pub fn management(&self) -> Router {
+        Router::new().fallback(enter).with_state(self.management.clone())
     }
 }
 
-async fn enter(State(startup): State<StartupRouter>, request: Request) -> Response {
-    let router = startup.ready.get().unwrap_or(&startup.starting).clone();
+impl Entrance {
+    fn new(starting: Router) -> Self {
+        Self { starting: request_log::logged(starting), ready: Arc::default() }
+    }
+}
+
+async fn enter(State(entrance): State<Entrance>, request: Request) -> Response {
+    let router = entrance.ready.get().unwrap_or(&entrance.starting).clone();
     let answer: Result<Response, Infallible> = router.oneshot(request).await;
     let Ok(response) = answer;
     response
@@ -71,20 +92,27 @@ mod tests {
 
     use super::*;
 
-    async fn status(startup: &StartupRouter, path: &str) -> u16 {
+    async fn status(router: Router, path: &str) -> u16 {
         let request = Request::get(path).body(Body::empty()).unwrap();
-        startup.router().oneshot(request).await.unwrap().status().as_u16()
+        router.oneshot(request).await.unwrap().status().as_u16()
     }
 
     #[tokio::test]
-    async fn process_is_alive_before_the_router_is_set_and_ready_afterwards() {
+    async fn process_is_alive_before_the_routers_are_set_and_ready_afterwards() {
         let startup = StartupRouter::new(SparkVersion::V4_3);
-        assert_eq!(status(&startup, "/livez").await, 200);
-        for path in ["/readyz", "/v1/submissions/status/x", "/"] {
-            assert_eq!(status(&startup, path).await, 503, "{path}");
+        for router in [startup.router(), startup.management()] {
+            assert_eq!(status(router.clone(), "/livez").await, 200);
+            assert_eq!(status(router, "/readyz").await, 503);
         }
-        startup.open(Router::new().route("/readyz", get(|| async { "ok" })));
-        assert_eq!(status(&startup, "/readyz").await, 200);
-        assert_eq!(status(&startup, "/livez").await, 404, "only the router answers now");
+        for path in ["/v1/submissions/status/x", "/"] {
+            assert_eq!(status(startup.router(), path).await, 503, "{path}");
+            assert_eq!(status(startup.management(), path).await, 404, "{path}");
+        }
+        let ready = || Router::new().route("/readyz", get(|| async { "ok" }));
+        startup.open(ready(), ready());
+        for router in [startup.router(), startup.management()] {
+            assert_eq!(status(router.clone(), "/readyz").await, 200);
+            assert_eq!(status(router, "/livez").await, 404, "only the router that was set answers now");
+        }
     }
 }

@@ -7,10 +7,10 @@ use std::{io::IsTerminal, net::SocketAddr, pin::pin, time::Duration};
 
 use anyhow::{Context, anyhow};
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::settings::Serve;
-use crate::api::{self, StartupRouter};
+use crate::api::{self, ServerSettings, StartupRouter};
 use connect::Parts;
 
 pub(super) use signals::Signals;
@@ -23,6 +23,9 @@ const DRAIN: Duration = Duration::from_secs(26);
 /// because a database server that is gone never answers.
 /// All three together fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Connections of the management port at the same time.
+const PROBES: usize = 64;
 
 /// Runs the gateway until SIGINT or SIGTERM, then drains.
 ///
@@ -57,6 +60,17 @@ pub(super) async fn run(
     let stop = CancellationToken::new();
     let startup = StartupRouter::new(spark.version);
     let mut tasks = JoinSet::new();
+    // Probes are answered to the end of the process.
+    let _management = match settings.http.management_listen {
+        Some(address) => {
+            let listener = listen(address).await?;
+            tracing::info!("probes are answered on http://{}", listener.local_addr().unwrap_or(address));
+            let settings = ServerSettings { max_connections: PROBES, ..ServerSettings::default() };
+            let served = api::serve(listener, startup.management(), settings, CancellationToken::new());
+            Some(AbortOnDropHandle::new(tokio::spawn(served)))
+        }
+        None => None,
+    };
     let server = settings.http.server().await?;
     let tls = server.tls.clone();
     announce(address, tls.is_some());
@@ -87,7 +101,7 @@ impl Parts {
         for (name, part) in service.loops(clean_up, &stop) {
             tasks.spawn(named(name, part));
         }
-        startup.open(api::router(service.clone(), http)?);
+        startup.open(api::router(service.clone(), http)?, api::management_router(service.clone()));
 
         let ended = tokio::select! {
             name = tasks.join_next() => Err(by_itself(name)),

@@ -51,11 +51,15 @@ fn serve(url: &str) -> (Command, SocketAddr) {
 fn a_start_waits_for_the_database() {
     let nowhere = free_address();
     let (mut command, address) = serve(&format!("postgres://u:secret@{nowhere}/x"));
+    let management = free_address();
+    command.args(["--management-listen", &management.to_string()]);
     let said = waits(&mut command, "Connection refused", || {
         assert_eq!(http::get(address, "/livez").unwrap().status, 200, "a supervisor needn't restart it");
+        assert_eq!(http::get(management, "/livez").unwrap().status, 200);
+        assert_eq!(http::get(management, "/v1/submissions").unwrap().status, 404);
         let status = http::get(address, "/v1/submissions/status/driver-1").unwrap();
         assert_eq!(status.json()["action"], "ErrorResponse");
-        for reply in [http::get(address, "/readyz").unwrap(), status] {
+        for reply in [http::get(address, "/readyz").unwrap(), http::get(management, "/readyz").unwrap(), status] {
             assert_eq!(reply.status, 503, "{}", reply.body);
             assert!(reply.head.to_ascii_lowercase().contains("retry-after: 1"), "{}", reply.head);
             assert!(reply.body.contains("waits for its database"), "{}", reply.body);

@@ -69,6 +69,10 @@ pub(in crate::app) struct Http {
     /// not.
     #[arg(long, env = "SPARKGATE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
     pub(in crate::app) tls_client_ca: Option<PathBuf>,
+    /// Second listening address, always without TLS, with nothing but /livez and /readyz: for probes. Its /readyz gives details
+    /// that clients needn't see.
+    #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
+    pub(in crate::app) management_listen: Option<SocketAddr>,
     /// Networks (CIDR) or addresses of reverse proxies in front of the gateway, separated by commas. The log then shows the client
     /// that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
@@ -97,6 +101,7 @@ impl Http {
             tls_certificate: None,
             tls_key: None,
             tls_client_ca: None,
+            management_listen: None,
             trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
