@@ -41,7 +41,7 @@ pub use self::{
         subscription::{Interrupted, Subscription},
         wait::{Target, Waited},
     },
-    health::{Health, Readiness},
+    health::{Health, Readiness, Reason},
     home_cluster::{HomeClusterError, adopt_cluster},
     launcher::{Launcher, work::Work},
     leadership::{

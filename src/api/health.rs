@@ -11,11 +11,13 @@ use axum::{
 };
 
 use super::{AppState, request_log};
-use crate::service::{Readiness, Service};
+use crate::service::{Readiness, Reason, Service};
 
 /// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out.
 pub fn management_router(service: Service) -> Router {
-    let detailed = |State(service): State<Service>| async move { answer(service.health.readiness().await) };
+    let detailed = |State(service): State<Service>| async move {
+        answer(service.health.readiness().await, |reason| reason.to_string())
+    };
     let router = Router::new().route("/livez", get(livez)).route("/readyz", get(detailed)).fallback(only_probes);
     request_log::logged(router.with_state(service))
 }
@@ -45,16 +47,16 @@ pub(super) async fn livez() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
-    answer(state.service.health.readiness().await)
+    answer(state.service.health.readiness().await, |reason| reason.summary.to_owned())
 }
 
-fn answer(readiness: Readiness) -> Response {
+fn answer(readiness: Readiness, text: impl FnOnce(&Reason) -> String) -> Response {
     match readiness {
         Readiness::Ready => "ok".into_response(),
         // No replica reaches the cluster. Submissions are still accepted.
-        Readiness::Accepting(trouble) => format!("ok, but {trouble}").into_response(),
+        Readiness::Accepting(reason) => format!("ok, but {}", text(&reason)).into_response(),
         Readiness::NotReady(reason) => {
-            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], reason).into_response()
+            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], text(&reason)).into_response()
         }
     }
 }

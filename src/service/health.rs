@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -19,10 +20,32 @@ use crate::{cluster::Cluster, store::Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// Submissions are accepted, but wait because no replica reaches the cluster. Holds the reason.
-    Accepting(String),
-    /// Not ready, with the reason.
-    NotReady(String),
+    /// Submissions are accepted, but wait because no replica reaches the cluster.
+    Accepting(Reason),
+    NotReady(Reason),
+}
+
+/// Why this process isn't ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// A text for every client.
+    pub summary: &'static str,
+    /// What is known beyond that, for operators: it names servers and namespaces, and quotes the API server.
+    pub detail: Option<String>,
+}
+
+impl Reason {
+    fn new(summary: &'static str, detail: Option<String>) -> Self {
+        Self { summary, detail }
+    }
+}
+
+/// The text for operators.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.summary)?;
+        self.detail.iter().try_for_each(|detail| write!(f, ": {detail}"))
+    }
 }
 
 /// Whether this process can work: its database, its cluster, its watches. Answers readiness probes, and drains the process.
@@ -32,6 +55,8 @@ pub struct Health {
     pub(super) watch: WatchHealth,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
+    /// What the log says last.
+    logged: Mutex<Option<&'static str>>,
 }
 
 /// State of the watches, as far as this replica knows it.
@@ -157,27 +182,26 @@ impl WatchHealth {
     fn readiness(&self) -> Readiness {
         self.with(|state| {
             if state.draining {
-                return Readiness::NotReady("shutting down".to_owned());
+                return Readiness::NotReady(Reason::new("the process is shutting down", None));
             }
             let State { scopes, cut_off, .. } = state;
             let not_ready = scopes.values().find_map(|scope| match scope {
                 Scope::Here { listed: true, .. } | Scope::Nowhere { refused: false, .. } => None,
                 Scope::Elsewhere => {
-                    let reason = cut_off.as_ref()?;
-                    Some(format!(
-                        "another replica watches the pods, and this one is cut off from the cluster: {reason}"
-                    ))
+                    let summary = "another replica watches the pods, and this one is cut off from the cluster";
+                    Some(Reason::new(summary, Some(cut_off.clone()?)))
                 }
-                Scope::Undecided => Some("it is not known yet which replica watches the pods".to_owned()),
+                Scope::Undecided => Some(Reason::new("it is not known yet which replica watches the pods", None)),
                 Scope::Here { listed: false, broken } => {
-                    let why = broken.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-                    Some(format!("the driver pods have not been listed yet{why}"))
+                    Some(Reason::new("the driver pods have not been listed yet", broken.clone()))
                 }
-                Scope::Nowhere { reason, refused: true } => Some(format!("the driver pods can't be listed: {reason}")),
+                Scope::Nowhere { reason, refused: true } => {
+                    Some(Reason::new("the driver pods can't be listed", Some(reason.clone())))
+                }
             });
             let accepting = scopes.values().find_map(|scope| match scope {
                 Scope::Nowhere { reason, .. } | Scope::Here { broken: Some(reason), .. } => {
-                    Some(format!("submissions wait for the cluster: {reason}"))
+                    Some(Reason::new("submissions wait for the cluster", Some(reason.clone())))
                 }
                 _ => None,
             });
@@ -194,7 +218,7 @@ impl WatchHealth {
 impl Health {
     pub(super) fn new(store: Store, cluster: Cluster, closing: CancellationToken) -> Self {
         let watch = WatchHealth::new(cluster.namespaces());
-        Self { home: HomeCluster::new(store.clone(), cluster), store, watch, closing }
+        Self { home: HomeCluster::new(store.clone(), cluster), store, watch, closing, logged: Mutex::default() }
     }
 
     /// Compares the cluster with the one that the database belongs to. A database that belongs to none yet becomes this
@@ -206,12 +230,35 @@ impl Health {
         self.home.check().await
     }
 
-    /// Returns whether submissions can be accepted and followed.
+    /// Returns whether submissions can be accepted and followed. The log says when that changes.
     pub async fn readiness(&self) -> Readiness {
-        match timeout(SIGN_OF_LIFE, self.store.ping()).await {
-            Ok(Ok(())) => self.home.problem().map_or_else(|| self.watch.readiness(), Readiness::NotReady),
-            Ok(Err(error)) => Readiness::NotReady(error_chain(&error)),
-            Err(_) => Readiness::NotReady(format!("the database doesn't answer within {SIGN_OF_LIFE:?}")),
+        let unavailable = |detail| Readiness::NotReady(Reason::new("the database is not available", Some(detail)));
+        let elsewhere = |detail| {
+            Readiness::NotReady(Reason::new("the cluster is not the one that the database belongs to", Some(detail)))
+        };
+        let readiness = match timeout(SIGN_OF_LIFE, self.store.ping()).await {
+            Ok(Ok(())) => self.home.problem().map_or_else(|| self.watch.readiness(), elsewhere),
+            Ok(Err(error)) => unavailable(error_chain(&error)),
+            Err(_) => unavailable(format!("it doesn't answer within {SIGN_OF_LIFE:?}")),
+        };
+        self.log(&readiness);
+        readiness
+    }
+
+    /// Logs the readiness if it isn't the same as before. Clients get only the summary.
+    fn log(&self, readiness: &Readiness) {
+        let summary = match readiness {
+            Readiness::Ready => None,
+            Readiness::Accepting(reason) | Readiness::NotReady(reason) => Some(reason.summary),
+        };
+        let before = std::mem::replace(&mut *self.logged.lock().unwrap_or_else(PoisonError::into_inner), summary);
+        if before == summary {
+            return;
+        }
+        match readiness {
+            Readiness::Ready => tracing::info!("ready again"),
+            Readiness::Accepting(reason) => tracing::info!("ready, but {reason}"),
+            Readiness::NotReady(reason) => tracing::info!("not ready: {reason}"),
         }
     }
 
@@ -231,6 +278,13 @@ mod tests {
         WatchHealth::new(&["a".to_owned()])
     }
 
+    /// Returns the detail, which is not in the text for clients.
+    fn detail(reason: &Reason) -> &str {
+        let detail = reason.detail.as_deref().unwrap_or_default();
+        assert!(!reason.summary.contains(detail) && reason.to_string().ends_with(detail), "{reason:?}");
+        detail
+    }
+
     const A: Option<&str> = Some("a");
 
     #[test]
@@ -240,7 +294,7 @@ mod tests {
         assert_eq!(health.readiness(), Readiness::Ready);
         assert!(health.is_look_due());
         health.unreached(A, "no route".to_owned(), false);
-        assert!(matches!(health.readiness(), Readiness::NotReady(reason) if reason.contains("no route")));
+        assert!(matches!(health.readiness(), Readiness::NotReady(reason) if detail(&reason) == "no route"));
         assert!(health.is_cut_off() && !health.is_look_due());
         health.reached();
         assert_eq!((health.readiness(), health.is_cut_off()), (Readiness::Ready, false));
@@ -249,12 +303,12 @@ mod tests {
         assert!(matches!(health.readiness(), Readiness::NotReady(_)), "nothing is listed yet");
         health.listed(A);
         health.broken(A, "no route".to_owned());
-        assert!(matches!(health.readiness(), Readiness::Accepting(reason) if reason.contains("no route")));
+        assert!(matches!(health.readiness(), Readiness::Accepting(reason) if detail(&reason) == "no route"));
         health.gives_up(A);
-        assert!(matches!(health.readiness(), Readiness::Accepting(reason) if reason.contains("no route")));
+        assert!(matches!(health.readiness(), Readiness::Accepting(reason) if detail(&reason) == "no route"));
         assert!(!health.is_cut_off(), "no other replica is better off");
         health.unreached(A, "forbidden".to_owned(), true);
-        assert!(matches!(health.readiness(), Readiness::NotReady(reason) if reason.contains("forbidden")));
+        assert!(matches!(health.readiness(), Readiness::NotReady(reason) if detail(&reason) == "forbidden"));
         health.is_elsewhere(A);
         assert!(health.is_cut_off());
     }

@@ -2,12 +2,17 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use axum::{Router, body::Body};
+use http::Request;
+use http_body_util::BodyExt;
 use sparkgate::{
+    api::{HttpSettings, management_router, router},
     service::Readiness,
     store::{DatabaseSettings, Store},
     submission::DriverState,
 };
 use sqlx::PgPool;
+use tower::ServiceExt;
 
 use crate::{
     fault_proxy::{Fault, FaultProxy, Way},
@@ -26,12 +31,18 @@ async fn until(world: &World, expected: impl Fn(&Readiness) -> bool) {
     }
 }
 
+async fn readyz(router: Router) -> String {
+    let request = Request::get("/readyz").body(Body::empty()).unwrap();
+    let body = router.oneshot(request).await.unwrap().into_body();
+    String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
 async fn until_ready(world: &World) {
     until(world, |now| *now == Readiness::Ready).await;
 }
 
 fn cut_off(now: &Readiness) -> bool {
-    matches!(now, Readiness::NotReady(reason) if reason.contains("cut off from the cluster"))
+    matches!(now, Readiness::NotReady(reason) if reason.summary.contains("cut off from the cluster"))
 }
 
 /// Connects to a database as `serve` does, through a proxy.
@@ -112,6 +123,10 @@ async fn while_no_replica_reaches_the_cluster_submissions_are_accepted(pool: PgP
     })
     .await;
     assert!(matches!(replica.service.health.readiness().await, Readiness::Accepting(_)));
+    let text = readyz(router(replica.service.clone(), HttpSettings::default()).unwrap()).await;
+    assert_eq!(text, "ok, but submissions wait for the cluster");
+    let detailed = readyz(management_router(replica.service.clone())).await;
+    assert!(detailed.starts_with(&format!("{text}: ")), "{detailed}");
     let id = replica.submit(&[]).await;
     proxy.set(Fault::None);
     until_ready(&replica).await;

@@ -162,7 +162,7 @@ async fn another_cluster_than_the_databases_own_is_left_alone(pool: PgPool) {
     other.watch();
     eventually(|| async {
         match other.service.health.readiness().await {
-            Readiness::NotReady(why) if why.contains("adopt-cluster") => Ok(()),
+            Readiness::NotReady(why) if why.to_string().contains("adopt-cluster") => Ok(()),
             other => Err(other),
         }
     })

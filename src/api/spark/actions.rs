@@ -132,8 +132,8 @@ pub(in crate::api) async fn clear(service: &Service) -> Result<ClearResponse, Fa
 pub(in crate::api) async fn readyz(service: &Service) -> Result<ReadyzResponse, Fault> {
     let message = match service.health.readiness().await {
         Readiness::Ready => String::new(),
-        Readiness::Accepting(trouble) => trouble,
-        Readiness::NotReady(reason) => return Err(Fault::NotReady(reason)),
+        Readiness::Accepting(reason) => reason.summary.to_owned(),
+        Readiness::NotReady(reason) => return Err(Fault::NotReady(reason.summary)),
     };
     Ok(ReadyzResponse {
         action: "ReadyzResponse",

@@ -34,7 +34,7 @@ pub(in crate::api) enum Fault {
     #[error("The bodies of other requests take all the memory there is for them. Nothing was done; try again.")]
     Busy,
     #[error("Master is not ready. {0}")]
-    NotReady(String),
+    NotReady(&'static str),
     #[error("The request took too long and may still be carried out.")]
     Slow,
     #[error("could not write the reply as JSON")]
@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn transient_error_asks_for_a_retry_unless_it_may_be_done() {
-        let (status, retry, body) = answer(|| Fault::NotReady("The watcher is behind.".to_owned())).await;
+        let (status, retry, body) = answer(|| Fault::NotReady("The watcher is behind.")).await;
         assert_eq!((status, retry.as_deref()), (503, Some("1")));
         assert!(body.contains("\"Master is not ready. The watcher is behind.\""), "{body}");
         assert_eq!(answer(|| Fault::Slow).await.1, None, "it may be done already");
