@@ -9,7 +9,6 @@ use thiserror::Error;
 
 use crate::{
     authentication::Authentication,
-    file::{self, AccessFileError},
     pattern::Patterns,
     principal::{Principal, shortened},
     rate::Rates,
@@ -31,14 +30,6 @@ pub struct Access {
 }
 
 impl Access {
-    /// Reads an access file.
-    ///
-    /// # Errors
-    /// The text is no access file. The error has all faults of its values, or the first fault of its form, with their places.
-    pub fn parse(text: &str) -> Result<Self, AccessFileError> {
-        file::parse(text)
-    }
-
     /// Returns the access of a gateway without an access file: one tenant `default` with every namespace, in which every caller
     /// is [`Principal::anonymous`] and admin.
     pub fn open() -> Self {

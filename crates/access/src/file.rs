@@ -22,8 +22,18 @@ use fault::Faults;
 /// The greatest size of an access file in bytes.
 const LARGEST: usize = 1 << 20;
 
+impl Access {
+    /// Reads an access file.
+    ///
+    /// # Errors
+    /// The text is no access file. The error has all faults of its values, or the first fault of its form, with their places.
+    pub fn parse(text: &str) -> Result<Self, AccessFileError> {
+        parse(text)
+    }
+}
+
 /// Reads an access file: first its form, then all of its values.
-pub(crate) fn parse(text: &str) -> Result<Access, AccessFileError> {
+fn parse(text: &str) -> Result<Access, AccessFileError> {
     if text.len() > LARGEST {
         return Err(Fault::of_file(format!("the file has {} bytes, more than {LARGEST}", text.len())).into());
     }

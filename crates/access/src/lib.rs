@@ -4,7 +4,9 @@
 //! without one. Credentials become a [`Principal`], and [`Access::may`] decides what that principal may do.
 
 mod access;
+mod api_key;
 mod authentication;
+mod certificate;
 mod file;
 pub mod jwt;
 mod pattern;
@@ -14,9 +16,11 @@ mod role;
 mod tenant;
 
 pub use access::{Access, TenantError, Visible};
+pub use api_key::{ApiKey, ApiKeyError, KeyDigest, NoRandomNumbers};
 pub use authentication::{
     Authentication, CertificateSubject, Certificates, ClaimPath, Kubernetes, OidcIssuer, Proxy, SparkJws, SparkListener,
 };
+pub use certificate::{CertificateError, ClientCertificate};
 pub use file::{AccessFileError, Fault};
 pub use pattern::{InvalidPattern, Pattern, Patterns};
 pub use principal::{Grant, InvalidGrant, InvalidName, LONGEST_NAME, Principal, Provider};
