@@ -10,6 +10,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -
 COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
 COPY bench/Cargo.toml bench/
+COPY crates/access/Cargo.toml crates/access/
 COPY crates/client/Cargo.toml crates/client/
 COPY crates/cluster/Cargo.toml crates/cluster/
 COPY crates/sandbox/Cargo.toml crates/sandbox/

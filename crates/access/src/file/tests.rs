@@ -45,6 +45,15 @@ fn the_example_is_valid() {
     assert_eq!(listener.principal.subject(), "listener:spark-submit");
 }
 
+#[test]
+fn the_first_file_of_the_documentation_is_valid() {
+    let page = include_str!("../../../../docs/access.md");
+    let (_, block) = page.split_once("```yaml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let lines: Vec<_> = block.lines().map(|line| line.strip_prefix("   ").unwrap_or(line)).collect();
+    assert_eq!(parse(&lines.join("\n")).map(|access| access.tenants().count()), Ok(1));
+}
+
 const SMALLEST: &str = "tenants: {a: {namespaces: [a]}}";
 
 #[test]
