@@ -6,7 +6,7 @@ use axum::{
     Extension, Router,
     extract::Request,
     http::Method,
-    middleware::{from_fn, from_fn_with_state},
+    middleware::{from_fn, from_fn_with_state, map_response},
     response::Response,
 };
 use body::Bodies;
@@ -22,6 +22,7 @@ mod health;
 mod home;
 mod idempotency_key;
 mod openapi;
+mod page_headers;
 mod request_log;
 mod server;
 mod spark;
@@ -78,13 +79,13 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let (all, resources) = (state.clone(), v1::router(state.clone()));
     let router = Router::from(openapi::probes())
-        .merge(Router::from(openapi::page()).layer(from_fn(v1::compress)))
+        .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| face(all.clone(), resources.clone(), id, request))
         .with_state(state);
     // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
     let router =
         browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
-    Ok(request_log::logged(router))
+    Ok(request_log::logged(router.layer(map_response(page_headers::add))))
 }
 
 /// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.

@@ -12,6 +12,9 @@ use axum::{
 use super::{request_log::RequestId, v1};
 
 const PAGE: &str = include_str!("home.html");
+/// The page has a style sheet in itself, and nothing else.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Answers a request of a person; `None` for all others.
 pub(super) fn answer(request: &Request, id: &RequestId) -> Option<Response> {
@@ -45,7 +48,7 @@ fn takes_html(headers: &HeaderMap) -> bool {
 fn page() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::VARY, "accept"),
     ];
     (headers, PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))).into_response()

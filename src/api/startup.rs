@@ -10,12 +10,13 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{HeaderValue, StatusCode, header},
+    middleware::map_response,
     response::{IntoResponse, Response},
     routing::get,
 };
 use tower::ServiceExt;
 
-use super::{health, request_log, spark};
+use super::{health, page_headers, request_log, spark};
 use crate::spark::SparkVersion;
 
 const WAITING: &str =
@@ -69,7 +70,7 @@ impl StartupRouter {
 
 impl Entrance {
     fn new(starting: Router) -> Self {
-        Self { starting: request_log::logged(starting), ready: Arc::default() }
+        Self { starting: request_log::logged(starting.layer(map_response(page_headers::add))), ready: Arc::default() }
     }
 }
 
