@@ -133,6 +133,13 @@ fn listening_on_an_open_network_is_refused() {
 }
 
 #[test]
+fn a_certificate_that_cannot_be_read_is_refused() {
+    let mut command = serve(&database()).0;
+    let said = refusal(command.args(["--tls-certificate", "/nowhere.pem", "--tls-key", "/nowhere.pem"]));
+    assert!(said.contains("--tls-certificate /nowhere.pem: the file can't be read"), "{said}");
+}
+
+#[test]
 fn too_few_connections_are_refused() {
     let output = serve(&database()).0.env("SPARKGATE_DATABASE_CONNECTIONS", "2").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

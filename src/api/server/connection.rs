@@ -40,6 +40,12 @@ impl Connection {
         Self { stream, requests: RequestTimer::new(requests), stopped, stalled: None }
     }
 
+    /// Returns the first byte, which the next read returns again. `None` if the client has closed the connection.
+    pub(super) async fn peek(&self) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        Ok((self.stream.peek(&mut byte).await? > 0).then_some(byte[0]))
+    }
+
     /// Begins the time of the first request after a TLS handshake, which had a time limit of its own.
     pub(super) fn handshake_ended(&mut self, is_http2: bool) {
         self.requests.handshake_ended(is_http2);

@@ -9,6 +9,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     sync::watch,
     time::{MissedTickBehavior, interval, timeout},
 };
@@ -35,6 +36,8 @@ const LOOK: Duration = Duration::from_secs(10);
 /// The protocols, the preferred one first (RFC 7301).
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
+/// The answer to a request without TLS. Spark's own REST client sends no others.
+const PLAIN: &str = "This gateway is served over TLS: use https.\n";
 
 /// The files of the listener's certificate, in PEM format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,15 +143,38 @@ impl Tls {
     /// # Errors
     /// The handshake failed, or wasn't finished in time.
     pub(super) async fn accept(&self, connection: Connection) -> io::Result<Secured> {
+        timeout(HEADERS, self.handshake(connection)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    }
+
+    async fn handshake(&self, connection: Connection) -> io::Result<Secured> {
+        // A record of TLS begins with its type, which is no letter (RFC 8446, section 5.1).
+        if connection.peek().await?.is_some_and(|byte| byte.is_ascii_uppercase()) {
+            return refuse_plain(connection).await;
+        }
         let config = self.0.current.borrow().config.clone();
-        let handshake = timeout(HEADERS, TlsAcceptor::from(config).accept(connection)).await;
-        let mut stream = handshake.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let mut stream = TlsAcceptor::from(config).accept(connection).await?;
         let (connection, session) = stream.get_mut();
         let is_http2 = session.alpn_protocol() == Some(HTTP2);
         let certificate = session.peer_certificates().and_then(<[_]>::first).map(|own| own.clone().into_owned());
         connection.handshake_ended(is_http2);
         Ok(Secured { stream, is_http2, certificate })
     }
+}
+
+/// Answers a request that was sent without TLS.
+///
+/// # Errors
+/// Always: there is no secured connection.
+async fn refuse_plain(mut connection: Connection) -> io::Result<Secured> {
+    // A socket that is closed with unread bytes takes back what was written to it.
+    let _ = connection.read(&mut [0; 4096]).await?;
+    let length = PLAIN.len();
+    let answer = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{PLAIN}"
+    );
+    connection.write_all(answer.as_bytes()).await?;
+    connection.shutdown().await?;
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the request was sent without TLS"))
 }
 
 impl fmt::Debug for Tls {

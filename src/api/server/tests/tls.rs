@@ -136,6 +136,17 @@ async fn http_1_and_http_2_are_negotiated() {
 }
 
 #[tokio::test]
+async fn a_request_without_tls_is_answered_with_a_hint() {
+    let place = Place::new();
+    let (address, _, _server) = place.start().await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(GET).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("use https"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_client_that_never_finishes_the_handshake_is_closed_and_delays_no_other() {
     let place = Place::new();
     let (address, _, _server) = place.start().await;
