@@ -15,6 +15,7 @@ use tower::ServiceExt;
 
 use crate::service::Service;
 
+mod authn;
 mod body;
 mod browser;
 mod catch_panic;
@@ -76,12 +77,14 @@ struct AppState {
 pub fn router(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
     let version = service.submissions.spark_version();
     let browser = settings.browser.clone();
+    let authentication = authn::Authentication { authenticator: service.authenticator.clone(), version };
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let (all, resources) = (state.clone(), v1::router(state.clone()));
     let router = Router::from(openapi::probes())
         .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| face(all.clone(), resources.clone(), id, request))
-        .with_state(state);
+        .with_state(state)
+        .layer(from_fn_with_state(authentication, authn::authenticate));
     // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
     let router =
         browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));

@@ -1,6 +1,7 @@
 //! Composition: the commands of the program, their settings, and what runs together.
 
 mod adopt_cluster;
+mod bootstrap_key;
 mod cli;
 mod dev;
 mod release_finalizers;

@@ -7,6 +7,7 @@ pub mod api;
 pub mod app;
 pub mod service;
 
+pub use sparkgate_access as access;
 pub use sparkgate_client as client;
 pub use sparkgate_cluster as cluster;
 pub use sparkgate_sandbox as sandbox;

@@ -1,6 +1,10 @@
 //! Use cases of Sparkgate, and their loops: the only layer that makes decisions. Each of the six types of [`Service`] has its
 //! state, its use cases and its loop in one folder. Other files here are parts that these types share.
 
+mod access_file;
+mod api_keys;
+mod audit;
+mod authenticator;
 mod detached;
 mod driver_logs;
 mod effects;
@@ -13,10 +17,13 @@ mod leadership;
 mod options;
 mod pod_follower;
 mod prepared;
+mod rate_limits;
+mod session;
 mod settings;
 mod shares;
 mod submissions;
 mod submitter;
+mod tenancy;
 mod wakeups;
 
 use std::sync::Arc;
@@ -25,11 +32,17 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
-use crate::{cluster::Cluster, store::Store};
+use crate::{access::Principal, cluster::Cluster, store::Store};
 
-pub use crate::store::{AttemptRecord, Event, Filter, Found, KillAnswer, Page, Submission};
+pub use crate::store::{
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, KillAnswer, Page, Submission,
+};
 
 pub use self::{
+    access_file::{AccessError, AccessFile},
+    api_keys::{ApiKeys, CreatedKey, KeyRequest},
+    audit::Audit,
+    authenticator::{Authenticator, Credentials, Unauthenticated},
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
     error::{Error, error_chain},
     event_feed::{
@@ -51,6 +64,8 @@ pub use self::{
     options::{Caps, Retries, SubmissionOptions},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
+    rate_limits::Exceeded,
+    session::Session,
     settings::{Settings, SparkSettings},
     submissions::{
         Submissions,
@@ -60,6 +75,7 @@ pub use self::{
         submit::Accepted,
     },
     submitter::{Submitter, read::SubmitterError},
+    tenancy::{Tenancy, TenantRules},
 };
 
 /// The service on one database and one cluster. Cheap to clone.
@@ -72,20 +88,33 @@ pub struct Service {
     pub logs: Arc<DriverLogs>,
     pub leadership: Arc<Leadership>,
     pub health: Arc<Health>,
+    pub access: Arc<AccessFile>,
+    pub authenticator: Arc<Authenticator>,
+    pub api_keys: Arc<ApiKeys>,
+    pub audit: Arc<Audit>,
 }
 
 impl Service {
-    /// Creates the service.
+    /// Creates the service of a gateway without an access file.
     ///
     /// # Errors
     /// The id of the installation can't be read from the database.
     pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
+        Self::with_access(store, cluster, Arc::new(AccessFile::none(settings))).await
+    }
+
+    /// Creates the service of a gateway with the settings of its access file.
+    ///
+    /// # Errors
+    /// As for [`Service::new`].
+    pub async fn with_access(store: Store, cluster: Cluster, access: Arc<AccessFile>) -> Result<Self, Error> {
+        let settings = access.settings().clone();
         let installation = Arc::new(store.installation().await?);
         let cluster = cluster.of_installation((*installation).clone());
         let closing = CancellationToken::new();
         // Shared parts.
         let leases = Arc::new(Leases::new(store.clone()));
-        let health = Arc::new(Health::new(store.clone(), cluster.clone(), closing.clone()));
+        let health = Arc::new(Health::new(store.clone(), cluster.clone(), access.clone(), closing.clone()));
         let events = Arc::new(EventFeed::new(store.clone(), closing.clone()));
         let wakeups = Arc::new(Wakeups::new(events.clone()));
         let logs = Arc::new(DriverLogs::new(store.clone(), cluster.clone(), settings.kept_log, closing));
@@ -105,6 +134,8 @@ impl Service {
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
         let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone());
+        let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
+        let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone());
         Ok(Self {
             submissions: Arc::new(submissions),
@@ -114,7 +145,17 @@ impl Service {
             logs,
             leadership: Arc::new(leadership),
             health,
+            access,
+            authenticator: Arc::new(authenticator),
+            api_keys: Arc::new(api_keys),
+            audit: Arc::new(audit),
         })
+    }
+
+    /// Returns the caller of a gateway without an access file.
+    pub fn anonymous(&self) -> Session {
+        let principal = Arc::new(Principal::anonymous());
+        Session::new(principal, self.access.current(), None, "")
     }
 
     /// Returns the loops of a replica with their names. Each runs until `stop`. [`Leadership::run_renewal`] isn't among them: it
@@ -123,7 +164,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 6] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 7] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -131,6 +172,7 @@ impl Service {
             ("watcher", self.pods.clone().run(stop.clone()).boxed()),
             ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
+            ("access file", self.access.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]
     }

@@ -7,7 +7,7 @@ use axum::{
     response::Response,
 };
 
-use super::{AppState, body, idempotency_key, request_log::RequestId};
+use super::{AppState, authn, body, idempotency_key, request_log::RequestId};
 use crate::spark::{
     Refusal,
     rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path},
@@ -48,6 +48,7 @@ fn is_for(action: Action, method: &Method) -> bool {
 
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let service = &state.service;
+    let caller = authn::caller(request.extensions()).ok_or(Fault::Unauthenticated)?;
     let (body, _held, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());
@@ -59,11 +60,11 @@ async fn perform(state: &AppState, action: Action, id: Option<String>, request: 
     };
     let answer = async {
         match action {
-            Action::Create => reply::success(&create::create(service, &body, key).await?),
-            Action::Kill => reply::success(&actions::kill(service, id).await?),
-            Action::KillAll => reply::success(&actions::kill_all(service).await?),
-            Action::Status => reply::success(&actions::status(service, id).await?),
-            Action::Clear => reply::success(&actions::clear(service).await?),
+            Action::Create => reply::success(&create::create(service, caller, &body, key).await?),
+            Action::Kill => reply::success(&actions::kill(service, caller, id).await?),
+            Action::KillAll => reply::success(&actions::kill_all(service, caller).await?),
+            Action::Status => reply::success(&actions::status(service, &caller, id).await?),
+            Action::Clear => reply::success(&actions::clear(service, caller).await?),
             Action::Readyz => reply::success(&actions::readyz(service).await?),
         }
     };

@@ -1,6 +1,8 @@
 //! The resource API: submissions as resources, below the same path as Spark's protocol, with its own error format.
 
 mod attempts;
+mod audit;
+mod caller;
 mod cursor;
 mod events;
 mod executors;
@@ -13,6 +15,7 @@ mod query;
 mod reply;
 mod submissions;
 mod suggest;
+mod tokens;
 
 use axum::{
     Router,
@@ -21,11 +24,10 @@ use axum::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::AppState;
-use problem::Problem;
 use reply::Reply;
 
-pub(super) use middleware::{compress, forbidden, internal_error, not_found, without_length_of_nothing};
-pub(super) use problem::ProblemBody;
+pub(super) use middleware::{compress, forbidden, internal_error, not_found, refused, without_length_of_nothing};
+pub(super) use problem::{Code, Problem, ProblemBody};
 pub(super) use suggest::closest;
 
 /// Returns all routes with their descriptions.
@@ -44,6 +46,11 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(events::of_submission))
         .routes(routes!(executors::executors))
         .routes(routes!(logs::logs))
+        .routes(routes!(caller::me))
+        .routes(routes!(caller::login))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(audit::audit))
 }
 
 /// The routes that wait for changes or for a body. They limit their time themselves.
@@ -72,7 +79,7 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions" | "events", None) => true,
+        ("submissions" | "events" | "me" | "login" | "tokens" | "audit", None) | ("tokens", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

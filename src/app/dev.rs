@@ -86,6 +86,7 @@ async fn beside(
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
         limits: Limits::default(),
+        access_file: None,
     };
     let ended = async {
         tokio::select! {

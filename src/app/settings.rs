@@ -7,6 +7,8 @@ mod limits;
 mod serve;
 mod time_or_off;
 
+use std::time::Duration;
+
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use secrecy::{ExposeSecret, SecretString};
@@ -17,7 +19,7 @@ pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
-use crate::store::DatabaseSettings;
+use crate::{access::Role, store::DatabaseSettings, submission::parse_duration};
 
 /// Settings of the log.
 #[derive(Debug, Args)]
@@ -57,6 +59,28 @@ pub(super) struct AdoptCluster {
     /// are started again.
     #[arg(long)]
     pub(super) with_live_submissions: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BootstrapKey {
+    #[command(flatten)]
+    pub(super) database: Database,
+    /// A name for the key, such as that of its owner.
+    #[arg(long, default_value = "bootstrap")]
+    pub(super) name: String,
+    /// What the key may do: viewer, submitter, operator or admin.
+    #[arg(long, default_value = "admin")]
+    pub(super) role: Role,
+    /// The tenant in which it may do that [default: all].
+    #[arg(long)]
+    pub(super) tenant: Option<String>,
+    /// How long the key is valid, such as 24h or 90d.
+    #[arg(long, default_value = "24h", value_parser = lifetime)]
+    pub(super) expires: Duration,
+}
+
+fn lifetime(text: &str) -> Result<Duration, &'static str> {
+    parse_duration(text).ok_or("expected a time such as 24h or 90d, of ten years at most")
 }
 
 impl Database {

@@ -10,6 +10,9 @@ pub enum Error {
     /// The request is invalid; the text is for the client.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The caller may not do this; the text is for the caller.
+    #[error("{0}")]
+    Denied(String),
     /// The idempotency key was used with a different request before.
     #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
@@ -66,7 +69,11 @@ impl Error {
             | Self::PerhapsDone(_)
             | Self::ClusterUnavailable(_)
             | Self::Unanswered(_) => true,
-            Self::Refused(_) | Self::KeyReused { .. } | Self::NameTaken { .. } | Self::Internal(..) => false,
+            Self::Refused(_)
+            | Self::Denied(_)
+            | Self::KeyReused { .. }
+            | Self::NameTaken { .. }
+            | Self::Internal(..) => false,
         }
     }
 }

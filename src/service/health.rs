@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    access_file::AccessFile,
     error::error_chain,
     home_cluster::{HomeCluster, HomeClusterError},
 };
@@ -20,7 +21,8 @@ use crate::{cluster::Cluster, store::Store};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
-    /// Submissions are accepted, but wait because no replica reaches the cluster.
+    /// Submissions are accepted, but an operator has to look: they wait because no replica reaches the cluster, or the access file
+    /// can't be reloaded.
     Accepting(Reason),
     NotReady(Reason),
 }
@@ -53,6 +55,7 @@ pub struct Health {
     store: Store,
     pub(super) home: HomeCluster,
     pub(super) watch: WatchHealth,
+    access: Arc<AccessFile>,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
     /// What the log says last.
@@ -216,9 +219,9 @@ impl WatchHealth {
 }
 
 impl Health {
-    pub(super) fn new(store: Store, cluster: Cluster, closing: CancellationToken) -> Self {
+    pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>, closing: CancellationToken) -> Self {
         let watch = WatchHealth::new(cluster.namespaces());
-        Self { home: HomeCluster::new(store.clone(), cluster), store, watch, closing, logged: Mutex::default() }
+        Self { home: HomeCluster::new(store.clone(), cluster), store, watch, access, closing, logged: Mutex::default() }
     }
 
     /// Compares the cluster with the one that the database belongs to. A database that belongs to none yet becomes this
@@ -240,6 +243,12 @@ impl Health {
             Ok(Ok(())) => self.home.problem().map_or_else(|| self.watch.readiness(), elsewhere),
             Ok(Err(error)) => unavailable(error_chain(&error)),
             Err(_) => unavailable(format!("it doesn't answer within {SIGN_OF_LIFE:?}")),
+        };
+        let readiness = match (readiness, self.access.trouble()) {
+            (Readiness::Ready, Some(trouble)) => {
+                Readiness::Accepting(Reason::new("the access file can't be reloaded", Some(trouble)))
+            }
+            (readiness, _) => readiness,
         };
         self.log(&readiness);
         readiness

@@ -1,12 +1,17 @@
 //! A request that is ready to become a driver: what submit, dry run and `sparkgate render` have in common. It is parsed, completed
 //! and named once.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{options::SubmissionOptions, settings::SparkSettings};
+use super::{
+    options::SubmissionOptions,
+    settings::SparkSettings,
+    submitter::SPARK_DEFAULTS,
+    tenancy::{TENANT, TenantRules},
+};
 use crate::spark::{
     CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Refusal, SubmitContext,
     SubmitterFiles, build_driver, expand_command_line,
@@ -30,14 +35,31 @@ pub struct PreparedSubmission {
 }
 
 impl PreparedSubmission {
-    /// Parses the command line of a request and fills in defaults. Properties of the request override defaults.
+    /// Parses the command line of a request and fills in defaults. Properties of the request override defaults; those that its
+    /// tenant forces override both.
     ///
     /// # Errors
     /// A [`Refusal`] of a command line, of unknown named defaults, of options of the gateway, or of a request that names neither
     /// an application nor a resource after which to name it.
     pub fn new(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<Self, Refusal> {
-        let mut request = expand_command_line(request, settings.version)?;
-        let completed = settings.submitter.complete(request.spark_properties, &settings.defaults)?;
+        Self::of_tenant(expand_command_line(request, settings.version)?, settings, None)
+    }
+
+    /// Does the same for a request of a tenant, whose command line is parsed already.
+    ///
+    /// # Errors
+    /// As for [`PreparedSubmission::new`], and if named defaults select a namespace of another tenant.
+    pub(super) fn of_tenant(
+        mut request: CreateSubmissionRequest,
+        settings: &SparkSettings,
+        rules: Option<&TenantRules>,
+    ) -> Result<Self, Refusal> {
+        let tenants = rules.map(|rules| (TENANT, &rules.tenant.defaults));
+        let lowest: Vec<_> = iter::once((SPARK_DEFAULTS, &settings.defaults)).chain(tenants).collect();
+        let mut completed = settings.submitter.complete(request.spark_properties, &lowest)?;
+        if let Some(rules) = rules {
+            rules.apply(&mut completed)?;
+        }
         request.spark_properties = completed.properties;
         let options = SubmissionOptions::take(&mut request.spark_properties)?;
         settings.submitter.name_templates(&mut request);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     options::{Caps, SubmissionOptions},
-    submitter::Submitter,
+    submitter::{SPARK_DEFAULTS, Submitter},
 };
 use crate::spark::{Refusal, SparkVersion};
 
@@ -38,7 +38,7 @@ impl SparkSettings {
     /// # Errors
     /// A [`Refusal`] of the named defaults that they select, or of their options.
     pub fn check_defaults(&self) -> Result<(), Refusal> {
-        let mut properties = self.submitter.complete(BTreeMap::new(), &self.defaults)?.properties;
+        let mut properties = self.submitter.complete(BTreeMap::new(), &[(SPARK_DEFAULTS, &self.defaults)])?.properties;
         SubmissionOptions::take(&mut properties).map(drop)
     }
 }

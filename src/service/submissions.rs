@@ -14,10 +14,12 @@ use uuid::Uuid;
 use super::{
     driver_logs::DriverLogs,
     error::Error,
+    session::Session,
     settings::{Settings, SparkSettings},
     wakeups::Wakeups,
 };
 use crate::{
+    access::Action,
     cluster::{Cluster, Manifest},
     spark::SparkVersion,
     store::{AttemptRecord, Filter, KillAnswer, Page, Store, Submission},
@@ -64,29 +66,41 @@ impl Submissions {
         &self.settings.spark
     }
 
-    /// Returns a submission, or `None` if none has that id. Includes submissions that Spark's `clear` hides.
-    pub async fn submission(&self, id: &SubmissionId) -> Result<Option<Submission>, Error> {
-        Ok(self.store.submission(id).await?)
+    /// Returns a submission that the caller may see, or `None` if none has that id. Includes submissions that Spark's `clear`
+    /// hides.
+    pub async fn submission(&self, caller: &Session, id: &SubmissionId) -> Result<Option<Submission>, Error> {
+        Ok(self.store.scoped(&caller.readable()).submission(id).await?)
     }
 
-    /// Returns up to `limit` submissions that match a filter, newest first, starting before `number` if one is given.
-    pub async fn submissions(&self, filter: &Filter, before: Option<i64>, limit: u32) -> Result<Page, Error> {
-        Ok(self.store.submissions(filter, before, limit).await?)
+    /// Returns up to `limit` submissions that the caller may see and that match a filter, newest first, starting before `number` if one is given.
+    pub async fn submissions(
+        &self,
+        caller: &Session,
+        filter: &Filter,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Page, Error> {
+        Ok(self.store.scoped(&caller.readable()).submissions(filter, before, limit).await?)
     }
 
     /// Returns how many submissions match a filter.
-    pub async fn count(&self, filter: &Filter) -> Result<u64, Error> {
-        Ok(self.store.count(filter).await?)
+    pub async fn count(&self, caller: &Session, filter: &Filter) -> Result<u64, Error> {
+        Ok(self.store.scoped(&caller.readable()).count(filter).await?)
     }
 
-    /// Returns the number of the newest submission, if there is one.
-    pub async fn newest(&self) -> Result<Option<i64>, Error> {
-        Ok(self.store.newest().await?)
+    /// Returns the number of the newest submission that the caller may see, if there is one.
+    pub async fn newest(&self, caller: &Session) -> Result<Option<i64>, Error> {
+        Ok(self.store.scoped(&caller.readable()).newest().await?)
     }
 
     /// Returns the objects of an attempt in the order of their creation; `None` if they aren't stored (any more).
-    pub async fn manifest(&self, id: &SubmissionId, attempt: i32) -> Result<Option<Vec<Value>>, Error> {
-        let manifest = self.store.manifest(id, attempt).await?;
+    pub async fn manifest(
+        &self,
+        caller: &Session,
+        id: &SubmissionId,
+        attempt: i32,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let manifest = self.store.scoped(&caller.readable()).manifest(id, attempt).await?;
         let mut objects = manifest.as_deref().map(objects).transpose()?;
         for object in objects.iter_mut().flatten() {
             // Hidden: another client could create a pod with this annotation before the gateway does, and the gateway would
@@ -99,28 +113,42 @@ impl Submissions {
     }
 
     /// Returns all attempts of a submission, the current one last; none if no submission has this id.
-    pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
-        Ok(self.store.attempts(id).await?)
+    pub async fn attempts(&self, caller: &Session, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
+        Ok(self.store.scoped(&caller.readable()).attempts(id).await?)
     }
 
     /// Returns up to `limit` executors of a submission, ordered by attempt and id, starting after `after`.
     pub async fn executors(
         &self,
+        caller: &Session,
         id: &SubmissionId,
         after: Option<(i32, i64)>,
         limit: u32,
     ) -> Result<Vec<ExecutorRecord>, Error> {
-        Ok(self.store.executors(id, after, limit).await?)
+        Ok(self.store.scoped(&caller.readable()).executors(id, after, limit).await?)
     }
 
     /// Requests the kill of a submission. Returns `false` if no submission has that id or it has ended already.
-    pub async fn kill(&self, id: &SubmissionId) -> Result<bool, Error> {
-        Ok(self.request_kill(id).await?.live)
+    ///
+    /// # Errors
+    /// As for [`Submissions::request_kill`].
+    pub async fn kill(&self, caller: &Session, id: &SubmissionId) -> Result<bool, Error> {
+        Ok(self.request_kill(caller, id).await?.live)
     }
 
     /// Requests the kill of a submission and returns the result.
-    pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
-        let answer = self.store.request_kill(id).await?;
+    ///
+    /// # Errors
+    /// [`Error::Denied`] if the caller may see the submission but not kill it.
+    pub async fn request_kill(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let visible = self.store.scoped(&caller.readable());
+        let answer = visible.request_kill(id, &caller.killable(), caller.actor().as_ref()).await?;
+        if answer.submission.is_some() && !answer.allowed {
+            let subject = caller.principal().subject();
+            return Err(Error::Denied(format!(
+                "{subject} may not kill {id}: the principal that submitted it may, and operators of its tenant"
+            )));
+        }
         if answer.live {
             tracing::info!(submission = %id, "kill requested");
             self.wakeups.work_is_due();
@@ -129,9 +157,14 @@ impl Submissions {
         Ok(answer)
     }
 
-    /// Requests the kill of every live submission.
-    pub async fn kill_all(&self) -> Result<(), Error> {
-        let killed = self.store.request_kill_of_all().await;
+    /// Requests the kill of every live submission that the caller may kill.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] if the caller may kill none in any tenant.
+    pub async fn kill_all(&self, caller: &Session) -> Result<(), Error> {
+        caller.require(Action::KillOwn)?;
+        let killable = self.store.scoped(&caller.killable());
+        let killed = killable.request_kill_of_all(caller.actor().as_ref()).await;
         // Some may be killed although others could not be.
         self.wakeups.work_is_due();
         self.wakeups.state_changed();
@@ -141,9 +174,14 @@ impl Submissions {
         Ok(())
     }
 
-    /// Hides ended submissions from Spark's protocol. Their records stay.
-    pub async fn clear(&self) -> Result<(), Error> {
-        let cleared = self.store.clear_ended().await?;
+    /// Hides the ended submissions that the caller may clear from Spark's protocol. Their records stay.
+    ///
+    /// # Errors
+    /// [`Error::Denied`] if the caller may clear none in any tenant.
+    pub async fn clear(&self, caller: &Session) -> Result<(), Error> {
+        caller.require(Action::ClearOwn)?;
+        let clearable = self.store.scoped(&caller.clearable());
+        let cleared = clearable.clear_ended(caller.actor().as_ref()).await?;
         tracing::info!(cleared, "ended submissions cleared");
         Ok(())
     }

@@ -12,6 +12,9 @@ use crate::spark::{CreateSubmissionRequest, Refusal, SubmitterFiles};
 /// The property with which a request selects named defaults. It is not Spark's, and the driver never sees it.
 const DEFAULTS: &str = "spark.sparkgate.defaults";
 
+/// The origin of the defaults that apply to every request.
+pub(super) const SPARK_DEFAULTS: &str = "spark-defaults";
+
 /// Prefix of the gateway's own properties.
 pub(super) const OWN: &str = "spark.sparkgate.";
 
@@ -38,13 +41,22 @@ pub struct Submitter {
 }
 
 impl Submitter {
-    /// Returns the properties of a request, completed by the named defaults that it selects and then by `lowest`, which applies
-    /// to every request (and may select named defaults for those that select none). Of the names in a list, a later one wins.
+    /// Removes the named defaults and the files that a tenant may not use.
+    pub(super) fn retain(&mut self, defaults: impl Fn(&str) -> bool, files: impl Fn(&str) -> bool) {
+        self.defaults.retain(|name, _| defaults(name));
+        self.files.retain(|name, _| files(name));
+    }
+
+    /// Returns the properties of a request, completed by the named defaults that it selects and then by `lowest`: defaults that
+    /// apply to every request, each with its origin, the weakest first. They may select named defaults for requests that select
+    /// none. Of the names in a list, a later one wins.
     ///
     /// # Errors
     /// A [`Refusal`] of an unknown name.
-    pub(super) fn complete(&self, mut own: Properties, lowest: &Properties) -> Result<Completed, Refusal> {
-        let chosen = own.remove(DEFAULTS).or_else(|| lowest.get(DEFAULTS).cloned()).unwrap_or_default();
+    pub(super) fn complete(&self, mut own: Properties, lowest: &[(&str, &Properties)]) -> Result<Completed, Refusal> {
+        let chosen = own.remove(DEFAULTS);
+        let chosen = chosen.or_else(|| lowest.iter().rev().find_map(|(_, defaults)| defaults.get(DEFAULTS)).cloned());
+        let chosen = chosen.unwrap_or_default();
         // The last occurrence of a repeated name counts.
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for (place, name) in chosen.split(',').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -55,7 +67,8 @@ impl Submitter {
         names.sort_unstable();
         let named = names.iter().filter_map(|(_, name)| Some((format!("defaults/{name}"), self.defaults.get(*name)?)));
         let mut completed = Completed::default();
-        for (origin, defaults) in std::iter::once(("spark-defaults".to_owned(), lowest)).chain(named) {
+        let lowest = lowest.iter().map(|(origin, defaults)| ((*origin).to_owned(), *defaults));
+        for (origin, defaults) in lowest.chain(named) {
             for (key, value) in defaults.iter().filter(|(key, _)| *key != DEFAULTS) {
                 completed.properties.insert(key.clone(), value.clone());
                 completed.origins.insert(key.clone(), origin.clone());

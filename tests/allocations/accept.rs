@@ -26,7 +26,11 @@ async fn cost_of_accepting_is_as_expected(pool: PgPool) {
             measure(|| {
                 runtime.block_on(async {
                     let (request, _) = parse_create(&body, service.submissions.spark_version()).unwrap();
-                    service.submissions.submit(request, SubmissionOptions::default()).await.unwrap();
+                    service
+                        .submissions
+                        .submit(&service.anonymous(), request, SubmissionOptions::default())
+                        .await
+                        .unwrap();
                 });
             })
         };

@@ -80,7 +80,11 @@ impl Life<'_> {
         self.statements.take();
         let (request, _) =
             parse_create(&request(n, &self.namespace), self.service.submissions.spark_version()).unwrap();
-        self.service.submissions.submit(request, SubmissionOptions::default()).await.unwrap();
+        self.service
+            .submissions
+            .submit(&self.service.anonymous(), request, SubmissionOptions::default())
+            .await
+            .unwrap();
         self.step("accept");
         assert_eq!(self.service.launcher.work().await.unwrap(), 1);
         self.step("launch");

@@ -47,7 +47,7 @@ async fn follow(mut address: watch::Receiver<SocketAddr>, patience: usize) -> us
 async fn submit_and_kill(replica: &Replica) {
     let one = async |_| {
         let id = replica.submit().await;
-        assert!(replica.service.submissions.kill(&id).await.unwrap());
+        assert!(replica.service.submissions.kill(&replica.service.anonymous(), &id).await.unwrap());
     };
     stream::iter(0..HALF).for_each_concurrent(4, one).await;
 }
@@ -79,7 +79,7 @@ async fn a_change_made_by_another_replica_is_streamed(pool: PgPool) {
     let event = timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap().json();
     assert_eq!((&event["submissionId"], &event["state"]), (&id.as_str().into(), &"QUEUED".into()));
     assert!(event.get("previous").is_none() && event.get("message").is_none(), "{event}");
-    there.service.submissions.kill(&id).await.unwrap();
+    there.service.submissions.kill(&there.service.anonymous(), &id).await.unwrap();
     let event = timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap().json();
     assert_eq!((&event["state"], &event["previous"]), (&"KILLED".into(), &"QUEUED".into()));
     assert_eq!((&event["reason"], &event["sequence"]), (&"Killed".into(), &2.into()));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sparkgate::{
+    service::EventFilter,
     store::Store,
     submission::{Placement, StateChange},
 };
@@ -48,7 +49,8 @@ async fn a_wait_that_times_out_returns_the_current_state(pool: PgPool) {
     let replica = Replica::start(pool.clone()).await;
     let (id, other) = (replica.submit().await, replica.submit().await);
     let target = format!("/v1/submissions/{id}/wait?timeoutSeconds=1");
-    let acting = replica.service.submissions.kill(&other);
+    let caller = replica.service.anonymous();
+    let acting = replica.service.submissions.kill(&caller, &other);
     let (answer, _) = tokio::join!(get(replica.address, &target), acting);
     assert_eq!((answer.status, answer.waited.as_deref()), (200, Some("timeout")));
     assert_eq!(answer.body["state"], "QUEUED");
@@ -66,7 +68,7 @@ async fn a_shutdown_ends_waits_and_streams(pool: PgPool) {
     let address = replica.address;
     let waiting = tokio::spawn(async move { get(address, &target).await });
     // Succeeds until the stream and the wait occupy both slots: then the wait has begun.
-    while replica.service.events.subscribe(Default::default(), None, 2).await.is_ok() {}
+    while replica.service.events.subscribe(EventFilter::of(&replica.service.anonymous()), None, 2).await.is_ok() {}
     replica.end().await;
     assert_eq!(waiting.await.unwrap().waited.as_deref(), Some("timeout"));
     assert!(stream.next().await.is_none());

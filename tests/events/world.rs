@@ -69,7 +69,7 @@ impl Replica {
             main_class: "org.example.Main".to_owned(),
             ..CreateSubmissionRequest::default()
         };
-        self.service.submissions.create(request).await.unwrap()
+        self.service.submissions.create(&self.service.anonymous(), request).await.unwrap()
     }
 }
 

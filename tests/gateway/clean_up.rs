@@ -113,7 +113,7 @@ async fn an_old_submission_is_deleted_after_its_pod(pool: PgPool) {
     world.until_no_driver().await;
     later(&world.pool, Duration::from_secs(120)).await;
     assert_eq!(clean_up(&world, RETENTION).await, (0, 0, 1));
-    assert_eq!(world.service.submissions.status(&id).await.unwrap(), None);
+    assert_eq!(world.service.submissions.status(&world.service.anonymous(), &id).await.unwrap(), None);
     assert_eq!(world.events(&id).await, Vec::<String>::new());
     assert_eq!(world.status(&live).await.driver_state, DriverState::Submitted);
 }

@@ -53,7 +53,7 @@ fn oom(submission: &SubmissionId, id: i64) -> ExecutorObservation {
 }
 
 async fn states(service: &Service, id: &SubmissionId) -> Vec<(i64, ExecutorState)> {
-    let all = service.submissions.executors(id, None, 10_000).await.unwrap();
+    let all = service.submissions.executors(&service.anonymous(), id, None, 10_000).await.unwrap();
     all.into_iter().map(|one| (one.executor_id, one.state)).collect()
 }
 
@@ -71,7 +71,7 @@ async fn an_executors_end_is_kept_with_its_exit_code(pool: PgPool) {
     service.pods.executors.note(here, &gone);
     assert_eq!(service.pods.flush_executors(here).await.unwrap(), 1);
     assert_eq!(service.pods.flush_executors(here).await.unwrap(), 0, "nothing is new");
-    let first = service.submissions.executors(&id, None, 1).await.unwrap().remove(0);
+    let first = service.submissions.executors(&service.anonymous(), &id, None, 1).await.unwrap().remove(0);
     assert_eq!((first.state, first.exit_code), (ExecutorState::Failed, Some(137)));
     assert_eq!(first.reason.as_deref(), Some("OOMKilled"));
 }
@@ -203,7 +203,8 @@ async fn executors_of_the_cluster_are_followed_to_their_ends(pool: PgPool) {
         world.pods().delete(&format!("pi-exec-{n}"), &DeleteParams::default().grace_period(0)).await.unwrap();
     }
     until(&world, &id, [Succeeded, Failed, Deleted, Running]).await;
-    let failed = world.service.submissions.executors(&id, Some((1, 1)), 1).await.unwrap().remove(0);
+    let failed =
+        world.service.submissions.executors(&world.service.anonymous(), &id, Some((1, 1)), 1).await.unwrap().remove(0);
     assert_eq!(failed.message.as_deref(), Some("the executor exited with code 52 (Error; JVM OOM)"));
     assert!(failed.created_at.is_some() && failed.finished_at.is_some());
 

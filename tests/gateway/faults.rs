@@ -113,7 +113,7 @@ async fn a_kill_outlasts_an_api_server_that_is_away(pool: PgPool) {
     world.watch();
     let id = world.submit(&[]).await;
     world.service.launcher.work().await.unwrap();
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     // The driver whose creation was never confirmed ends, too.

@@ -73,7 +73,7 @@ async fn a_driver_whose_labels_were_removed_is_followed_to_its_end(pool: PgPool)
 async fn a_driver_relabelled_as_another_submissions_is_followed_to_its_end(pool: PgPool) {
     let mut world = World::new(pool).await;
     let ended = world.submit(&[]).await;
-    assert!(world.service.submissions.kill(&ended).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &ended).await.unwrap());
     let id = world.submit_running().await;
     let pod = world.driver().await.name_any();
     patch(&world, &pod, json!({"labels": {labels::SUBMISSION_ID: ended.to_string()}})).await;
@@ -131,12 +131,12 @@ async fn neither_a_template_nor_an_excluded_step_names_the_pod(pool: PgPool) {
         }))
         .unwrap(),
     );
-    let id = world.service.submissions.create(request).await.unwrap();
+    let id = world.service.submissions.create(&world.service.anonymous(), request).await.unwrap();
     world.service.launcher.work().await.unwrap();
     let pod = world.driver().await;
     assert_eq!(pod.name_any(), world.driver_named(&id).await.name_any());
     assert_eq!((pod.metadata.generate_name, pod.spec.unwrap().restart_policy.as_deref()), (None, Some("Never")));
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     world.until_no_driver().await;

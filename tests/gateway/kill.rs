@@ -9,11 +9,11 @@ use crate::world::{World, eventually};
 async fn kill_before_the_launch_ends_the_submission_at_once(pool: PgPool) {
     let world = World::new(pool).await;
     let id = world.submit(&[]).await;
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(world.service.launcher.work().await.unwrap(), 0);
     assert_eq!(world.driver_count().await, 0);
-    assert!(!world.service.submissions.kill(&id).await.unwrap(), "it has ended");
+    assert!(!world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap(), "it has ended");
 }
 
 #[sqlx::test]
@@ -22,7 +22,7 @@ async fn kill_between_the_claim_and_the_pod_creates_no_pod(pool: PgPool) {
     let id = world.submit(&[]).await;
     // As if a launcher had died right after its claim.
     sqlx::query("UPDATE submissions SET state = 'LAUNCHING'").execute(&world.pool).await.unwrap();
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     assert_eq!(world.status(&id).await.driver_state, DriverState::Submitted, "not yet");
     world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
@@ -35,7 +35,7 @@ async fn kill_of_a_pending_driver_deletes_its_pod(pool: PgPool) {
     world.watch();
     let id = world.submit(&[]).await;
     world.service.launcher.work().await.unwrap();
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     world.until_no_driver().await;
@@ -46,7 +46,7 @@ async fn kill_of_a_pending_driver_deletes_its_pod(pool: PgPool) {
 async fn kill_of_a_running_driver_waits_for_its_grace_period(pool: PgPool) {
     let mut world = World::new(pool).await;
     let id = running_on_a_node(&mut world).await;
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     world.service.launcher.work().await.unwrap();
     eventually(|| async { world.driver().await.metadata.deletion_timestamp.ok_or("not deleted") }).await;
     assert_eq!(world.status(&id).await.driver_state, DriverState::Running, "it runs until its grace period is over");
@@ -65,7 +65,7 @@ async fn kill_after_the_end_changes_nothing(pool: PgPool) {
     world.service.launcher.work().await.unwrap();
     world.play_exit(0).await;
     world.until(&id, DriverState::Finished).await;
-    assert!(!world.service.submissions.kill(&id).await.unwrap());
+    assert!(!world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     assert_eq!(world.status(&id).await.driver_state, DriverState::Finished);
 }
 

@@ -122,7 +122,7 @@ async fn a_killed_driver_has_the_requested_grace_period(pool: PgPool) {
         let id = world.submit_running().await;
         bind(&world).await;
         world.set(&id, &format!("kill_grace = {kill_grace}")).await;
-        assert!(world.service.submissions.kill(&id).await.unwrap());
+        assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
         world.service.launcher.work().await.unwrap();
         let grace = world.driver().await.metadata.deletion_grace_period_seconds;
         assert_eq!(grace, Some(seconds), "{kill_grace}");

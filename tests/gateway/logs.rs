@@ -54,7 +54,7 @@ async fn a_failure_is_recorded_with_its_cause(pool: PgPool) {
     let id = site.launch(&format!("{WAIT}; echo -n '{traceback}'; exit 1")).await;
     site.go();
     let row = loop {
-        let row = site.service().submissions.submission(&id).await.unwrap().unwrap();
+        let row = site.service().submissions.submission(&site.service().anonymous(), &id).await.unwrap().unwrap();
         if row.state.is_terminal() {
             break row;
         }
@@ -75,7 +75,7 @@ async fn a_cause_that_is_only_in_the_archive_is_reported(pool: PgPool) {
     let id = site.launch("echo 'Exception in thread \"main\" a.B: c'; exit 1").await;
     site.until(&id, DriverState::Failed).await;
     sqlx::query("UPDATE submissions SET message = 'it failed'").execute(&site.world.pool).await.unwrap();
-    let row = site.service().submissions.submission(&id).await.unwrap().unwrap();
+    let row = site.service().submissions.submission(&site.service().anonymous(), &id).await.unwrap().unwrap();
     assert_eq!(site.service().submissions.failure_reason(&row).await.unwrap().unwrap().message, "it failed: a.B: c");
 }
 
@@ -162,7 +162,7 @@ async fn readers_that_stop_in_the_middle_of_a_query_keep_no_connection(pool: PgP
         sqlx::raw_sql("SELECT pg_sleep(0.05)").execute(&mut other).await.unwrap();
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
-    assert!(site.service().submissions.status(&id).await.unwrap().is_some());
+    assert!(site.service().submissions.status(&site.service().anonymous(), &id).await.unwrap().is_some());
 }
 
 #[sqlx::test]
@@ -170,7 +170,7 @@ async fn a_reader_that_comes_before_the_driver_waits_for_it(pool: PgPool) {
     let site = Site::new(pool).await;
     let mut request = site.world.request(&[]);
     request.app_args = vec!["echo hello".to_owned()];
-    let id = site.service().submissions.create(request).await.unwrap();
+    let id = site.service().submissions.create(&site.service().anonymous(), request).await.unwrap();
     assert!(matches!(site.no_log(&id, &LogRequest::default()).await, NoLog::NotStarted(_)));
     let following = site.open(&id, &follow()).await;
     let reading = tokio::spawn(text(following));
@@ -223,12 +223,12 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
         let event = serde_json::from_value(event).unwrap();
         world.api::<k8s_openapi::api::core::v1::Event>().create(&Default::default(), &event).await.unwrap();
     }
-    let row = world.service.submissions.submission(&id).await.unwrap().unwrap();
+    let row = world.service.submissions.submission(&world.service.anonymous(), &id).await.unwrap().unwrap();
     let now = world.service.logs.pod_events(&id, &row.namespace, &row.pod_uid.unwrap()).await;
     let reasons: Vec<_> = now.iter().map(|event| (event.reason.as_str(), event.count)).collect();
     assert_eq!(reasons, [("FailedScheduling", 4), ("Pulling", 1)]);
 
-    world.service.submissions.kill(&id).await.unwrap();
+    world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap();
     world.service.launcher.work().await.unwrap();
     world.until(&id, DriverState::Killed).await;
     let kept = eventually(|| async {
@@ -258,14 +258,20 @@ async fn an_executors_log_is_deleted_with_its_pod(pool: PgPool) {
     site.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
     let of_executor = LogRequest { executor: Some(7), ..follow() };
     eventually(|| async {
-        let executors = site.service().submissions.executors(&id, None, 10).await.unwrap();
+        let executors = site.service().submissions.executors(&site.service().anonymous(), &id, None, 10).await.unwrap();
         executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
     })
     .await;
     assert_eq!(site.read(&id, &of_executor).await, (LogSource::Pod, "from the executor\n".to_owned()));
     site.world.pods().delete("exec-7", &Default::default()).await.unwrap();
     eventually(|| async {
-        match site.service().logs.log(&id, &LogRequest { executor: Some(7), ..LogRequest::default() }).await.unwrap() {
+        match site
+            .service()
+            .logs
+            .log(&site.service().anonymous(), &id, &LogRequest { executor: Some(7), ..LogRequest::default() })
+            .await
+            .unwrap()
+        {
             sparkgate::service::Log::None(NoLog::ExecutorGone) => Ok(()),
             _ => Err("still there"),
         }

@@ -76,7 +76,7 @@ async fn a_group_without_a_pod_is_deleted_by_a_kill(pool: PgPool) {
     let back = "UPDATE submissions SET state = 'LAUNCHING', pod_uid = NULL";
     sqlx::query(back).execute(&world.pool).await.unwrap();
 
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     world.service.launcher.work().await.unwrap();
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(groups(&world).await.len(), 0);

@@ -30,7 +30,7 @@ async fn evict(world: &World, pod: Pod) {
 
 async fn until_attempt(world: &World, id: &SubmissionId, attempt: i32) {
     eventually(|| async {
-        let attempts = world.service.submissions.attempts(id).await.unwrap();
+        let attempts = world.service.submissions.attempts(&world.service.anonymous(), id).await.unwrap();
         (attempts.last().unwrap().attempt == attempt).then_some(()).ok_or(attempts)
     })
     .await;
@@ -44,7 +44,15 @@ async fn launch(world: &World, id: &SubmissionId) {
 }
 
 async fn states(world: &World, id: &SubmissionId) -> Vec<State> {
-    world.service.submissions.attempts(id).await.unwrap().iter().map(|attempt| attempt.state).collect()
+    world
+        .service
+        .submissions
+        .attempts(&world.service.anonymous(), id)
+        .await
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt.state)
+        .collect()
 }
 
 #[sqlx::test]
@@ -85,7 +93,7 @@ async fn an_evicted_driver_is_followed_by_another_under_its_own_names(pool: PgPo
     world.play_on(world.driver_of(2).await, "Succeeded", end).await;
     world.until(&id, DriverState::Finished).await;
     assert_eq!(states(&world, &id).await, [State::Failed, State::Finished]);
-    let attempts = world.service.submissions.attempts(&id).await.unwrap();
+    let attempts = world.service.submissions.attempts(&world.service.anonymous(), &id).await.unwrap();
     assert_eq!(attempts[0].pod, first.name_any());
     assert_eq!(attempts[0].reason.as_deref(), Some("Evicted"));
     let all = ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FAILED"];
@@ -129,7 +137,7 @@ async fn a_kill_in_the_pause_between_attempts_is_the_end(pool: PgPool) {
     let id = running(&mut world, "max_retries_infrastructure = 2").await;
     evict(&world, world.driver().await).await;
     until_attempt(&world, &id, 2).await;
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert_eq!(world.service.launcher.work().await.unwrap(), 0);
     assert_eq!(world.driver_count().await, 1, "the pod of the first attempt, with its log");
@@ -143,7 +151,7 @@ async fn a_kill_before_an_attempt_has_objects_leaves_earlier_ones_alone(pool: Pg
     evict(&world, world.driver().await).await;
     until_attempt(&world, &id, 2).await;
     world.set(&id, "state = 'LAUNCHING', not_before = NULL").await;
-    assert!(world.service.submissions.kill(&id).await.unwrap());
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
     assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     assert_eq!(world.status(&id).await.driver_state, DriverState::Killed);
     assert!(world.driver().await.metadata.deletion_timestamp.is_none());
@@ -179,7 +187,7 @@ async fn the_names_of_an_attempt_are_generated_once(pool: PgPool) {
     until_attempt(&world, &id, 2).await;
     launch(&world, &id).await;
     let second = world.driver_of(2).await.metadata.uid;
-    let kept = world.service.submissions.attempts(&id).await.unwrap()[1].pod.clone();
+    let kept = world.service.submissions.attempts(&world.service.anonymous(), &id).await.unwrap()[1].pod.clone();
     world.set(&id, "state = 'LAUNCHING', pod_uid = NULL").await;
     assert_eq!(world.service.launcher.work().await.unwrap(), 1);
     let again = world.driver_of(2).await;

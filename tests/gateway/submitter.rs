@@ -28,7 +28,7 @@ async fn named_defaults_and_a_command_line_arrive_in_the_pod(pool: PgPool) {
     request.app_resource = String::new();
     request.app_args =
         ["--name", "From a line", "--driver-cores", "2", "local:///opt/pi.py", "10"].map(str::to_owned).to_vec();
-    world.service.submissions.create(request).await.unwrap();
+    world.service.submissions.create(&world.service.anonymous(), request).await.unwrap();
     // The selection is fixed in the row: a gateway with another directory creates the same driver.
     World::on(world.pool.clone(), world.client.clone(), world.namespace.clone())
         .await

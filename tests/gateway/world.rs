@@ -138,7 +138,7 @@ impl World {
     }
 
     pub(crate) async fn submit(&self, properties: &[(&str, &str)]) -> SubmissionId {
-        self.service.submissions.create(self.request(properties)).await.unwrap()
+        self.service.submissions.create(&self.service.anonymous(), self.request(properties)).await.unwrap()
     }
 
     /// Creates a submission whose driver runs, as the watch has reported.
@@ -152,14 +152,14 @@ impl World {
     }
 
     pub(crate) async fn refusal(&self, properties: &[(&str, &str)]) -> String {
-        match self.service.submissions.create(self.request(properties)).await {
+        match self.service.submissions.create(&self.service.anonymous(), self.request(properties)).await {
             Err(Error::Refused(refusal)) => refusal.to_string(),
             other => panic!("not refused: {other:?}"),
         }
     }
 
     pub(crate) async fn status(&self, id: &SubmissionId) -> Status {
-        self.service.submissions.status(id).await.unwrap().unwrap()
+        self.service.submissions.status(&self.service.anonymous(), id).await.unwrap().unwrap()
     }
 
     /// Waits for the driver state; returns the whole status.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sparkgate::{
-    store::{NewSubmission, Store, Task},
+    store::{NewSubmission, Scope, Store, Task},
     submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -70,14 +70,14 @@ async fn an_attempt_that_the_cluster_ended_is_followed_by_another(pool: PgPool) 
     assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
     assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
 
-    let record = store.find(&id).await.unwrap().unwrap();
+    let record = store.all().find(&id).await.unwrap().unwrap();
     let row = (record.state, record.attempt, record.pod_uid, record.node, record.reason, record.started_at);
     assert_eq!(row, (State::Queued, 2, None, None, None, None));
     let wanted =
         [(1, "QUEUED", None), (1, "LAUNCHING", None), (1, "FAILED", Some("Evicted")), (2, "QUEUED", Some("Retry"))];
     let wanted = wanted.map(|(attempt, state, reason)| (attempt, state.to_owned(), reason.map(str::to_owned)));
     assert_eq!(events(&pool, &id).await, wanted);
-    let attempts = store.attempts(&id).await.unwrap();
+    let attempts = store.all().attempts(&id).await.unwrap();
     let listed: Vec<_> =
         attempts.iter().map(|it| (it.attempt, it.state, it.pod.as_str(), it.pod_uid.as_deref())).collect();
     assert_eq!(listed, [(1, State::Failed, "pod-1", Some("u")), (2, State::Queued, "", None)]);
@@ -104,7 +104,7 @@ async fn pauses_grow_and_the_time_to_start_begins_after_them(pool: PgPool) {
     }
     assert_eq!(pauses, [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0, 300.0]);
     assert!(store.advance(&id, 10, None, &evicted(), &Placement::default()).await.unwrap());
-    let record = store.find(&id).await.unwrap().unwrap();
+    let record = store.all().find(&id).await.unwrap().unwrap();
     assert_eq!((record.state, record.attempt), (State::Failed, 10), "no more retries than requested");
 }
 
@@ -112,7 +112,7 @@ async fn pauses_grow_and_the_time_to_start_begins_after_them(pool: PgPool) {
 async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
     let store = Store::new(pool.clone());
     let state = async |id: &SubmissionId| {
-        let record = store.find(id).await.unwrap().unwrap();
+        let record = store.all().find(id).await.unwrap().unwrap();
         (record.state, record.attempt)
     };
     let here = Placement::default();
@@ -132,7 +132,7 @@ async fn each_kind_of_failure_has_its_budget(pool: PgPool) {
     assert_eq!(state(&both).await, (State::Queued, 4));
     assert!(store.advance(&both, 4, None, &StateChange::Ended(Outcome::pod_gone()), &here).await.unwrap());
     assert_eq!(state(&both).await, (State::Lost, 4));
-    assert_eq!(store.attempts(&both).await.unwrap()[2].state, State::Lost);
+    assert_eq!(store.all().attempts(&both).await.unwrap()[2].state, State::Lost);
 
     for (end, ended) in [
         (Outcome::new(State::Error, "Forbidden", "no"), State::Error),
@@ -150,14 +150,14 @@ async fn a_submission_that_is_being_killed_is_never_retried(pool: PgPool) {
     let store = Store::new(pool.clone());
     let id = with(&pool, &store, RETRIES).await;
     assert!(store.advance(&id, 1, None, &StateChange::Running, &of("u")).await.unwrap());
-    assert!(store.request_kill(&id).await.unwrap().live);
+    assert!(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live);
     assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
-    assert_eq!(store.find(&id).await.unwrap().unwrap().state, State::Failed);
+    assert_eq!(store.all().find(&id).await.unwrap().unwrap().state, State::Failed);
 
     let paused = with(&pool, &store, RETRIES).await;
     assert!(store.advance(&paused, 1, None, &evicted(), &of("u")).await.unwrap());
-    assert!(store.request_kill(&paused).await.unwrap().live);
-    let record = store.find(&paused).await.unwrap().unwrap();
+    assert!(store.all().request_kill(&paused, &Scope::installation(), None).await.unwrap().live);
+    let record = store.all().find(&paused).await.unwrap().unwrap();
     assert_eq!((record.state, record.attempt, record.reason.as_deref()), (State::Killed, 2, Some("Killed")));
     assert_eq!(column::<Option<bool>>(&pool, &paused, "deadline IS NOT NULL").await, Some(false));
 }
@@ -182,7 +182,7 @@ async fn the_objects_of_an_attempt_are_kept_once_and_under_its_claim(pool: PgPoo
     store.release(&second).await.unwrap();
     let third = store.claim(two, 1, &[], &[]).await.unwrap().remove(0);
     assert_eq!((third.pod.as_str(), third.manifest.as_deref()), ("pod-2", Some("two")));
-    assert_eq!(store.attempts(&id).await.unwrap()[1].pod, "pod-2");
+    assert_eq!(store.all().attempts(&id).await.unwrap()[1].pod, "pod-2");
 }
 
 /// During a rollout a replica of the previous release, which joins all manifests of a submission, must not launch the
@@ -204,7 +204,7 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
     store.retry_later(&claimed, Duration::ZERO, Some((None, "away"))).await.unwrap();
     assert_eq!(its_due().await, 0);
     assert!(store.advance(&id, 2, None, &StateChange::Running, &of("v")).await.unwrap());
-    assert!(store.request_kill(&id).await.unwrap().live);
+    assert!(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live);
     assert_eq!(its_due().await, 0);
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
     assert_eq!(claimed.task, Task::Kill);
@@ -226,16 +226,16 @@ async fn a_start_timeout_kills_and_shows_the_reason_for_the_wait(pool: PgPool) {
     let overdue = store.kill_overdue(10, None).await.unwrap();
     assert_eq!((overdue.killed, overdue.more), (1, false));
 
-    let record = store.find(&queued).await.unwrap().unwrap();
+    let record = store.all().find(&queued).await.unwrap().unwrap();
     let ended = (record.state, record.reason.as_deref(), record.message.as_deref());
     assert_eq!(ended, (State::Killed, Some("StartTimeout"), Some("not running within 10m")));
     let words = "not running within 10m: Unschedulable: 0/3 nodes are available";
     let row = store.row(&pending).await.unwrap().unwrap();
     assert_eq!((row.state, row.kill), (State::Killing, KillCause::StartTimeout(words.to_owned())));
-    assert_eq!(store.find(&in_time).await.unwrap().unwrap().state, State::Queued);
+    assert_eq!(store.all().find(&in_time).await.unwrap().unwrap().state, State::Queued);
 
     // The first cause is kept, whatever follows.
-    assert!(store.request_kill(&pending).await.unwrap().live);
+    assert!(store.all().request_kill(&pending, &Scope::installation(), None).await.unwrap().live);
     let claimed = store.claim(session(&store).await, 5, &[], &[]).await.unwrap();
     let claimed = claimed.iter().find(|claimed| claimed.id == pending).unwrap();
     assert_eq!((claimed.task, claimed.kill.reason()), (Task::Kill, "StartTimeout"));
@@ -271,7 +271,7 @@ async fn a_running_submission_is_not_killed_for_the_time_that_it_had_to_start(po
     let limited = with(&pool, &store, &format!("{old}, run_timeout = 3600")).await;
     let late = with(&pool, &store, &format!("{old}, run_timeout = 45")).await;
     assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 1);
-    let state = async |id| store.find(id).await.unwrap().unwrap().state;
+    let state = async |id| store.all().find(id).await.unwrap().unwrap().state;
     let states = [state(&endless).await, state(&limited).await, state(&late).await];
     assert_eq!(states, [State::Running, State::Running, State::Killing]);
     assert_eq!(store.row(&late).await.unwrap().unwrap().kill.message(), "still running after 45s: killed");
@@ -290,5 +290,5 @@ async fn the_reason_for_a_wait_follows_the_cluster(pool: PgPool) {
     store.note_waiting(&id, 1, "Unschedulable", "0/3 nodes").await.unwrap();
     assert_eq!(version().await, before, "an equal reason isn't written again");
     store.note_waiting(&id, 1, "Unschedulable", "0/4 nodes").await.unwrap();
-    assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("0/4 nodes"));
+    assert_eq!(store.all().find(&id).await.unwrap().unwrap().message.as_deref(), Some("0/4 nodes"));
 }

@@ -144,7 +144,7 @@ async fn an_attempt_is_kept_with_a_start_that_can_be_true(pool: PgPool) {
     let end = StateChange::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
     claim_one(&store, session(&store).await).await;
     assert!(store.advance(&id, 1, None, &end, &placement).await.unwrap());
-    let attempts = store.attempts(&id).await.unwrap();
+    let attempts = store.all().attempts(&id).await.unwrap();
     assert_eq!(attempts.len(), 2, "another attempt follows");
     assert_eq!(attempts[0].started_at, Some(attempts[0].queued_at));
     assert!(Some(attempts[1].queued_at) >= attempts[0].finished_at, "the next one is queued at its end");

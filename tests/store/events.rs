@@ -224,7 +224,7 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
     store.number_events(&Horizon::default()).await.unwrap();
     write(&mut connection, 0, "RUNNING").await;
     let id = "driver-20260101000000-0000".parse().unwrap();
-    let changes = store.submission_events(&id, 1, 10).await.unwrap().unwrap();
+    let changes = store.all().submission_events(&id, 1, 10).await.unwrap().unwrap();
     let changes: Vec<_> = changes.iter().map(|it| (it.sequence, it.state.as_str(), it.previous.as_deref())).collect();
     let expected = [
         (Some(3), "LAUNCHING", Some("QUEUED")),
@@ -232,8 +232,11 @@ async fn changes_of_one_submission_are_paged_and_know_what_was_before(pool: PgPo
         (None, "RUNNING", Some("PENDING")),
     ];
     assert_eq!(changes, expected);
-    assert_eq!(store.submission_events(&id, 0, 1).await.unwrap().unwrap()[0].previous, None);
-    assert_eq!(store.submission_events(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(), None);
+    assert_eq!(store.all().submission_events(&id, 0, 1).await.unwrap().unwrap()[0].previous, None);
+    assert_eq!(
+        store.all().submission_events(&"driver-20260101000000-0009".parse().unwrap(), 0, 1).await.unwrap(),
+        None
+    );
 }
 
 /// Otherwise the next event of its submission could be numbered before it.

@@ -90,7 +90,7 @@ async fn an_executor_moves_and_is_counted_where_it_is(pool: PgPool) {
         assert_eq!(store.write_executors(&[executor(&id, 3, state)]).await.unwrap(), written, "{state}");
         assert_eq!(counts(&pool, &id).await, expected, "{state}");
     }
-    let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
+    let kept = store.all().executors(&id, None, 10).await.unwrap().remove(0);
     assert!(kept.finished_at.is_some(), "no report has the time of its end");
     assert_eq!(
         ExecutorRecord { finished_at: None, ..kept },
@@ -108,12 +108,12 @@ async fn later_observations_of_an_executor_add_fields_and_remove_none(pool: PgPo
     for (record, written) in [(&pending, 1), (&placed, 1), (&placed, 0), (&stuck, 1)] {
         assert_eq!(store.write_executors(std::slice::from_ref(record)).await.unwrap(), written, "{record:?}");
     }
-    let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
+    let kept = store.all().executors(&id, None, 10).await.unwrap().remove(0);
     assert_eq!((kept.node.as_deref(), kept.reason.as_deref()), (Some("n"), Some("ErrImagePull")));
 
     let gone = ExecutorRecord::vanished(pending.key(), pending.pod_name, pending.pod_uid);
     store.write_executors(&[gone]).await.unwrap();
-    let kept = store.executors(&id, None, 10).await.unwrap().remove(0);
+    let kept = store.all().executors(&id, None, 10).await.unwrap().remove(0);
     assert_eq!((kept.state, kept.node.as_deref()), (ExecutorState::Deleted, Some("n")));
     assert!(kept.created_at.is_some());
 }
@@ -134,7 +134,7 @@ async fn one_statement_writes_a_batch_of_many_submissions(pool: PgPool) {
     for id in &ids {
         assert_eq!(counts(&pool, id).await, (0, 100, 0, 0, 0));
     }
-    let page = store.executors(&ids[0], Some((1, 49)), 20).await.unwrap();
+    let page = store.all().executors(&ids[0], Some((1, 49)), 20).await.unwrap();
     assert_eq!(page.iter().map(|one| one.executor_id).collect::<Vec<_>>(), (50..70).collect::<Vec<_>>());
 }
 
@@ -228,7 +228,7 @@ async fn a_batch_reads_what_it_changes_and_not_the_tables(options: PgPoolOptions
     let before = whole_scans(&pool).await;
     assert_eq!(store.write_executors(&batch).await.unwrap(), 500);
     assert_eq!(store.write_executors(&batch).await.unwrap(), 0);
-    assert_eq!(store.executors(&id, None, 100).await.unwrap().len(), 100);
+    assert_eq!(store.all().executors(&id, None, 100).await.unwrap().len(), 100);
     assert_eq!(whole_scans(&pool).await, before);
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use sparkgate::{
-    store::{Accepted, Error, Horizon, NewSubmission, Store, replica},
+    store::{Accepted, Error, Horizon, NewSubmission, Scope, Store, replica},
     submission::{Outcome, Placement, State, StateChange},
 };
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -18,20 +18,23 @@ async fn the_server_cancels_a_statement_that_waits_for_a_locked_row(pool: PgPool
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
     let mut other = pool.acquire().await.unwrap();
     lock(&mut other, locked.as_str()).await;
-    let error = store.request_kill(&locked).await.unwrap_err();
+    let error = store.all().request_kill(&locked, &Scope::installation(), None).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
     let error = store.advance(&locked, 1, None, &StateChange::Running, &Placement::default()).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && error.is_contention(), "{error:?}");
-    assert!(store.request_kill(&free).await.unwrap().live, "other rows aren't affected");
+    assert!(
+        store.all().request_kill(&free, &Scope::installation(), None).await.unwrap().live,
+        "other rows aren't affected"
+    );
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     assert_eq!(sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap(), 0, "no backend still waits");
 
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     assert_eq!(state(&store, &locked).await, State::Queued);
-    assert!(store.request_kill(&locked).await.unwrap().live);
+    assert!(store.all().request_kill(&locked, &Scope::installation(), None).await.unwrap().live);
     store.close().await;
-    let error = store.request_kill(&free).await.unwrap_err();
+    let error = store.all().request_kill(&free, &Scope::installation(), None).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }) && !error.is_contention(), "{error:?}");
 }
 
@@ -144,23 +147,24 @@ async fn lists_that_hang_leave_connections_to_other_requests(pool: PgPool) {
     let store = connect(&pool).await;
     let id = accept(&store, "a").await;
     // Waits until all connections are open, however long that takes here.
-    while futures::future::join_all((0..4).map(|_| store.find(&id))).await.iter().any(Result::is_err) {}
+    let all = store.all();
+    while futures::future::join_all((0..4).map(|_| all.find(&id))).await.iter().any(Result::is_err) {}
     let mut other = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK executors").execute(&mut *other).await.unwrap();
     let hanging: Vec<_> = (0..16)
         .map(|_| {
             let (store, id) = (store.clone(), id.clone());
-            tokio::spawn(async move { while store.executors(&id, None, 10).await.is_err() {} })
+            tokio::spawn(async move { while store.all().executors(&id, None, 10).await.is_err() {} })
         })
         .collect();
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() < 2 {}
     for _ in 0..10 {
-        assert!(store.find(&id).await.unwrap().is_some());
+        assert!(store.all().find(&id).await.unwrap().is_some());
         store.ping().await.unwrap();
     }
-    assert!(store.request_kill(&id).await.unwrap().live);
+    assert!(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live);
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     for list in hanging {
         list.await.unwrap();
@@ -172,13 +176,16 @@ async fn lists_that_hang_leave_connections_to_other_requests(pool: PgPool) {
 async fn kills_of_locked_rows_leave_connections_to_other_requests(pool: PgPool) {
     let store = connect(&pool).await;
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
-    while futures::future::join_all((0..4).map(|_| store.find(&free))).await.iter().any(Result::is_err) {}
+    let all = store.all();
+    while futures::future::join_all((0..4).map(|_| all.find(&free))).await.iter().any(Result::is_err) {}
     let mut other = pool.acquire().await.unwrap();
     lock(&mut other, locked.as_str()).await;
     let killing: Vec<_> = (0..16)
         .map(|_| {
             let (store, locked) = (store.clone(), locked.clone());
-            tokio::spawn(async move { while store.request_kill(&locked).await.is_err() {} })
+            tokio::spawn(async move {
+                while store.all().request_kill(&locked, &Scope::installation(), None).await.is_err() {}
+            })
         })
         .collect();
     let tried =
@@ -186,9 +193,9 @@ async fn kills_of_locked_rows_leave_connections_to_other_requests(pool: PgPool) 
                  AND query NOT LIKE '%pg_stat_activity%'";
     while sqlx::query_scalar::<_, i64>(tried).fetch_one(&pool).await.unwrap() == 0 {}
     for _ in 0..10 {
-        assert!(store.find(&free).await.unwrap().is_some());
+        assert!(store.all().find(&free).await.unwrap().is_some());
     }
-    assert!(store.request_kill(&free).await.unwrap().live);
+    assert!(store.all().request_kill(&free, &Scope::installation(), None).await.unwrap().live);
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
     for kill in killing {
         kill.await.unwrap();
@@ -202,13 +209,13 @@ async fn a_kill_of_all_leaves_out_a_locked_row_only(pool: PgPool) {
     let (locked, free) = (accept(&store, "a").await, accept(&store, "b").await);
     let mut other = pool.acquire().await.unwrap();
     lock(&mut other, locked.as_str()).await;
-    let error = store.request_kill_of_all().await.unwrap_err();
+    let error = store.all().request_kill_of_all(None).await.unwrap_err();
     assert!(matches!(error, Error::InDoubt { .. }), "{error:?}");
     assert_eq!((state(&store, &free).await, state(&store, &locked).await), (State::Killed, State::Queued));
-    let error = store.request_kill_of_all().await.unwrap_err();
+    let error = store.all().request_kill_of_all(None).await.unwrap_err();
     assert!(error.is_contention(), "nothing was killed: {error:?}");
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await.unwrap();
-    assert_eq!(store.request_kill_of_all().await.unwrap(), 1);
+    assert_eq!(store.all().request_kill_of_all(None).await.unwrap(), 1);
     assert_eq!(state(&store, &locked).await, State::Killed);
 }
 
@@ -370,7 +377,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
 
     let lost = StateChange::Ended(Outcome::new(State::Lost, "Vanished", "gone"));
     assert!(faults.everywhere("retry", async || store.advance(&id, 1, None, &lost, &placement).await).await);
-    assert_eq!(store.attempts(&id).await.unwrap().len(), 2);
+    assert_eq!(store.all().attempts(&id).await.unwrap().len(), 2);
     sqlx::query("UPDATE submissions SET not_before = NULL, deadline = now()").execute(faults.pool).await.unwrap();
     let claimed = claim_one(store, holder).await;
     let before = store.attempt_before(&claimed).await.unwrap().unwrap();
@@ -383,8 +390,13 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     faults.everywhere("keep_log", async || store.keep_log(&id, 2, None, &[]).await).await;
 
     let other = accept(store, "b").await;
-    assert!(faults.everywhere("request_kill", async || store.request_kill(&other).await).await.live);
-    assert_eq!(faults.everywhere("clear_ended", async || store.clear_ended().await).await, 2);
+    assert!(
+        faults
+            .everywhere("request_kill", async || store.all().request_kill(&other, &Scope::installation(), None).await)
+            .await
+            .live
+    );
+    assert_eq!(faults.everywhere("clear_ended", async || store.all().clear_ended(None).await).await, 2);
     let these = [id.as_str()];
     faults.everywhere("put_clean_up_off", async || store.put_clean_up_off(&these, Duration::ZERO).await).await;
     let these = [(id.as_str(), 1), (id.as_str(), 2)];
@@ -410,7 +422,7 @@ async fn a_read_only_server_is_unavailable(pool: PgPool) {
         store.claim(session, 1, &[], &[]).await.err(),
         store.renew_leases(session, LEASE).await.err(),
         accepted(&store, new(drawn, "b")).await.err(),
-        store.request_kill(&id).await.err(),
+        store.all().request_kill(&id, &Scope::installation(), None).await.err(),
     ];
     for error in errors {
         // If the connection ends because of the change, the result of the statement is in doubt.

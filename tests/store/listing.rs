@@ -65,7 +65,7 @@ fn filters() -> Vec<(&'static str, Filter)> {
 
 /// Returns the number of blocks of 8 KiB that a page reads, and the plan.
 async fn read(store: &Store, filter: &Filter) -> (u64, String) {
-    let plan = &store.explain(filter, None, 50).await.unwrap()[0]["Plan"];
+    let plan = &store.all().explain(filter, None, 50).await.unwrap()[0]["Plan"];
     let blocks = ["Shared Hit Blocks", "Shared Read Blocks"].map(|kind| plan[kind].as_u64().unwrap());
     (blocks.iter().sum(), scans(plan).join(", "))
 }

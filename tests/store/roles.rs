@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sparkgate::{
-    store::{ConnectError, DatabaseSettings, Horizon, Store},
+    store::{ConnectError, DatabaseSettings, Horizon, Scope, Store},
     submission::{Outcome, Placement, State, StateChange},
 };
 use sparkgate_testing::documented_grants;
@@ -59,9 +59,9 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     assert!(store.numbered(&mut horizon).await.unwrap().more);
     assert!(store.number_events(&horizon).await.unwrap() > 0);
     assert_eq!(store.kill_overdue(10, None).await.unwrap().killed, 0);
-    assert!(store.request_kill(&id).await.unwrap().live);
+    assert!(store.all().request_kill(&id, &Scope::installation(), None).await.unwrap().live);
     assert_eq!(state(&store, &id).await, State::Killed);
-    assert_eq!(store.clear_ended().await.unwrap(), 1);
+    assert_eq!(store.all().clear_ended(None).await.unwrap(), 1);
     let pods = store.ended_pods(Duration::ZERO, 10, None).await.unwrap();
     assert_eq!(pods.len(), 1);
     store.put_clean_up_off(&[id.as_str()], Duration::ZERO).await.unwrap();

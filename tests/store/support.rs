@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{Claimed, DatabaseSettings, Drawn, NewSubmission, Options, Store, replica},
+    store::{Claimed, DEFAULT_TENANT, DatabaseSettings, Drawn, NewSubmission, Options, Store, replica},
     submission::{ExecutorRecord, ExecutorState, State, SubmissionId},
 };
 use sqlx::{ConnectOptions, PgPool};
@@ -59,7 +59,7 @@ pub(crate) async fn claim_one(store: &Store, session: Uuid) -> Claimed {
 
 pub(crate) async fn state(store: &Store, id: &SubmissionId) -> State {
     loop {
-        if let Ok(found) = store.find(id).await {
+        if let Ok(found) = store.all().find(id).await {
             return found.unwrap().state;
         }
     }
@@ -76,6 +76,9 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         manifest: r#"{"pod":1}"#.to_owned(),
         name: "job".to_owned(),
         owner: "tester".to_owned(),
+        tenant: DEFAULT_TENANT.to_owned(),
+        principal: "anonymous:anonymous".to_owned(),
+        actor: None,
         options: Options::default(),
         fingerprint: Vec::new(),
     }

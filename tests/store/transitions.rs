@@ -1,7 +1,7 @@
 //! The store on a real Postgres: accepting, claims, guarded transitions, kills.
 
 use sparkgate::{
-    store::{Error, Store, Task, replica},
+    store::{Error, Scope, Store, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -65,7 +65,7 @@ async fn a_claim_is_exclusive_until_it_runs_out(pool: PgPool) {
     let end = ended(State::Error, 1);
     assert!(!store.advance(&id, 1, Some(claimed.epoch), &end, &Placement::default()).await.unwrap());
     assert!(store.claim(one, 10, &[], &[]).await.unwrap().is_empty());
-    assert_eq!(store.find(&id).await.unwrap().unwrap().message, None);
+    assert_eq!(store.all().find(&id).await.unwrap().unwrap().message, None);
     assert!(store.record_pod(&id, 1, taken_over.epoch, "u").await.unwrap());
 }
 
@@ -94,9 +94,9 @@ async fn a_submission_that_is_put_off_waits_and_shows_the_reason(pool: PgPool) {
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     store.retry_later(&claimed, LEASE, Some((None, "no route to the cluster"))).await.unwrap();
     assert!(store.claim(worker, 10, &[], &[]).await.unwrap().is_empty());
-    assert_eq!(store.find(&id).await.unwrap().unwrap().message.as_deref(), Some("no route to the cluster"));
+    assert_eq!(store.all().find(&id).await.unwrap().unwrap().message.as_deref(), Some("no route to the cluster"));
 
-    store.request_kill(&id).await.unwrap();
+    store.all().request_kill(&id, &Scope::installation(), None).await.unwrap();
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap();
     assert_eq!(claimed[0].task, Task::Kill, "a kill doesn't wait for the back-off");
     assert_eq!(claimed[0].failed_tries, 1);
@@ -108,7 +108,7 @@ async fn a_kill_that_comes_during_a_launch_does_not_wait_for_its_back_off(pool: 
     let worker = session(&store).await;
     let id = accept(&store, "a").await;
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
-    store.request_kill(&id).await.unwrap();
+    store.all().request_kill(&id, &Scope::installation(), None).await.unwrap();
     store.retry_later(&claimed, LEASE, Some((None, "no route to the cluster"))).await.unwrap();
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     assert_eq!(claimed.task, Task::Kill);
@@ -124,7 +124,7 @@ async fn the_first_pod_of_an_attempt_is_its_only_one(pool: PgPool) {
     assert!(store.record_pod(&id, 1, claim, "one").await.unwrap());
     assert!(store.record_pod(&id, 1, claim, "one").await.unwrap(), "again");
     assert!(!store.record_pod(&id, 1, claim, "two").await.unwrap());
-    assert_eq!(store.find(&id).await.unwrap().unwrap().pod_uid.as_deref(), Some("one"));
+    assert_eq!(store.all().find(&id).await.unwrap().unwrap().pod_uid.as_deref(), Some("one"));
 }
 
 #[sqlx::test]
@@ -149,7 +149,7 @@ async fn late_and_repeated_writes_change_nothing(pool: PgPool) {
     assert!(store.advance(&id, 1, None, &ended(State::Failed, 3), &here).await.unwrap());
     assert!(!store.advance(&id, 1, None, &ended(State::Finished, 0), &here).await.unwrap(), "ends absorb");
 
-    let record = store.find(&id).await.unwrap().unwrap();
+    let record = store.all().find(&id).await.unwrap().unwrap();
     assert_eq!((record.state, record.exit_code, record.pod_uid.as_deref()), (State::Failed, Some(3), Some("u")));
     assert!(record.started_at.is_some());
     assert_eq!(events(&pool, &id).await, ["QUEUED", "RUNNING", "FAILED"]);
@@ -176,12 +176,15 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     let claimed = store.claim(worker, 10, &[], &[]).await.unwrap().remove(0);
     let queued = accept(&store, "b").await;
 
-    assert!(store.request_kill(&queued).await.unwrap().live);
+    assert!(store.all().request_kill(&queued, &Scope::installation(), None).await.unwrap().live);
     assert_eq!(state(&store, &queued).await, State::Killed);
-    assert!(!store.request_kill(&queued).await.unwrap().live, "it has ended");
+    assert!(!store.all().request_kill(&queued, &Scope::installation(), None).await.unwrap().live, "it has ended");
 
-    assert!(store.request_kill(&launched).await.unwrap().live);
-    assert!(store.request_kill(&launched).await.unwrap().live, "a repeated request is no error");
+    assert!(store.all().request_kill(&launched, &Scope::installation(), None).await.unwrap().live);
+    assert!(
+        store.all().request_kill(&launched, &Scope::installation(), None).await.unwrap().live,
+        "a repeated request is no error"
+    );
     assert_eq!(state(&store, &launched).await, State::Killing);
     let busy = std::slice::from_ref(&launched);
     assert!(store.claim(worker, 10, &[], busy).await.unwrap().is_empty(), "its launcher still has the claim");
@@ -190,18 +193,25 @@ async fn a_kill_is_at_once_before_a_launch_and_a_task_after_it(pool: PgPool) {
     assert_eq!(store.claim(worker, 10, &[], &[]).await.unwrap()[0].task, Task::Kill);
     assert_eq!(events(&pool, &launched).await, ["QUEUED", "LAUNCHING", "KILLING"]);
 
-    assert!(!store.request_kill(&"driver-20000101000000-9999".parse().unwrap()).await.unwrap().live);
+    assert!(
+        !store
+            .all()
+            .request_kill(&"driver-20000101000000-9999".parse().unwrap(), &Scope::installation(), None)
+            .await
+            .unwrap()
+            .live
+    );
 }
 
 #[sqlx::test]
 async fn kill_all_and_clear_leave_records(pool: PgPool) {
     let store = Store::new(pool.clone());
     let ids = [accept(&store, "a").await, accept(&store, "b").await];
-    assert_eq!(store.request_kill_of_all().await.unwrap(), 2);
-    assert_eq!(store.request_kill_of_all().await.unwrap(), 0);
-    assert_eq!(store.clear_ended().await.unwrap(), 2);
+    assert_eq!(store.all().request_kill_of_all(None).await.unwrap(), 2);
+    assert_eq!(store.all().request_kill_of_all(None).await.unwrap(), 0);
+    assert_eq!(store.all().clear_ended(None).await.unwrap(), 2);
     for id in &ids {
-        assert!(store.find(id).await.unwrap().unwrap().cleared);
+        assert!(store.all().find(id).await.unwrap().unwrap().cleared);
         assert_eq!(events(&pool, id).await, ["QUEUED", "KILLED"]);
     }
 }
@@ -230,13 +240,13 @@ async fn foreign_texts_are_cleaned_and_cut(pool: PgPool) {
     assert!(store.advance(&id, 1, None, &StateChange::Launched, &Placement::default()).await.unwrap());
     let said = format!("a\0{}", "ü".repeat(50_000));
     store.note_waiting(&id, 1, "Odd\0", &said).await.unwrap();
-    let waiting = store.find(&id).await.unwrap().unwrap();
+    let waiting = store.all().find(&id).await.unwrap().unwrap();
     assert_eq!(waiting.reason.as_deref(), Some("Odd\u{fffd}"));
     assert!(waiting.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
 
     let end = StateChange::Ended(Outcome::new(State::Failed, "Odd\0", said));
     assert!(store.advance(&id, 1, None, &end, &Placement::default()).await.unwrap());
-    let record = store.find(&id).await.unwrap().unwrap();
+    let record = store.all().find(&id).await.unwrap().unwrap();
     assert_eq!((record.state, record.reason.as_deref()), (State::Failed, Some("Odd\u{fffd}")));
     assert!(record.message.is_some_and(|text| text.starts_with("a\u{fffd}üü") && text.len() < 5000));
 }
@@ -272,8 +282,8 @@ async fn clear_hides_any_number_of_ended_submissions(pool: PgPool) {
                spark_version, namespace, names, spark_user, created_at, now()
         FROM submissions, generate_series(100001, 113000) AS n";
     sqlx::query(many).execute(&pool).await.unwrap();
-    assert_eq!(store.clear_ended().await.unwrap(), 11_700);
-    assert_eq!(store.clear_ended().await.unwrap(), 0);
+    assert_eq!(store.all().clear_ended(None).await.unwrap(), 11_700);
+    assert_eq!(store.all().clear_ended(None).await.unwrap(), 0);
     let wrong = "SELECT count(*) FROM submissions WHERE (cleared_at IS NOT NULL) <> (state = 'FAILED')";
     assert_eq!(sqlx::query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }
@@ -293,8 +303,8 @@ async fn a_clear_that_fails_in_a_later_round_is_in_doubt(pool: PgPool) {
         CREATE TRIGGER full_disk BEFORE UPDATE ON submissions FOR EACH ROW WHEN (NEW.number > 105000)
             EXECUTE FUNCTION full_disk()";
     sqlx::raw_sql(many).execute(&pool).await.unwrap();
-    assert!(matches!(store.clear_ended().await, Err(Error::InDoubt { .. })));
-    assert!(matches!(store.clear_ended().await, Err(Error::Unavailable { .. })), "the only round failed");
+    assert!(matches!(store.all().clear_ended(None).await, Err(Error::InDoubt { .. })));
+    assert!(matches!(store.all().clear_ended(None).await, Err(Error::Unavailable { .. })), "the only round failed");
     let cleared = "SELECT count(*) FROM submissions WHERE cleared_at IS NOT NULL";
     assert_eq!(sqlx::query_scalar::<_, i64>(cleared).fetch_one(&pool).await.unwrap(), 5000);
 }

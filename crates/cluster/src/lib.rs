@@ -18,6 +18,7 @@ mod pre_resource;
 mod release;
 mod rights;
 mod slim_pod;
+mod token_review;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
@@ -27,6 +28,7 @@ pub use manifest::{Manifest, OwnershipLabels};
 pub use namespaces::SYSTEM;
 pub use release::Released;
 pub use rights::MissingRight;
+pub use token_review::TokenUser;
 pub use watch::{PodKey, WatchItem, WatchPace, WatchReport};
 
 use std::sync::{

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, io, sync::Arc};
 use sqlx::Row;
 
 use super::{
-    Error, ExecutorCounts, Found, Store, Submission,
+    Actor, Error, ExecutorCounts, Found, Store, Submission,
     error::within,
     group_commit::{GroupCommit, Unanswered},
     row::parse,
@@ -39,6 +39,11 @@ pub struct NewSubmission {
     /// The name for searches.
     pub name: String,
     pub owner: String,
+    pub tenant: String,
+    /// The caller that submits it.
+    pub principal: String,
+    /// The caller for the audit; `None` writes no entry.
+    pub actor: Option<Actor>,
     pub options: Options,
     /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
     pub fingerprint: Vec<u8>,
@@ -68,6 +73,8 @@ impl From<NewSubmission> for Submission {
             name: new.name,
             state: State::Queued,
             owner: new.owner,
+            tenant: new.tenant,
+            principal: new.principal,
             namespace: new.namespace,
             labels: options.labels,
             spark_version: new.spark_version.to_string(),
@@ -99,6 +106,20 @@ const AT_ONCE: usize = 2;
 pub(super) const CONNECTIONS: u32 = 3;
 const TOGETHER: usize = 64;
 
+/// The callers that share idempotency keys: a key names one submission among those that a principal submitted for an owner.
+#[derive(Debug, Clone, Copy)]
+pub struct KeySpace<'a> {
+    pub tenant: &'a str,
+    pub principal: &'a str,
+    pub owner: &'a str,
+}
+
+impl<'a> KeySpace<'a> {
+    fn of(new: &'a NewSubmission) -> Self {
+        Self { tenant: &new.tenant, principal: &new.principal, owner: &new.owner }
+    }
+}
+
 /// Group commits of concurrent calls.
 #[derive(Debug)]
 pub(super) struct Groups {
@@ -128,7 +149,7 @@ const TRIES: u32 = 5;
 pub enum Accepted {
     /// It is committed. The reply needs no further read, and no later failure can contradict it.
     New(Submission),
-    /// Its owner used the same idempotency key before: for this submission, with this fingerprint.
+    /// Its principal used the same idempotency key before: for this submission, with this fingerprint.
     SameKey(Found, Vec<u8>),
     /// This live submission has the same name, and both ask for a unique one.
     SameName(SubmissionId),
@@ -156,7 +177,7 @@ impl Store {
                 Err(error) => return Err(error),
             }
             if let Some(key) = &new.options.idempotency_key
-                && let Some((found, fingerprint)) = self.of_key(&new.owner, key).await?
+                && let Some((found, fingerprint)) = self.of_key(&KeySpace::of(&new), key).await?
             {
                 return Ok(Accepted::SameKey(found, fingerprint));
             }
@@ -188,15 +209,16 @@ impl Store {
         inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
     }
 
-    /// Returns the submission with an owner's idempotency key, and the fingerprint of its request.
-    pub async fn of_key(&self, owner: &str, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
+    /// Returns the submission with an idempotency key, and the fingerprint of its request.
+    pub async fn of_key(&self, space: &KeySpace<'_>, key: &str) -> Result<Option<(Found, Vec<u8>)>, Error> {
         let action = "looking for an idempotency key";
         let mut connection = self.connection(action).await?;
         let statement = format!(
             "SELECT {COLUMNS}, coalesce(fingerprint, '') AS fingerprint FROM submissions
-             WHERE owner = $1 AND idempotency_key = $2"
+             WHERE owner = $1 AND idempotency_key = $2 AND tenant = $3 AND principal = $4"
         );
-        let statement = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(owner).bind(key);
+        let statement = sqlx::query(sqlx::AssertSqlSafe(statement));
+        let statement = statement.bind(space.owner).bind(key).bind(space.tenant).bind(space.principal);
         let Some(row) = within(action, statement.fetch_optional(&mut *connection)).await? else { return Ok(None) };
         let (id, fingerprint): (String, Vec<u8>) =
             within(action, async { Ok((row.try_get("id")?, row.try_get("fingerprint")?)) }).await?;

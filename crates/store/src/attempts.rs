@@ -1,9 +1,9 @@
 //! Attempts: past ones, the current one, and its objects.
 
 use chrono::{DateTime, Utc};
-use sqlx::types::Json;
+use sqlx::{QueryBuilder, types::Json};
 
-use super::{Claimed, Error, Store, error::within, row::parse};
+use super::{Claimed, Error, Scoped, Store, error::within, row::parse};
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::{State, SubmissionId};
 
@@ -49,35 +49,35 @@ struct Row {
     finished_at: Option<DateTime<Utc>>,
 }
 
-impl Store {
+impl Scoped {
     /// Returns all attempts of a submission, the current one last; none if no submission has this id. An attempt without
     /// objects has no pod name yet.
     pub async fn attempts(&self, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
         let action = "reading a submission's attempts";
-        let mut connection = self.for_long_read(action).await?;
-        let rows: Vec<Row> = within(
-            action,
-            sqlx::query_as(
-                "WITH every AS (
-                 SELECT attempt, state, exit_code, reason, message, names, pod_uid, node, pod_ip,
-                        coalesce(queued_at, finished_at) AS queued_at, started_at, finished_at
-                 FROM attempts WHERE submission_id = $1
+        let mut connection = self.store.for_long_read(action).await?;
+        let mut query = QueryBuilder::new("WITH found AS (SELECT * FROM submissions s WHERE id = ");
+        query.push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(
+            "), every AS (
+                 SELECT a.attempt, a.state, a.exit_code, a.reason, a.message, a.names, a.pod_uid, a.node, a.pod_ip,
+                        coalesce(a.queued_at, a.finished_at) AS queued_at, a.started_at, a.finished_at
+                 FROM attempts a JOIN found ON found.id = submission_id
                  UNION ALL
                  SELECT attempt, state, exit_code, reason, message, names, pod_uid, node, pod_ip,
                         coalesce(queued_at, created_at), started_at, finished_at
-                 FROM submissions WHERE id = $1
+                 FROM found
              )
              SELECT *, CASE WHEN names IS DISTINCT FROM lag(names) OVER (ORDER BY attempt)
                  THEN coalesce(names ->> 'driverPod', '') ELSE '' END AS pod
              FROM every ORDER BY attempt",
-            )
-            .bind(id.as_str())
-            .fetch_all(&mut *connection),
-        )
-        .await?;
+        );
+        let rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         rows.into_iter().map(|row| row.read(id)).collect()
     }
+}
 
+impl Store {
     /// Returns the objects and names of the last attempt before the claimed one that has some; `None` if none are stored.
     pub async fn attempt_before(&self, claimed: &Claimed) -> Result<Option<Before>, Error> {
         let statement = sqlx::query_as(

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use sqlx::QueryBuilder;
 
-use super::{Error, Store, error::within};
+use super::{Error, Scoped, Store, error::within};
 use sparkgate_submission::SubmissionId;
 
 /// One change of a submission's state. Its texts are returned as they were written, by whatever release.
@@ -27,6 +28,8 @@ pub struct Event {
 /// Properties by which events are filtered, besides the submission.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct About {
+    pub tenant: String,
+    pub principal: String,
     pub owner: String,
     pub namespace: String,
     #[sqlx(json)]
@@ -35,7 +38,7 @@ pub struct About {
 
 /// The columns of [`Event`], of an event `e` and its submission `s`.
 const COLUMNS: &str = "e.sequence, e.submission_id, e.attempt, e.state, e.reason, e.message, e.at,
-    s.owner, s.namespace, s.labels,
+    s.tenant, s.principal, s.owner, s.namespace, s.labels,
     (SELECT p.state FROM submission_events p WHERE p.submission_id = e.submission_id AND p.id < e.id
      ORDER BY p.id DESC LIMIT 1) AS previous";
 
@@ -55,7 +58,9 @@ impl Store {
         let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(after).bind(i64::from(limit));
         within(action, page.fetch_all(&mut *connection)).await
     }
+}
 
+impl Scoped {
     /// Returns up to `limit` events of one submission, oldest first: those with numbers above `after`, then those that have no
     /// number yet. `None` if no submission has this id.
     pub async fn submission_events(
@@ -65,18 +70,24 @@ impl Store {
         limit: u32,
     ) -> Result<Option<Vec<Event>>, Error> {
         let action = "reading a submission's events";
-        let statement = format!(
-            "SELECT {COLUMNS} FROM submission_events e JOIN submissions s ON s.id = e.submission_id
-             WHERE e.submission_id = $1 AND (e.sequence > $2 OR e.sequence IS NULL) ORDER BY e.id LIMIT $3"
-        );
-        let mut connection = self.for_long_read(action).await?;
-        let page = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(id.as_str()).bind(after).bind(i64::from(limit));
-        let page: Vec<Event> = within(action, page.fetch_all(&mut *connection)).await?;
+        let mut connection = self.store.for_long_read(action).await?;
+        let mut query = QueryBuilder::new("SELECT ");
+        query
+            .push(COLUMNS)
+            .push(" FROM submission_events e JOIN submissions s ON s.id = e.submission_id WHERE e.submission_id = ");
+        query.push_bind(id.as_str()).push(" AND (e.sequence > ").push_bind(after);
+        query.push(" OR e.sequence IS NULL) AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(" ORDER BY e.id LIMIT ").push_bind(i64::from(limit));
+        let page: Vec<Event> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         if !page.is_empty() {
             return Ok(Some(page));
         }
-        let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM submissions WHERE id = $1)").bind(id.as_str());
-        let known: bool = within(action, known.fetch_one(&mut *connection)).await?;
+        let mut query = QueryBuilder::new("SELECT EXISTS (SELECT FROM submissions s WHERE id = ");
+        query.push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(")");
+        let known: bool = within(action, query.build_query_scalar().fetch_one(&mut *connection)).await?;
         Ok(known.then_some(page))
     }
 }

@@ -2,11 +2,11 @@
 
 mod row;
 
-use sqlx::types::Json;
+use sqlx::{QueryBuilder, types::Json};
 
 use self::row::{ExecutorRow, Written};
 use super::{
-    Error, Store,
+    Error, Scoped, Store,
     error::within,
     row::{parse, readable},
 };
@@ -119,7 +119,9 @@ impl Store {
             Ok(LiveExecutor { key: (parse(&id, &id)?, attempt, executor_id), namespace, pod_name, pod_uid })
         })))
     }
+}
 
+impl Scoped {
     /// Returns up to `limit` executors of a submission, ordered by attempt and id, starting after `after`.
     pub async fn executors(
         &self,
@@ -129,22 +131,17 @@ impl Store {
     ) -> Result<Vec<ExecutorRecord>, Error> {
         let (attempt, executor_id) = after.unwrap_or((i32::MIN, i64::MIN));
         let action = "reading a submission's executors";
-        let mut connection = self.for_long_read(action).await?;
-        let rows: Vec<ExecutorRow> = within(
-            action,
-            sqlx::query_as(
-                "SELECT attempt, executor_id, pod_name, pod_uid, state, exit_code, reason, message, node,
-                    created_at, started_at, finished_at
-             FROM executors WHERE submission_id = $1 AND (attempt, executor_id) > ($2, $3)
-             ORDER BY attempt, executor_id LIMIT $4",
-            )
-            .bind(id.as_str())
-            .bind(attempt)
-            .bind(executor_id)
-            .bind(i64::from(limit))
-            .fetch_all(&mut *connection),
-        )
-        .await?;
+        let mut connection = self.store.for_long_read(action).await?;
+        let mut query = QueryBuilder::new(
+            "SELECT e.attempt, executor_id, pod_name, e.pod_uid, e.state, e.exit_code, e.reason, e.message, e.node,
+                    e.created_at, e.started_at, e.finished_at
+             FROM executors e JOIN submissions s ON s.id = submission_id WHERE submission_id = ",
+        );
+        query.push_bind(id.as_str()).push(" AND (e.attempt, executor_id) > (").push_bind(attempt).push(", ");
+        query.push_bind(executor_id).push(") AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(" ORDER BY e.attempt, executor_id LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<ExecutorRow> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
         rows.into_iter().map(|row| row.of(id)).collect()
     }
 }

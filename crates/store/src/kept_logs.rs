@@ -1,9 +1,9 @@
 //! Archived logs of drivers, compressed, and the events of their pods.
 
 use chrono::{DateTime, Utc};
-use sqlx::types::Json;
+use sqlx::{QueryBuilder, types::Json};
 
-use super::{Error, Store, error::within, row::ends};
+use super::{Error, Scoped, Store, error::within, row::ends};
 use sparkgate_submission::{PodEvent, State, SubmissionId};
 
 /// zstd's default: a log of Spark shrinks to a tenth of its size.
@@ -82,20 +82,23 @@ impl Store {
         within("archiving a log", statement).await?;
         Ok(())
     }
+}
 
+impl Scoped {
     /// Returns the archive of an attempt.
     ///
     /// # Errors
     /// [`Error::Row`] if it can't be decompressed.
     pub async fn kept_log(&self, id: &SubmissionId, attempt: i32) -> Result<Option<KeptLog>, Error> {
         let action = "reading an archived log";
-        let mut connection = self.for_long_read(action).await?;
-        let statement = sqlx::query_as(
-            "SELECT log, size_bytes, cut, events, kept_at FROM kept_logs WHERE submission_id = $1 AND attempt = $2",
-        )
-        .bind(id.as_str())
-        .bind(attempt)
-        .fetch_optional(&mut *connection);
+        let mut connection = self.store.for_long_read(action).await?;
+        let mut query = QueryBuilder::new(
+            "SELECT log, size_bytes, cut, events, kept_at FROM kept_logs k JOIN submissions s ON s.id = submission_id
+             WHERE submission_id = ",
+        );
+        query.push_bind(id.as_str()).push(" AND k.attempt = ").push_bind(attempt).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        let statement = query.build_query_as().fetch_optional(&mut *connection);
         let Some(Row { log, size_bytes, cut, events, kept_at }) = within(action, statement).await? else {
             return Ok(None);
         };

@@ -6,10 +6,13 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use sqlx::Row;
+use sqlx::{Postgres, QueryBuilder, Row};
 use tokio::time::{Instant, sleep};
 
-use super::{Error, Found, Store, claim::UNCLAIMED, error::within, session::REQUESTS, submissions::COLUMNS};
+use super::{
+    Actor, Error, Found, Scope, Scoped, audit::push_entries, claim::UNCLAIMED, error::within, session::REQUESTS,
+    submissions::COLUMNS,
+};
 use sparkgate_submission::{KillCause, SubmissionId};
 
 const ACTION: &str = "recording a kill request";
@@ -19,6 +22,8 @@ const ACTION: &str = "recording a kill request";
 pub struct KillAnswer {
     /// The submission has not ended yet, and will be killed.
     pub live: bool,
+    /// The caller may kill this submission.
+    pub allowed: bool,
     /// The submission after the request; `None` if no submission has this id.
     pub submission: Option<Found>,
 }
@@ -78,61 +83,72 @@ pub(super) fn killed() -> String {
     )
 }
 
-impl Store {
-    /// Requests the kill of one submission: `KILLED` immediately if nothing was created yet, otherwise `KILLING` for a worker
-    /// to carry out. The same statement returns the result, so no later failure can contradict it.
+impl Scoped {
+    /// Requests the kill of one submission, if it is also in the scope `killable`: `KILLED` immediately if nothing was created
+    /// yet, otherwise `KILLING` for a worker to carry out. The same statement returns the result, so no later failure can
+    /// contradict it, and writes the audit.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent. A contention ([`Error::is_contention`]) if the
     /// row stays locked for two seconds.
-    pub async fn request_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
-        until_unlocked(|| self.try_kill(id)).await
+    pub async fn request_kill(
+        &self,
+        id: &SubmissionId,
+        killable: &Scope,
+        actor: Option<&Actor>,
+    ) -> Result<KillAnswer, Error> {
+        until_unlocked(|| self.try_kill(id, killable, actor)).await
     }
 
-    async fn try_kill(&self, id: &SubmissionId) -> Result<KillAnswer, Error> {
+    async fn try_kill(&self, id: &SubmissionId, killable: &Scope, actor: Option<&Actor>) -> Result<KillAnswer, Error> {
         let killed = killed();
-        let statement = format!(
-            r#"
-            WITH found AS (
-                SELECT {COLUMNS} FROM submissions WHERE id = $1 FOR UPDATE NOWAIT
+        let mut query = QueryBuilder::<Postgres>::new("WITH found AS (SELECT ");
+        query.push(COLUMNS).push(", ");
+        killable.push_condition(&mut query, "s");
+        query.push(" AS allowed FROM submissions s WHERE id = ").push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(format_args!(
+            " FOR UPDATE NOWAIT
             ), live AS (
                 SELECT id, state AS was FROM found
-                WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')
+                WHERE state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING') AND allowed
             ), moved AS (
-                UPDATE submissions s SET {killed}, kill_cause = $2, reason = $2, message = $3
-                FROM live WHERE s.id = live.id AND was <> 'KILLING'
+                UPDATE submissions s SET {killed}, kill_cause = "
+        ));
+        query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
+        query.push(", message = ").push_bind(KillCause::Request.message()).push(
+            " FROM live WHERE s.id = live.id AND was <> 'KILLING'
                 RETURNING s.*
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
-            )
-            SELECT {COLUMNS}, true AS live FROM moved
-            UNION ALL
-            SELECT {COLUMNS}, EXISTS (SELECT FROM live) FROM found WHERE NOT EXISTS (SELECT FROM moved)
-            "#
+            )",
         );
-        let mut connection = self.connection(ACTION).await?;
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(id.as_str())
-            .bind(KillCause::Request.reason())
-            .bind(KillCause::Request.message())
-            .fetch_optional(&mut *connection);
-        let row = within(ACTION, row).await.map_err(Error::after_sending)?;
-        let live = row.as_ref().and_then(|row| row.try_get("live").ok()).unwrap_or(false);
-        Ok(KillAnswer { live, submission: row.map(|row| Found::read(id.clone(), &row)) })
+        let entry = "SELECT tenant, id, CASE WHEN allowed THEN 'allowed' ELSE 'denied' END AS verdict, state AS detail FROM found";
+        push_entries(&mut query, actor, "kill", entry);
+        query.push(format_args!(
+            " SELECT {COLUMNS}, true AS live, true AS allowed FROM moved
+            UNION ALL
+            SELECT {COLUMNS}, EXISTS (SELECT FROM live), allowed FROM found WHERE NOT EXISTS (SELECT FROM moved)"
+        ));
+        let mut connection = self.store.connection(ACTION).await?;
+        let row = within(ACTION, query.build().fetch_optional(&mut *connection)).await.map_err(Error::after_sending)?;
+        let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
+        let (live, allowed) = (flag("live"), flag("allowed"));
+        Ok(KillAnswer { live, allowed, submission: row.map(|row| Found::read(id.clone(), &row)) })
     }
 
-    /// Requests the kill of every live submission, and returns for how many it was the first request. Those whose rows are
+    /// Requests the kill of every live submission of the scope, and returns for how many it was the first request. Those whose rows are
     /// locked by other transactions delay no other.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if the connection broke after the statement was sent, or if rows stay locked for two seconds after
     /// others were killed.
-    pub async fn request_kill_of_all(&self) -> Result<u64, Error> {
+    pub async fn request_kill_of_all(&self, actor: Option<&Actor>) -> Result<u64, Error> {
         let (mut killed, mut rest) = (0, None);
         let mut tries = None;
         loop {
-            let round = self.try_kill_all(rest.as_deref()).await.map_err(|error| error.after(killed > 0))?;
+            let round = self.try_kill_all(rest.as_deref(), actor).await.map_err(|error| error.after(killed > 0))?;
             killed += round.0.unsigned_abs();
             if round.1.is_empty() {
                 return Ok(killed);
@@ -147,68 +163,84 @@ impl Store {
 
     /// Requests the kill of these submissions, or of all, unless their rows are locked. Returns how many, and the ids of those
     /// that are left.
-    async fn try_kill_all(&self, these: Option<&[String]>) -> Result<(i64, Vec<String>), Error> {
+    async fn try_kill_all(&self, these: Option<&[String]>, actor: Option<&Actor>) -> Result<(i64, Vec<String>), Error> {
         let killed = killed();
-        let live = "state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ($3::text[] IS NULL OR id = ANY($3))";
-        let statement = format!(
-            r#"
-            WITH free AS (
-                SELECT id, state AS was FROM submissions WHERE {live} ORDER BY number FOR UPDATE SKIP LOCKED
+        let mut query =
+            QueryBuilder::<Postgres>::new("WITH free AS (SELECT id, state AS was FROM submissions s WHERE ");
+        self.push_live(&mut query, these);
+        query.push(format_args!(
+            " ORDER BY number FOR UPDATE SKIP LOCKED
             ), moved AS (
-                UPDATE submissions s SET {killed}, kill_cause = $1, reason = $1, message = $2
-                FROM free WHERE s.id = free.id
-                RETURNING s.id, s.attempt, s.state, s.reason, s.message
+                UPDATE submissions s SET {killed}, kill_cause = "
+        ));
+        query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
+        query.push(", message = ").push_bind(KillCause::Request.message()).push(
+            " FROM free WHERE s.id = free.id
+                RETURNING s.id, s.tenant, s.attempt, s.state, s.reason, s.message
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
-            )
-            SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions WHERE {live} EXCEPT ALL SELECT id FROM free)
-            "#
+            )",
         );
-        let mut connection = self.connection(ACTION).await?;
-        let round = sqlx::query_as(sqlx::AssertSqlSafe(statement))
-            .bind(KillCause::Request.reason())
-            .bind(KillCause::Request.message())
-            .bind(these)
-            .fetch_one(&mut *connection);
+        let entries = "SELECT tenant, id, 'allowed' AS verdict, state AS detail FROM moved";
+        push_entries(&mut query, actor, "killall", entries);
+        query.push(" SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions s WHERE ");
+        self.push_live(&mut query, these);
+        query.push(" EXCEPT ALL SELECT id FROM free)");
+        let mut connection = self.store.connection(ACTION).await?;
+        let round = query.build_query_as().fetch_one(&mut *connection);
         within(ACTION, round).await.map_err(Error::after_sending)
     }
 
-    /// Carries out Spark's `clear`: the status of Spark's protocol no longer returns ended submissions. Returns how many there
-    /// were. Works in rounds, so that a million submissions don't make one endless statement.
+    /// Appends the condition for live submissions of the scope, or for these of them.
+    fn push_live(&self, query: &mut QueryBuilder<Postgres>, these: Option<&[String]>) {
+        query.push("state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING') AND ");
+        self.scope.push_condition(query, "s");
+        if let Some(these) = these {
+            query.push(" AND id = ANY(").push_bind(these).push(")");
+        }
+    }
+
+    /// Carries out Spark's `clear`: the status of Spark's protocol no longer returns ended submissions of the scope. Returns how
+    /// many there were. Works in rounds, so that a million submissions don't make one endless statement.
     ///
     /// # Errors
     /// [`Error::InDoubt`] if some may have been cleared.
-    pub async fn clear_ended(&self) -> Result<u64, Error> {
+    pub async fn clear_ended(&self, actor: Option<&Actor>) -> Result<u64, Error> {
         let (mut cleared, mut last) = (0, Some(i64::MIN));
         while let Some(from) = last {
             let count;
             (count, last) =
-                until_unlocked(|| self.clear_round(from)).await.map_err(|error| error.after(cleared > 0))?;
+                until_unlocked(|| self.clear_round(from, actor)).await.map_err(|error| error.after(cleared > 0))?;
             cleared += count;
         }
         Ok(cleared)
     }
 
     /// Clears submissions after `from`. Returns how many, and the number of the last one unless the round was the last.
-    async fn clear_round(&self, from: i64) -> Result<(u64, Option<i64>), Error> {
+    async fn clear_round(&self, from: i64, actor: Option<&Actor>) -> Result<(u64, Option<i64>), Error> {
         let action = "clearing ended submissions";
-        let mut connection = self.connection(action).await?;
-        let round = sqlx::query_as(
-            "WITH these AS (
-                     SELECT id FROM submissions
-                     WHERE number > $1 AND cleared_at IS NULL
-                       AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
-                     ORDER BY number LIMIT $2 FOR NO KEY UPDATE NOWAIT
+        let mut query = QueryBuilder::<Postgres>::new("WITH these AS (SELECT id FROM submissions s WHERE number > ");
+        query.push_bind(from).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push(
+            " AND cleared_at IS NULL AND state IN ('FINISHED', 'FAILED', 'KILLED', 'ERROR', 'LOST')
+                     ORDER BY number LIMIT ",
+        );
+        query.push_bind(ROUND).push(
+            " FOR NO KEY UPDATE NOWAIT
                  ), cleared AS (
                      UPDATE submissions s SET cleared_at = clock_timestamp() FROM these WHERE s.id = these.id
-                     RETURNING number
-                 )
-                 SELECT count(*), max(number) FROM cleared",
-        )
-        .bind(from)
-        .bind(ROUND)
-        .fetch_one(&mut *connection);
+                     RETURNING number, tenant
+                 )",
+        );
+        let entries =
+            "SELECT tenant, NULL::text AS id, 'allowed' AS verdict, count(*) || ' ended submissions' AS detail
+                       FROM cleared GROUP BY tenant";
+        push_entries(&mut query, actor, "clear", entries);
+        query.push(" SELECT count(*), max(number) FROM cleared");
+        let mut connection = self.store.connection(action).await?;
+        let round = query.build_query_as().fetch_one(&mut *connection);
         let (count, last): (i64, Option<i64>) = within(action, round).await.map_err(Error::after_sending)?;
         // After a round that isn't full, none is left, so no later round can fail.
         Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))

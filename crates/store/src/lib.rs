@@ -2,7 +2,9 @@
 
 mod accept;
 mod advance;
+mod api_keys;
 mod attempts;
+mod audit;
 mod claim;
 mod clean_up;
 mod cluster_namespaces;
@@ -25,6 +27,7 @@ mod query;
 mod request;
 mod retry;
 mod row;
+mod scope;
 mod session;
 mod submissions;
 
@@ -35,8 +38,10 @@ use error::within;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
-pub use accept::{Accepted, Drawn, NewSubmission, Options, accept_on};
+pub use accept::{Accepted, Drawn, KeySpace, NewSubmission, Options, accept_on};
+pub use api_keys::{ApiKey, KeyRecord, NewApiKey};
 pub use attempts::{AttemptRecord, Before};
+pub use audit::{Actor, AuditEntry, AuditFilter};
 pub use claim::{Claimed, Room, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
@@ -50,6 +55,7 @@ pub use lease::replica;
 pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use query::{Live, Record};
+pub use scope::{DEFAULT_TENANT, Scope, Scoped};
 pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
 

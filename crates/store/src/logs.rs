@@ -1,6 +1,8 @@
 //! Finds the pod that writes a log: that of an attempt's driver, or of an executor.
 
-use super::{Error, Store, error::within, row::ends};
+use sqlx::QueryBuilder;
+
+use super::{Error, Scoped, error::within, row::ends};
 use sparkgate_submission::{ExecutorState, SubmissionId};
 
 /// The pod that writes a log, or wrote it.
@@ -18,25 +20,26 @@ pub struct LogTarget {
     pub pod_deleted: bool,
 }
 
-impl Store {
+impl Scoped {
     /// Returns the driver of an attempt, by default of the current one. `None` if there is no such attempt.
     pub async fn driver_log(&self, id: &SubmissionId, attempt: Option<i32>) -> Result<Option<LogTarget>, Error> {
         let action = "looking for a driver's log";
-        let mut connection = self.connection(action).await?;
-        let statement = sqlx::query_as(
-            "SELECT attempt, namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid, state = ANY($3) AS ended,
+        let mut connection = self.store.connection(action).await?;
+        let mut query = QueryBuilder::new("WITH found AS (SELECT * FROM submissions s WHERE id = ");
+        query.push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        query.push("), asked AS (SELECT ").push_bind(attempt).push("::integer AS wanted), ends AS (SELECT ");
+        query.push_bind(ends()).push(
+            "::text[] AS states)
+             SELECT attempt, namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid, state = ANY(states) AS ended,
                     pod_deleted_at IS NOT NULL AS pod_deleted
-             FROM submissions WHERE id = $1 AND ($2::integer IS NULL OR attempt = $2)
+             FROM found, asked, ends WHERE wanted IS NULL OR attempt = wanted
              UNION ALL
              SELECT a.attempt, namespace, coalesce(a.names ->> 'driverPod', ''), a.pod_uid, true,
                     a.pod_deleted_at IS NOT NULL
-             FROM attempts a JOIN submissions ON id = submission_id WHERE submission_id = $1 AND a.attempt = $2",
-        )
-        .bind(id.as_str())
-        .bind(attempt)
-        .bind(ends())
-        .fetch_optional(&mut *connection);
-        within(action, statement).await
+             FROM attempts a JOIN found ON id = submission_id JOIN asked ON a.attempt = wanted",
+        );
+        within(action, query.build_query_as().fetch_optional(&mut *connection)).await
     }
 
     /// Returns an executor of an attempt, by default of the current one. `None` if no such executor was observed.
@@ -47,19 +50,18 @@ impl Store {
         executor: i64,
     ) -> Result<Option<LogTarget>, Error> {
         let action = "looking for an executor's log";
-        let mut connection = self.connection(action).await?;
-        let statement = sqlx::query_as(
-            "SELECT e.attempt, namespace, pod_name AS pod, e.pod_uid, false AS pod_deleted,
-                    e.state <> ALL($4) OR s.state = ANY($5) OR s.attempt > e.attempt AS ended
-             FROM executors e JOIN submissions s ON id = submission_id
-             WHERE submission_id = $1 AND e.attempt = coalesce($2, s.attempt) AND executor_id = $3",
-        )
-        .bind(id.as_str())
-        .bind(attempt)
-        .bind(executor)
-        .bind(ExecutorState::LIVE.map(ExecutorState::as_str))
-        .bind(ends())
-        .fetch_optional(&mut *connection);
-        within(action, statement).await
+        let mut connection = self.store.connection(action).await?;
+        let mut query = QueryBuilder::new(
+            "SELECT e.attempt, namespace, pod_name AS pod, e.pod_uid, false AS pod_deleted, e.state <> ALL(",
+        );
+        query.push_bind(ExecutorState::LIVE.map(ExecutorState::as_str)).push(") OR s.state = ANY(").push_bind(ends());
+        query.push(
+            ") OR s.attempt > e.attempt AS ended
+             FROM executors e JOIN submissions s ON id = submission_id WHERE submission_id = ",
+        );
+        query.push_bind(id.as_str()).push(" AND e.attempt = coalesce(").push_bind(attempt);
+        query.push(", s.attempt) AND executor_id = ").push_bind(executor).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        within(action, query.build_query_as().fetch_optional(&mut *connection)).await
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use sqlx::QueryBuilder;
 
 use super::{
-    Error, Store,
+    Error, Scoped, Store,
     error::within,
     row::{kill_cause, parse, readable},
 };
@@ -91,25 +92,24 @@ pub struct Live {
     pub pod_uid: Option<String>,
 }
 
-impl Store {
+impl Scoped {
     /// Returns a submission, or `None` if none has this id.
     pub async fn find(&self, id: &SubmissionId) -> Result<Option<Record>, Error> {
         let action = "reading a submission";
-        let mut connection = self.connection(action).await?;
-        let row: Option<RecordRow> = within(
-            action,
-            sqlx::query_as(
-                "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
+        let mut connection = self.store.connection(action).await?;
+        let mut query = QueryBuilder::new(
+            "SELECT id, state, attempt, exit_code, reason, message, pod_uid, node, pod_ip, started_at,
                     cleared_at IS NOT NULL AS cleared
-             FROM submissions WHERE id = $1",
-            )
-            .bind(id.as_str())
-            .fetch_optional(&mut *connection),
-        )
-        .await?;
+             FROM submissions s WHERE id = ",
+        );
+        query.push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        let row: Option<RecordRow> = within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
         row.map(Record::try_from).transpose()
     }
+}
 
+impl Store {
     /// Returns the values that the engine needs, for workers: they wait longer for a connection.
     pub async fn row(&self, id: &SubmissionId) -> Result<Option<Row>, Error> {
         let row: Option<EngineRow> = within(

@@ -19,7 +19,6 @@ pub(in crate::api) struct Peer {
     /// The client's address, if the peer is a trusted proxy that names it.
     pub(in crate::api) forwarded: Option<IpAddr>,
     /// The client certificate, checked against the authorities of `--tls-client-ca`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "authentication reads it"))]
     pub(in crate::api) certificate: Option<Arc<CertificateDer<'static>>>,
 }
 

@@ -4,7 +4,7 @@ use tracing::Instrument;
 
 use super::Fault;
 use crate::{
-    service::{Readiness, Service},
+    service::{Readiness, Service, Session},
     spark::rest::{
         ClearResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse, ReadyzResponse,
         SubmissionStatusResponse,
@@ -25,11 +25,15 @@ use crate::{
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn status(service: &Service, id: Option<String>) -> Result<SubmissionStatusResponse, Fault> {
+pub(in crate::api) async fn status(
+    service: &Service,
+    caller: &Session,
+    id: Option<String>,
+) -> Result<SubmissionStatusResponse, Fault> {
     let submission_id = id.ok_or(Fault::MissingId("status"))?;
     // A malformed id is an unknown submission, not an error.
     let status = match submission_id.parse::<SubmissionId>() {
-        Ok(id) => service.submissions.status(&id).await?,
+        Ok(id) => service.submissions.status(caller, &id).await?,
         Err(_) => None,
     };
     let success = status.is_some();
@@ -59,13 +63,17 @@ pub(in crate::api) async fn status(service: &Service, id: Option<String>) -> Res
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn kill(service: &Service, id: Option<String>) -> Result<KillSubmissionResponse, Fault> {
+pub(in crate::api) async fn kill(
+    service: &Service,
+    caller: Session,
+    id: Option<String>,
+) -> Result<KillSubmissionResponse, Fault> {
     let id = id.ok_or(Fault::MissingId("kill"))?;
     // A malformed id is an unknown submission, not an error.
     let success = match id.parse::<SubmissionId>() {
         Ok(id) => {
             let service = service.clone();
-            tokio::spawn(async move { service.submissions.kill(&id).await }.in_current_span()).await??
+            tokio::spawn(async move { service.submissions.kill(&caller, &id).await }.in_current_span()).await??
         }
         Err(_) => false,
     };
@@ -91,10 +99,10 @@ pub(in crate::api) async fn kill(service: &Service, id: Option<String>) -> Resul
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn kill_all(service: &Service) -> Result<KillAllSubmissionResponse, Fault> {
+pub(in crate::api) async fn kill_all(service: &Service, caller: Session) -> Result<KillAllSubmissionResponse, Fault> {
     let server_spark_version = service.submissions.spark_version().to_string();
     let service = service.clone();
-    tokio::spawn(async move { service.submissions.kill_all().await }.in_current_span()).await??;
+    tokio::spawn(async move { service.submissions.kill_all(&caller).await }.in_current_span()).await??;
     Ok(KillAllSubmissionResponse {
         action: "KillAllSubmissionResponse",
         message: "Kill request for all drivers submitted".to_owned(),
@@ -114,10 +122,10 @@ pub(in crate::api) async fn kill_all(service: &Service) -> Result<KillAllSubmiss
         (status = 503, description = "The database can't be reached; try again", body = ErrorResponse),
     )
 )]
-pub(in crate::api) async fn clear(service: &Service) -> Result<ClearResponse, Fault> {
+pub(in crate::api) async fn clear(service: &Service, caller: Session) -> Result<ClearResponse, Fault> {
     let server_spark_version = service.submissions.spark_version().to_string();
     let service = service.clone();
-    tokio::spawn(async move { service.submissions.clear().await }.in_current_span()).await??;
+    tokio::spawn(async move { service.submissions.clear(&caller).await }.in_current_span()).await??;
     Ok(ClearResponse { action: "ClearResponse", message: String::new(), server_spark_version, success: true })
 }
 

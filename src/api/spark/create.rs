@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Fault;
 use crate::{
-    service::{Service, SubmissionOptions},
+    service::{Service, Session, SubmissionOptions},
     spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
 };
 
@@ -65,6 +65,7 @@ pub(in crate::api) struct RequestBody {
 )]
 pub(in crate::api) async fn create(
     service: &Service,
+    caller: Session,
     body: &[u8],
     key: Option<String>,
 ) -> Result<CreateSubmissionResponse, Fault> {
@@ -73,7 +74,8 @@ pub(in crate::api) async fn create(
     let (request, unknown_fields) = parse_create(body, version)?;
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let service = service.clone();
-    let submit = tokio::spawn(async move { service.submissions.submit(request, options).await }.in_current_span());
+    let submit =
+        tokio::spawn(async move { service.submissions.submit(&caller, request, options).await }.in_current_span());
     let id = submit.await.map_err(Fault::BrokenOff)??.submission.id;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",

@@ -37,6 +37,8 @@ pub(in crate::api) enum Fault {
     NotReady(&'static str),
     #[error("The request took too long and may still be carried out.")]
     Slow,
+    #[error("the request has no caller: it passed no authentication")]
+    Unauthenticated,
     #[error("could not write the reply as JSON")]
     Unwritable(#[source] serde_json::Error),
     #[error("the request's task ended early")]
@@ -78,6 +80,7 @@ impl Fault {
             Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
+            Self::Service(service::Error::Denied(_)) => StatusCode::FORBIDDEN,
             Self::Service(service::Error::NameTaken { .. }) => StatusCode::CONFLICT,
             Self::Service(service::Error::KeyReused { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Busy
@@ -91,9 +94,10 @@ impl Fault {
                 | service::Error::ClusterUnavailable(_)
                 | service::Error::Unanswered(_),
             ) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unwritable(_) | Self::Task(_) | Self::Service(service::Error::Internal { .. }) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Self::Unauthenticated
+            | Self::Unwritable(_)
+            | Self::Task(_)
+            | Self::Service(service::Error::Internal { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 

@@ -13,7 +13,10 @@ use super::{
     query::{NoParameters, Query, attempt},
     submissions::{StateWord, Why},
 };
-use crate::{api::AppState, service};
+use crate::{
+    api::{AppState, authn::Caller},
+    service,
+};
 
 /// One attempt to run the application, with its own driver pod.
 #[derive(Debug, Serialize, ToSchema)]
@@ -76,10 +79,11 @@ pub(super) struct AttemptList {
 )]
 pub(super) async fn attempts(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<AttemptList>, Problem> {
-    let attempts = state.service.submissions.attempts(&id).await?;
+    let attempts = state.service.submissions.attempts(&caller, &id).await?;
     if attempts.is_empty() {
         return Err(not_found(&id));
     }
@@ -130,12 +134,13 @@ pub(super) struct ManifestQuery {
 )]
 pub(super) async fn manifest(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     Query(query): Query<ManifestQuery>,
 ) -> Result<Reply<ObjectList>, Problem> {
-    let submission = find(&state.service, &id).await?;
+    let submission = find(&state.service, &caller, &id).await?;
     let attempt = query.attempt.unwrap_or(submission.attempt);
-    let objects = state.service.submissions.manifest(&id, attempt).await?.ok_or_else(|| {
+    let objects = state.service.submissions.manifest(&caller, &id, attempt).await?.ok_or_else(|| {
         let detail =
             format!("No objects of attempt {attempt} of {id} are kept: they are deleted with the driver's pod.");
         Problem::new(Code::ManifestNotFound, detail)

@@ -20,7 +20,7 @@ use super::{
     submissions::StateWord,
 };
 use crate::{
-    api::AppState,
+    api::{AppState, authn::Caller},
     service::{self, EventFilter, Interrupted, Subscription},
     submission::SubmissionId,
 };
@@ -142,18 +142,18 @@ pub(super) struct EventQuery {
 )]
 pub(super) async fn follow(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     headers: HeaderMap,
     Query(query): Query<EventQuery>,
 ) -> Result<Response, Problem> {
     let mut cursor = after(query.after.as_deref())?;
     let limit = query.limit.unwrap_or(LIMIT) as usize;
     let patience = query.wait_seconds.unwrap_or_default();
-    let filter = EventFilter {
-        submission: query.submission,
-        owner: query.owner,
-        namespace: query.namespace,
-        labels: query.label,
-    };
+    let mut filter = EventFilter::of(&caller);
+    filter.submission = query.submission;
+    filter.owner = query.owner;
+    filter.namespace = query.namespace;
+    filter.labels = query.label;
     let wants_stream = stream::is_wanted(&headers);
     // A client that reconnects by itself repeats the URL, `after` included, and sends its position in the header.
     if let Some(last) = headers.get("last-event-id").filter(|last| !last.is_empty()) {
@@ -163,7 +163,8 @@ pub(super) async fn follow(
     let mut subscription = state.service.events.subscribe(filter, cursor, state.settings.max_subscribers).await?;
     if wants_stream {
         let first = subscription.pull().await?;
-        return Ok(stream::stream(subscription, &first));
+        let end = state.service.authenticator.clone().end_of(caller);
+        return Ok(stream::stream(subscription, &first, end));
     }
     page(&mut subscription, limit, Instant::now() + patience).await
 }
@@ -195,12 +196,14 @@ pub(super) struct SubmissionEventQuery {
 )]
 pub(super) async fn of_submission(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     Query(query): Query<SubmissionEventQuery>,
 ) -> Result<Response, Problem> {
     let after = after(query.after.as_deref())?.unwrap_or(0);
     let limit = query.limit.unwrap_or(LIMIT);
-    let changes = state.service.events.submission_events(&id, after, limit).await?.ok_or_else(|| not_found(&id))?;
+    let changes =
+        state.service.events.submission_events(&caller, &id, after, limit).await?.ok_or_else(|| not_found(&id))?;
     Ok(Reply::ok(EventList::new(&changes.items, changes.next)).into_response())
 }
 

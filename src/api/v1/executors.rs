@@ -11,7 +11,10 @@ use super::{
     problem::SubmissionProblems,
     query::{Query, limit},
 };
-use crate::{api::AppState, submission::ExecutorRecord};
+use crate::{
+    api::{AppState, authn::Caller},
+    submission::ExecutorRecord,
+};
 
 const LIMIT: u32 = 100;
 
@@ -98,14 +101,15 @@ pub(super) struct ExecutorList {
 )]
 pub(super) async fn executors(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     Query(query): Query<ExecutorQuery>,
 ) -> Result<Reply<ExecutorList>, Problem> {
     let limit = query.limit.unwrap_or(LIMIT);
     let (installation, list) = (state.service.submissions.instance(), format!("executors of {id}"));
     let after = query.cursor.map(|text| cursor::read(installation.as_bytes(), &list, &text)).transpose()?;
-    find(&state.service, &id).await?;
-    let mut executors = state.service.submissions.executors(&id, after.map(apart), limit + 1).await?;
+    find(&state.service, &caller, &id).await?;
+    let mut executors = state.service.submissions.executors(&caller, &id, after.map(apart), limit + 1).await?;
     let more = executors.len() > limit as usize;
     executors.truncate(limit as usize);
     let last = executors.last().filter(|_| more);

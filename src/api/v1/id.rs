@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use super::{Problem, problem::Code};
 use crate::{
-    service::{Service, Submission},
+    service::{Service, Session, Submission},
     submission::SubmissionId,
 };
 
@@ -34,9 +34,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// Returns the submission with this id.
-pub(super) async fn find(service: &Service, id: &SubmissionId) -> Result<Submission, Problem> {
-    service.submissions.submission(id).await?.ok_or_else(|| not_found(id))
+/// Returns the submission with this id. One that the caller may not see is answered as an unknown one.
+pub(super) async fn find(service: &Service, caller: &Session, id: &SubmissionId) -> Result<Submission, Problem> {
+    service.submissions.submission(caller, id).await?.ok_or_else(|| not_found(id))
 }
 
 pub(super) fn not_found(id: impl std::fmt::Display) -> Problem {

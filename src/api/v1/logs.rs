@@ -7,8 +7,12 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use utoipa::IntoParams;
 
@@ -20,8 +24,8 @@ use super::{
     query::{Query, attempt, flag, parsed},
 };
 use crate::{
-    api::AppState,
-    service::{Log, LogRequest, LogSource, LogStream, NoLog},
+    api::{AppState, authn::Caller},
+    service::{Error, Log, LogRequest, LogSource, LogStream, NoLog},
     submission::SubmissionId,
 };
 
@@ -81,16 +85,36 @@ pub(super) struct LogQuery {
 )]
 pub(super) async fn logs(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     Query(query): Query<LogQuery>,
 ) -> Result<Response, Problem> {
     let LogQuery { executor, attempt, tail, since, follow, timestamps } = query;
     let request = LogRequest { executor, attempt, tail, since, follow, timestamps };
-    match state.service.logs.log(&id, &request).await? {
-        Log::Stream(log) if follow => Ok((Extension(Live), answer(log)).into_response()),
+    match state.service.logs.log(&caller, &id, &request).await? {
+        Log::Stream(log) if follow => {
+            let end = state.service.authenticator.clone().end_of(caller);
+            let log = LogStream { bytes: cut_off_at(end, log.bytes), ..log };
+            Ok((Extension(Live), answer(log)).into_response())
+        }
         Log::Stream(log) => Ok(answer(log)),
         Log::None(why) => Err(problem(&id, &request, why)),
     }
+}
+
+/// Ends a log with an error once `end` completes, so that the reader knows that it is incomplete.
+fn cut_off_at(
+    end: impl Future<Output = ()> + Send + 'static,
+    log: BoxStream<'static, Result<Bytes, Error>>,
+) -> BoxStream<'static, Result<Bytes, Error>> {
+    stream::unfold(Some((log, Box::pin(end))), async |open| {
+        let (mut log, mut end) = open?;
+        tokio::select! {
+            part = log.next() => Some((part?, Some((log, end)))),
+            () = &mut end => Some((Err(Error::Denied("the caller's credentials have ended".to_owned())), None)),
+        }
+    })
+    .boxed()
 }
 
 fn executor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {

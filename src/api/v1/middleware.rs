@@ -173,6 +173,16 @@ pub(in crate::api) fn forbidden(path: String, detail: String, id: &RequestId) ->
     of_problem(Problem::new(Code::Forbidden, detail), path, id)
 }
 
+/// Returns the answer to a request without a known caller.
+pub(in crate::api) fn refused(code: Code, path: String, detail: String, id: &RequestId) -> Response {
+    let retry = code.retry_after();
+    let mut response = of_problem(Problem::new(code, detail), path, id);
+    if let Some(seconds) = retry {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
 /// Returns the answer to a path that is nearly one of this API.
 pub(in crate::api) fn not_found(path: String, hint: &str, id: &RequestId) -> Response {
     of_problem(nothing_at(&path, hint), path, id)

@@ -13,7 +13,7 @@ use super::{
     query::{NoParameters, Query, flag, labels, limit, time},
 };
 use crate::{
-    api::AppState,
+    api::{AppState, authn::Caller},
     service::{Filter, Found, KillAnswer},
     submission,
 };
@@ -89,6 +89,7 @@ pub(super) struct SubmissionList {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Reply<SubmissionList>, Problem> {
     let filter = Filter {
@@ -106,14 +107,14 @@ pub(super) async fn list(
         Some(text) => {
             let place = cursor::read(installation.as_bytes(), &list, &text)?;
             // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
-            if state.service.submissions.newest().await?.is_none_or(|newest| place > newest) {
+            if state.service.submissions.newest(&caller).await?.is_none_or(|newest| place > newest) {
                 return Err(cursor::invalid());
             }
             Some(place)
         }
     };
-    let page = state.service.submissions.submissions(&filter, before, query.limit.unwrap_or(LIMIT)).await?;
-    let total = if query.total { Some(state.service.submissions.count(&filter).await?) } else { None };
+    let page = state.service.submissions.submissions(&caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
+    let total = if query.total { Some(state.service.submissions.count(&caller, &filter).await?) } else { None };
     let last = page.last.filter(|_| page.more);
     let next = last.map(|number| cursor::write(installation.as_bytes(), &list, number));
     let items = page.items.into_iter().map(Submission::from).collect();
@@ -133,10 +134,11 @@ pub(super) async fn list(
 )]
 pub(super) async fn get(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let submission = find(&state.service, &id).await?;
+    let submission = find(&state.service, &caller, &id).await?;
     let why = state.service.submissions.failure_reason(&submission).await?;
     Ok(Reply::ok(Submission::with(submission, why)))
 }
@@ -154,13 +156,15 @@ pub(super) async fn get(
 )]
 pub(super) async fn kill(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
     // In its own task, so that the kill is recorded even if the client disconnects.
     let asked = id.clone();
-    let kill = tokio::spawn(async move { state.service.submissions.request_kill(&asked).await }.in_current_span());
-    let KillAnswer { live, submission } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let kill =
+        tokio::spawn(async move { state.service.submissions.request_kill(&caller, &asked).await }.in_current_span());
+    let KillAnswer { live, submission, .. } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =
         if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };

@@ -1,12 +1,12 @@
 //! Connects the service to its database and its cluster.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     api::HttpSettings,
     app::settings::Serve,
     cluster::Cluster,
-    service::{self, CleanUpSettings, Service, Settings, SparkSettings, error_chain},
+    service::{self, AccessFile, CleanUpSettings, Service, Settings, SparkSettings, error_chain},
     store::{ConnectError, Store},
 };
 
@@ -38,13 +38,18 @@ impl Parts {
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
+        let access_file = settings.access_file.clone();
         let settings = Settings {
             spark,
             outcome_finalizer: settings.kubernetes.outcome_finalizer,
             caps: settings.limits.settings(),
             kept_log: settings.kept_log.bytes(),
         };
-        let service = async || Service::new(store.clone(), cluster.clone(), settings.clone()).await;
+        let access = Arc::new(match access_file {
+            Some(path) => AccessFile::open(path, settings)?,
+            None => AccessFile::none(settings),
+        });
+        let service = async || Service::with_access(store.clone(), cluster.clone(), access.clone()).await;
         let service = patiently(service, service::Error::may_pass).await?;
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {

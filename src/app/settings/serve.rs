@@ -35,6 +35,10 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) kept_log: KeptLog,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
+    /// The access file: how callers are authenticated, tenants and roles (docs/access.md). It is read again when it changes.
+    /// Without it, every caller may do everything.
+    #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
+    pub(in crate::app) access_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -192,7 +192,7 @@ impl Follower {
             return Ok(Bytes::new());
         }
         let (store, id, attempt) = (self.logs.store.clone(), self.id.clone(), target.attempt);
-        let kept = detached(async move { store.kept_log(&id, attempt).await }).await?;
+        let kept = detached(async move { store.all().kept_log(&id, attempt).await }).await?;
         let Some(log) = kept.and_then(|kept| kept.log) else {
             return Ok(Bytes::new());
         };

@@ -18,7 +18,7 @@ const TAIL_BYTES: usize = 4096;
 impl DriverLogs {
     /// Returns what was archived of an ended driver.
     pub async fn archived(&self, id: &SubmissionId, attempt: i32) -> Result<Archived, Error> {
-        let Some(kept) = self.store.kept_log(id, attempt).await? else { return Ok(Archived::default()) };
+        let Some(kept) = self.store.all().kept_log(id, attempt).await? else { return Ok(Archived::default()) };
         let tail = kept.log.as_ref().map(tail).filter(|tail| !tail.is_empty());
         Ok(Archived { events: kept.events, tail, cause: kept.log.as_ref().and_then(cause_in) })
     }

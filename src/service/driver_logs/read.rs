@@ -10,22 +10,28 @@ use super::{
     follow::Follower,
     kept::{last_lines, whole},
     lines::Lines,
-    target,
+    target::{self, log_target},
 };
 use crate::{
     cluster::{LogAnswer, LogBytes, LogPart},
-    service::{error::Error, shares::Place},
+    service::{error::Error, session::Session, shares::Place},
     store::{LogEnd, LogTarget},
     submission::SubmissionId,
 };
 
 impl DriverLogs {
-    /// Opens the log of a driver or of an executor.
+    /// Opens the log of a driver or of an executor, if the caller may read its submission.
     ///
     /// # Errors
     /// The database or the cluster doesn't answer, and no log is archived.
-    pub async fn log(self: &Arc<Self>, id: &SubmissionId, request: &LogRequest) -> Result<Log, Error> {
-        let (whose, target) = match self.log_target(id, request).await? {
+    pub async fn log(
+        self: &Arc<Self>,
+        caller: &Session,
+        id: &SubmissionId,
+        request: &LogRequest,
+    ) -> Result<Log, Error> {
+        let readable = self.store.scoped(&caller.readable());
+        let (whose, target) = match log_target(&readable, id, request).await? {
             Ok(found) => found,
             Err(none) => return Ok(Log::None(none)),
         };
@@ -49,7 +55,7 @@ impl DriverLogs {
                 other => other,
             }));
         }
-        match self.store.kept_log(id, target.attempt).await?.and_then(|kept| kept.log) {
+        match readable.kept_log(id, target.attempt).await?.and_then(|kept| kept.log) {
             Some(log) => Ok(Log::Stream(kept_stream(&log, request.tail, lines))),
             None => Ok(Log::None(none?)),
         }

@@ -1,7 +1,12 @@
 //! Resolves a log request to a pod.
 
 use super::{DriverLogs, LogRequest, NoLog};
-use crate::{cluster::LogOf, service::error::Error, store::LogTarget, submission::SubmissionId};
+use crate::{
+    cluster::LogOf,
+    service::error::Error,
+    store::{LogTarget, Scoped},
+    submission::SubmissionId,
+};
 
 /// The writer of a log, in one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,37 +27,37 @@ pub(super) fn pod(target: &LogTarget) -> Option<LogOf<'_>> {
     Some(LogOf { namespace: &target.namespace, pod: &target.pod, uid })
 }
 
-impl DriverLogs {
-    /// Returns the writer and the pod that a request means, or why there is no log.
-    pub(super) async fn log_target(
-        &self,
-        id: &SubmissionId,
-        request: &LogRequest,
-    ) -> Result<Result<(Whose, LogTarget), NoLog>, Error> {
-        let found = match request.executor {
-            None => self.store.driver_log(id, request.attempt).await?,
-            Some(executor) => self.store.executor_log(id, request.attempt, executor).await?,
-        };
-        let Some(target) = found else {
-            let there = self.store.find(id).await?.is_some();
-            return Ok(Err(match request.executor {
-                _ if !there => NoLog::Submission,
-                None => NoLog::Attempt,
-                Some(_) => NoLog::Executor,
-            }));
-        };
-        let whose = match request.executor {
-            None => Whose::Driver(target.attempt),
-            Some(executor) => Whose::Executor(target.attempt, executor),
-        };
-        Ok(Ok((whose, target)))
-    }
+/// Returns the writer and the pod that a request means, or why there is no log.
+pub(super) async fn log_target(
+    readable: &Scoped,
+    id: &SubmissionId,
+    request: &LogRequest,
+) -> Result<Result<(Whose, LogTarget), NoLog>, Error> {
+    let found = match request.executor {
+        None => readable.driver_log(id, request.attempt).await?,
+        Some(executor) => readable.executor_log(id, request.attempt, executor).await?,
+    };
+    let Some(target) = found else {
+        let there = readable.find(id).await?.is_some();
+        return Ok(Err(match request.executor {
+            _ if !there => NoLog::Submission,
+            None => NoLog::Attempt,
+            Some(_) => NoLog::Executor,
+        }));
+    };
+    let whose = match request.executor {
+        None => Whose::Driver(target.attempt),
+        Some(executor) => Whose::Executor(target.attempt, executor),
+    };
+    Ok(Ok((whose, target)))
+}
 
-    /// Reads the target again: it may have got a pod in the meantime, or have ended. `None` if its row was deleted.
+impl DriverLogs {
+    /// Reads the target again, of a submission that its reader may read: it may have got a pod in the meantime, or have ended. `None` if its row was deleted.
     pub(super) async fn log_target_again(&self, id: &SubmissionId, whose: Whose) -> Result<Option<LogTarget>, Error> {
         Ok(match whose {
-            Whose::Driver(attempt) => self.store.driver_log(id, Some(attempt)).await?,
-            Whose::Executor(attempt, executor) => self.store.executor_log(id, Some(attempt), executor).await?,
+            Whose::Driver(attempt) => self.store.all().driver_log(id, Some(attempt)).await?,
+            Whose::Executor(attempt, executor) => self.store.all().executor_log(id, Some(attempt), executor).await?,
         })
     }
 }

@@ -1,10 +1,15 @@
 //! The filter of a subscription.
 
-use crate::{store::Event, submission::SubmissionId};
+use crate::{
+    service::session::Session,
+    store::{Event, Scope},
+    submission::SubmissionId,
+};
 
-/// All given criteria have to match; the default matches every event.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// All given criteria have to match, and the submission has to be one that the caller may read.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFilter {
+    scope: Scope,
     pub submission: Option<SubmissionId>,
     pub owner: Option<String>,
     pub namespace: Option<String>,
@@ -13,10 +18,16 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
+    /// Returns the filter that matches every event that the caller may read.
+    pub fn of(caller: &Session) -> Self {
+        Self { scope: caller.readable(), submission: None, owner: None, namespace: None, labels: Vec::new() }
+    }
+
     /// Returns whether the event matches.
     pub fn takes(&self, event: &Event) -> bool {
         let about = &event.of;
-        self.submission.as_ref().is_none_or(|id| id.as_str() == event.submission_id)
+        self.scope.covers(&about.tenant, &about.principal)
+            && self.submission.as_ref().is_none_or(|id| id.as_str() == event.submission_id)
             && self.owner.as_ref().is_none_or(|owner| *owner == about.owner)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == about.namespace)
             && self.labels.iter().all(|(key, value)| about.labels.get(key) == Some(value))
@@ -44,17 +55,25 @@ mod tests {
             reason: None,
             message: None,
             at: DateTime::UNIX_EPOCH,
-            of: About { owner: "alice".to_owned(), namespace: "spark".to_owned(), labels },
+            of: About {
+                tenant: "red".to_owned(),
+                principal: "corp:alice".to_owned(),
+                owner: "alice".to_owned(),
+                namespace: "spark".to_owned(),
+                labels,
+            },
         };
         let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let all = EventFilter {
+            scope: Scope::of(vec!["red".to_owned()], vec![], ""),
             submission: Some(event.submission_id.parse().unwrap()),
             owner: Some("alice".to_owned()),
             namespace: Some("spark".to_owned()),
             labels: vec![label("team", "data"), label("tier", "gold")],
         };
-        assert!(all.takes(&event) && EventFilter::default().takes(&event));
+        assert!(all.takes(&event) && EventFilter { submission: None, labels: vec![], ..all.clone() }.takes(&event));
         let others = [
+            EventFilter { scope: Scope::of(vec!["blue".to_owned()], vec![], "corp:alice"), ..all.clone() },
             EventFilter { submission: Some("driver-20260102030405-0002".parse().unwrap()), ..all.clone() },
             EventFilter { owner: Some("bob".to_owned()), ..all.clone() },
             EventFilter { namespace: Some("default".to_owned()), ..all.clone() },

@@ -93,7 +93,13 @@ mod tests {
     use crate::store::About;
 
     fn event(sequence: i64) -> Arc<PublishedEvent> {
-        let of = About { owner: String::new(), namespace: String::new(), labels: Default::default() };
+        let of = About {
+            tenant: String::new(),
+            principal: String::new(),
+            owner: String::new(),
+            namespace: String::new(),
+            labels: Default::default(),
+        };
         let event = Event {
             sequence: Some(sequence),
             submission_id: String::new(),

@@ -1,7 +1,11 @@
 //! The events of one submission.
 
 use super::EventFeed;
-use crate::{service::error::Error, store::Event, submission::SubmissionId};
+use crate::{
+    service::{error::Error, session::Session},
+    store::Event,
+    submission::SubmissionId,
+};
 
 /// A page of events, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +20,12 @@ impl EventFeed {
     /// if no submission has this id.
     pub async fn submission_events(
         &self,
+        caller: &Session,
         id: &SubmissionId,
         after: i64,
         limit: u32,
     ) -> Result<Option<SubmissionEvents>, Error> {
-        let found = self.store.submission_events(id, after, limit.saturating_add(1)).await?;
+        let found = self.store.scoped(&caller.readable()).submission_events(id, after, limit.saturating_add(1)).await?;
         Ok(found.map(|items| page(items, after, limit as usize)))
     }
 }

@@ -7,7 +7,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{EventFeed, filter::EventFilter, subscription::Interrupted};
 use crate::{
-    service::error::Error,
+    service::{error::Error, session::Session},
+    store::Scoped,
     submission::{State, SubmissionId},
 };
 
@@ -43,17 +44,20 @@ impl EventFeed {
     /// [`Interrupted::TooMany`], or the database.
     pub async fn wait(
         self: &Arc<Self>,
+        caller: &Session,
         id: &SubmissionId,
         target: Target,
         limit: Duration,
         most: usize,
     ) -> Result<Waited, Interrupted> {
         let deadline = Instant::now() + limit;
-        let filter = EventFilter { submission: Some(id.clone()), ..EventFilter::default() };
+        let mut filter = EventFilter::of(caller);
+        filter.submission = Some(id.clone());
+        let readable = self.store.scoped(&caller.readable());
         // Subscribed before the row is read: any later event has a higher number.
-        let mut subscription = self.subscribe(filter, None, most).await?;
+        let mut subscription = self.subscribe(filter.clone(), None, most).await?;
         loop {
-            match self.stands(id, target).await? {
+            match stands(&readable, id, target).await? {
                 Waited::NotYet => {}
                 waited => return Ok(waited),
             }
@@ -61,24 +65,22 @@ impl EventFeed {
                 Ok(Ok(_)) => {}
                 // No cursor is needed here: the row has the present state.
                 Ok(Err(Interrupted::Expired(_))) => {
-                    let filter = EventFilter { submission: Some(id.clone()), ..EventFilter::default() };
-                    subscription = self.subscribe(filter, None, most).await?;
+                    subscription = self.subscribe(filter.clone(), None, most).await?;
                 }
-                Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(self.stands(id, target).await?),
+                Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(stands(&readable, id, target).await?),
                 Ok(Err(error)) => return Err(error),
             }
         }
     }
+}
 
-    async fn stands(&self, id: &SubmissionId, target: Target) -> Result<Waited, Error> {
-        let record = self.store.find(id).await?;
-        Ok(record.map_or(
-            Waited::Unknown,
-            |record| {
-                if target.is_met_by(record.state) { Waited::Done } else { Waited::NotYet }
-            },
-        ))
-    }
+async fn stands(readable: &Scoped, id: &SubmissionId, target: Target) -> Result<Waited, Error> {
+    let state = readable.find(id).await?.map(|record| record.state);
+    Ok(match state {
+        None => Waited::Unknown,
+        Some(state) if target.is_met_by(state) => Waited::Done,
+        Some(_) => Waited::NotYet,
+    })
 }
 
 #[cfg(test)]

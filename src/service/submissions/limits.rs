@@ -9,7 +9,7 @@ use crate::{
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, NamedRequest, Object, Refusal},
 };
 
-const NAMESPACE: &str = "spark.kubernetes.namespace";
+pub(super) const NAMESPACE: &str = "spark.kubernetes.namespace";
 const POD_NAME: &str = "spark.kubernetes.driver.pod.name";
 /// Families of properties that name a variable of the driver.
 const VARIABLES: [&str; 2] = ["spark.kubernetes.driverEnv.", "spark.kubernetes.driver.secretKeyRef."];

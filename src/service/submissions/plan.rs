@@ -1,12 +1,17 @@
 //! Turns a request into a driver, to be accepted or only shown.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Submissions, limits};
 use crate::{
+    access::Action,
     cluster::{Manifest, OwnershipLabels},
-    service::{error::Error, options::SubmissionOptions, prepared::PreparedSubmission},
-    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Object, parse_properties},
+    service::{
+        error::Error, options::SubmissionOptions, prepared::PreparedSubmission, session::Session, tenancy::TenantRules,
+    },
+    spark::{
+        CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, expand_command_line, parse_properties,
+    },
     store::Drawn,
 };
 
@@ -38,20 +43,24 @@ pub struct AppliedDefault {
 }
 
 impl Submissions {
-    /// Returns the request with the operator's defaults, and the options for the gateway.
+    /// Returns the request with the operator's defaults, the options for the gateway, and the rules of its tenant.
     pub(super) fn prepare(
         &self,
+        caller: &Session,
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
-    ) -> Result<PreparedSubmission, Error> {
+    ) -> Result<(PreparedSubmission, Arc<TenantRules>), Error> {
+        caller.require(Action::Submit)?;
         limits::arguments(&request)?;
-        let mut prepared = PreparedSubmission::new(request, self.spark())?;
+        let request = expand_command_line(request, self.spark_version())?;
+        let rules = rules(caller, &request)?;
+        let mut prepared = PreparedSubmission::of_tenant(request, &rules.spark, Some(&rules))?;
         prepared.options = options.or(prepared.options);
-        prepared.options.check(&self.settings.caps)?;
-        prepared.options = prepared.options.capped(&self.settings.caps);
+        prepared.options.check(&rules.caps)?;
+        prepared.options = prepared.options.capped(&rules.caps);
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
-        Ok(prepared)
+        Ok((prepared, rules))
     }
 
     /// Builds the driver of a submission.
@@ -75,8 +84,13 @@ impl Submissions {
     ///
     /// # Errors
     /// Those of [`Submissions::submit`], except for conflicts with earlier submissions.
-    pub async fn dry_run(&self, request: CreateSubmissionRequest, options: SubmissionOptions) -> Result<Plan, Error> {
-        let prepared = self.prepare(request, options)?;
+    pub async fn dry_run(
+        &self,
+        caller: &Session,
+        request: CreateSubmissionRequest,
+        options: SubmissionOptions,
+    ) -> Result<Plan, Error> {
+        let (prepared, _) = self.prepare(caller, request, options)?;
         let rendered = self.render(&prepared, &self.store.draw().await?)?;
         Ok(Plan { prepared, rendered })
     }
@@ -122,6 +136,15 @@ impl Plan {
         });
         applied.collect()
     }
+}
+
+/// Returns the rules of the tenant that a request belongs to.
+fn rules(caller: &Session, request: &CreateSubmissionRequest) -> Result<Arc<TenantRules>, Refusal> {
+    let namespace = request.spark_properties.get(limits::NAMESPACE).map(String::as_str);
+    let tenant = caller.access().tenant_for(caller.principal(), namespace);
+    let tenant = tenant.map_err(|error| Refusal::property(limits::NAMESPACE, error.to_string()))?;
+    let rules = caller.tenancy().rules(&tenant.name).cloned();
+    rules.ok_or_else(|| Refusal::property(limits::NAMESPACE, format!("there is no tenant {}", tenant.name)))
 }
 
 fn properties(driver: &DriverObjects) -> BTreeMap<String, String> {

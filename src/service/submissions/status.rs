@@ -2,7 +2,7 @@
 
 use super::Submissions;
 use crate::{
-    service::error::Error,
+    service::{error::Error, session::Session},
     store::Record,
     submission::{DriverState, KillCause, Outcome, State, SubmissionId},
 };
@@ -30,8 +30,8 @@ const DRIVER_PORT: u16 = 7078;
 
 impl Submissions {
     /// Returns the status of a submission; `None` if no submission has this id, or if it was cleared.
-    pub async fn status(&self, id: &SubmissionId) -> Result<Option<Status>, Error> {
-        let record = self.store.find(id).await?;
+    pub async fn status(&self, caller: &Session, id: &SubmissionId) -> Result<Option<Status>, Error> {
+        let record = self.store.scoped(&caller.readable()).find(id).await?;
         Ok(record.filter(|record| !record.cleared).map(status))
     }
 }

@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 use super::Submissions;
 use crate::{
-    service::{error::Error, options::SubmissionOptions},
+    service::{error::Error, options::SubmissionOptions, session::Session},
     spark::CreateSubmissionRequest,
-    store::{self, Found, NewSubmission},
+    store::{self, Found, KeySpace, NewSubmission},
     submission::SubmissionId,
 };
 
@@ -30,8 +30,8 @@ impl Submissions {
     ///
     /// # Errors
     /// The same.
-    pub async fn create(&self, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
-        Ok(self.submit(request, SubmissionOptions::default()).await?.submission.id)
+    pub async fn create(&self, caller: &Session, request: CreateSubmissionRequest) -> Result<SubmissionId, Error> {
+        Ok(self.submit(caller, request, SubmissionOptions::default()).await?.submission.id)
     }
 
     /// Checks the request by building its driver once, fixes all names and commits the submission. The launch follows
@@ -43,17 +43,20 @@ impl Submissions {
     /// doesn't confirm the write: the submission may have been accepted.
     pub async fn submit(
         &self,
+        caller: &Session,
         mut request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
         let fingerprint = fingerprint(&mut request, &options)?;
-        let mut prepared = self.prepare(request, options)?;
+        let (mut prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
+        let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
+        let space = KeySpace { tenant, principal, owner: &owner };
         let misspelt = prepared.misspelt();
         let unknown = prepared.unknown(&misspelt).join(", ");
         let warnings = misspelt.into_iter().map(|(_, warning)| warning).collect();
         if let Some(key) = &prepared.options.idempotency_key
-            && let Some((found, before)) = self.store.of_key(&owner, key).await?
+            && let Some((found, before)) = self.store.of_key(&space, key).await?
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }
@@ -64,6 +67,9 @@ impl Submissions {
             let new = NewSubmission {
                 name: short(&prepared.request.app_name),
                 owner: owner.clone(),
+                tenant: tenant.clone(),
+                principal: principal.to_owned(),
+                actor: caller.actor(),
                 spark_user: self.spark().user.clone(),
                 spark_version: self.spark().version,
                 options: prepared.options.kept(),

@@ -22,24 +22,34 @@ fn request_properties_override_named_defaults_which_override_the_common_ones() {
     let lowest = properties(&[("spark.a", "all"), ("spark.b", "all"), ("spark.z", "all")]);
     let own = properties(&[(DEFAULTS, "small, gpu"), ("spark.c", "own")]);
     let all = [("spark.a", "small"), ("spark.b", "gpu"), ("spark.c", "own"), ("spark.z", "all")];
-    assert_eq!(submitter.complete(own, &lowest).unwrap().properties, properties(&all));
+    assert_eq!(submitter.complete(own, &[(SPARK_DEFAULTS, &lowest)]).unwrap().properties, properties(&all));
 
     let again = properties(&[(DEFAULTS, "gpu,small,gpu,small")]);
     assert_eq!(
-        submitter.complete(again, &lowest).unwrap().properties["spark.b"],
+        submitter.complete(again, &[(SPARK_DEFAULTS, &lowest)]).unwrap().properties["spark.b"],
         "small",
         "the last one of each counts"
     );
 
     let chooses = properties(&[(DEFAULTS, "gpu")]);
-    assert_eq!(submitter.complete(Properties::new(), &chooses).unwrap().properties, properties(&[("spark.b", "gpu")]));
+    assert_eq!(
+        submitter.complete(Properties::new(), &[(SPARK_DEFAULTS, &chooses)]).unwrap().properties,
+        properties(&[("spark.b", "gpu")])
+    );
     let none = properties(&[(DEFAULTS, "")]);
-    assert_eq!(submitter.complete(none, &chooses).unwrap().properties, Properties::new(), "a request may choose none");
+    assert_eq!(
+        submitter.complete(none, &[(SPARK_DEFAULTS, &chooses)]).unwrap().properties,
+        Properties::new(),
+        "a request may choose none"
+    );
 
-    let refusal = submitter.complete(properties(&[(DEFAULTS, "big")]), &lowest).unwrap_err().to_string();
+    let refusal =
+        submitter.complete(properties(&[(DEFAULTS, "big")]), &[(SPARK_DEFAULTS, &lowest)]).unwrap_err().to_string();
     assert!(refusal.contains(DEFAULTS) && refusal.contains("`big`") && refusal.contains("gpu, small"), "{refusal}");
     for (own, lowest) in [("spark.sparkgate.default", "spark.a"), ("spark.a", "spark.sparkgate.default")] {
-        let completed = submitter.complete(properties(&[(own, "gpu")]), &properties(&[(lowest, "1")])).unwrap();
+        let completed = submitter
+            .complete(properties(&[(own, "gpu")]), &[(SPARK_DEFAULTS, &properties(&[(lowest, "1")]))])
+            .unwrap();
         let refusal = SubmissionOptions::take(&mut completed.properties.clone()).unwrap_err();
         assert!(refusal.field.contains("spark.sparkgate.default") && refusal.reason.contains(DEFAULTS), "{refusal}");
     }

@@ -66,7 +66,7 @@ impl Site {
     pub(crate) async fn launch(&self, command: &str) -> SubmissionId {
         let mut request = self.world.request(&[]);
         request.app_args = vec![command.replace("$GO", self.dir.path().join("go").to_str().unwrap())];
-        let id = self.service().submissions.create(request).await.unwrap();
+        let id = self.service().submissions.create(&self.service().anonymous(), request).await.unwrap();
         self.service().launcher.work().await.unwrap();
         id
     }
@@ -88,7 +88,7 @@ impl Site {
     }
 
     pub(crate) async fn open(&self, id: &SubmissionId, request: &LogRequest) -> LogStream {
-        match self.service().logs.log(id, request).await.unwrap() {
+        match self.service().logs.log(&self.service().anonymous(), id, request).await.unwrap() {
             Log::Stream(stream) => stream,
             Log::None(why) => panic!("no log: {why:?}"),
         }
@@ -100,7 +100,7 @@ impl Site {
     }
 
     pub(crate) async fn no_log(&self, id: &SubmissionId, request: &LogRequest) -> NoLog {
-        match self.service().logs.log(id, request).await.unwrap() {
+        match self.service().logs.log(&self.service().anonymous(), id, request).await.unwrap() {
             Log::None(why) => why,
             Log::Stream(stream) => panic!("{}", text(stream).await),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{self, NewSubmission, Options, Task, replica},
+    store::{self, DEFAULT_TENANT, NewSubmission, Options, Scope, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -107,6 +107,9 @@ impl Both {
             manifest: "{}".to_owned(),
             name: String::new(),
             owner: String::new(),
+            tenant: DEFAULT_TENANT.to_owned(),
+            principal: "anonymous:anonymous".to_owned(),
+            actor: None,
             options: Options::default(),
             fingerprint: Vec::new(),
         };
@@ -279,7 +282,13 @@ impl Both {
             }
             (_, None) => String::new(),
             (_, Some(submission)) => {
-                let real = self.real.request_kill(&self.ids[submission]).await.unwrap().live;
+                let real = self
+                    .real
+                    .all()
+                    .request_kill(&self.ids[submission], &Scope::installation(), None)
+                    .await
+                    .unwrap()
+                    .live;
                 assert_eq!(self.model.request_kill(submission), real, "kill {submission}");
                 format!("kill {submission}")
             }
@@ -288,7 +297,7 @@ impl Both {
 
     async fn compare_attempts(&self, number: usize, done: &str) {
         let row = self.model.row(number).unwrap();
-        let real = self.real.attempts(&self.ids[number]).await.unwrap();
+        let real = self.real.all().attempts(&self.ids[number]).await.unwrap();
         let past: Vec<_> = real.iter().map(|it| (it.attempt, it.state, it.exit_code, it.pod_uid.clone())).collect();
         let mut model: Vec<_> = (1..)
             .zip(&row.past)
@@ -306,7 +315,7 @@ impl Both {
     /// Compares everything that can be read.
     async fn compare(&self, done: &str) {
         for (number, id) in self.ids.iter().enumerate() {
-            let real = self.real.find(id).await.unwrap();
+            let real = self.real.all().find(id).await.unwrap();
             let row = self.model.row(number).unwrap();
             let outcome = real.as_ref().filter(|record| record.state.is_terminal()).map(|record| Outcome {
                 state: record.state,

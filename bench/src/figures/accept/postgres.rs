@@ -12,7 +12,7 @@ use futures::future::try_join_all;
 use sparkgate::{
     app::render::render,
     spark::{DriverNames, NameEntropy, NamedRequest, rest::parse_partial},
-    store::{Drawn, NewSubmission, Options, PLANNED_ONCE, accept_on},
+    store::{DEFAULT_TENANT, Drawn, NewSubmission, Options, PLANNED_ONCE, accept_on},
 };
 use sqlx::PgConnection;
 use tokio::time::Instant;
@@ -73,6 +73,9 @@ fn submission() -> anyhow::Result<NewSubmission> {
         manifest: render(&body, &settings)?.to_string(),
         name: "nightly-orders-1".to_owned(),
         owner: "etl".to_owned(),
+        tenant: DEFAULT_TENANT.to_owned(),
+        principal: "anonymous:anonymous".to_owned(),
+        actor: None,
         options: Options::default(),
         fingerprint: vec![7; 32],
     })

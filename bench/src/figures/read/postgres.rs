@@ -27,9 +27,11 @@ pub(super) async fn rate(database: &Database, question: Question, rows: usize, t
         while begun.elapsed() < time {
             let id = rows::id(1 + number.fetch_add(1, Relaxed) * 7919 % rows).parse()?;
             let found = match question {
-                Question::Status => store.find(&id).await?.is_some(),
-                Question::Submission => store.submission(&id).await?.is_some(),
-                Question::List | Question::Running => !store.submissions(&filter, None, PAGE).await?.items.is_empty(),
+                Question::Status => store.all().find(&id).await?.is_some(),
+                Question::Submission => store.all().submission(&id).await?.is_some(),
+                Question::List | Question::Running => {
+                    !store.all().submissions(&filter, None, PAGE).await?.items.is_empty()
+                }
             };
             ensure!(found, "{question:?} returns no row");
         }

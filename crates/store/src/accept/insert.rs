@@ -122,32 +122,53 @@ fn may_be_of_one(error: &Error) -> bool {
 /// Its id, a preallocated number, and the time of that allocation.
 type Inserted = (String, Option<i64>, DateTime<Utc>);
 
-fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
-    // All statements insert keys in the same order, so that two groups never wait for each other.
-    sqlx::query_as(
-        r#"
+/// The statement, with a part of its `WITH` list. All statements insert keys in the same order, so that two groups never wait for
+/// each other.
+macro_rules! statement {
+    ($audited:literal) => {
+        concat!(
+            r#"
         WITH new AS MATERIALIZED (
-            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[])
-            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application)
+            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[])
+            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal)
         ), accepted AS (
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
-                kill_grace, deadline, max_retries_infrastructure, max_retries_application)
+                kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal)
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
                 created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
                 run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
-                max_retries_application
-            FROM new ORDER BY owner, idempotency_key
+                max_retries_application, tenant, principal
+            FROM new ORDER BY owner, idempotency_key, tenant, principal
             ON CONFLICT DO NOTHING
-            RETURNING id, attempt, state, created_at
+            RETURNING id, attempt, state, created_at, tenant, principal
         ), rendered AS (
             INSERT INTO manifests (submission_id, objects) SELECT id, objects FROM new JOIN accepted USING (id)
-        )
+        )"#,
+            $audited,
+            r#"
         INSERT INTO submission_events (submission_id, attempt, state, at)
         SELECT id, attempt, state, created_at FROM accepted
         RETURNING submission_id, CASE WHEN $22 THEN nextval('submission_number') END, clock_timestamp()
-        "#,
-    )
+        "#
+        )
+    };
+}
+
+const UNAUDITED: &str = statement!("");
+/// Writes an entry of the audit for each accepted submission that has an actor.
+const AUDITED: &str = statement!(
+    r#", audited AS (
+            INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict)
+            SELECT principal, address, request_id, 'submit', tenant, id, 'allowed'
+            FROM accepted JOIN unnest($25::text[], $26::text[], $27::text[]) AS actor (id, address, request_id) USING (id)
+        )"#
+);
+
+fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
+    let actors: Vec<_> =
+        rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.actor.as_ref()?))).collect();
+    let statement = sqlx::query_as(if actors.is_empty() { UNAUDITED } else { AUDITED })
         .bind(column(rows, |row| row.new.drawn.id.as_str()))
         .bind(column(rows, |row| row.new.drawn.number))
         .bind(column(rows, |row| row.request.as_str()))
@@ -168,8 +189,18 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres
         .bind(column(rows, |row| row.new.options.kill_grace))
         .bind(column(rows, |row| row.new.options.max_retries_infrastructure))
         .bind(column(rows, |row| row.new.options.max_retries_application))
-    .bind(State::Queued.as_str())
-    .bind(with_spares)
+        .bind(State::Queued.as_str())
+        .bind(with_spares)
+        .bind(column(rows, |row| row.new.tenant.as_str()))
+        .bind(column(rows, |row| row.new.principal.as_str()));
+    if actors.is_empty() {
+        return statement;
+    }
+    let (ids, actors): (Vec<_>, Vec<_>) = actors.into_iter().unzip();
+    statement
+        .bind(ids)
+        .bind(actors.iter().map(|actor| actor.address.as_deref()).collect::<Vec<_>>())
+        .bind(actors.iter().map(|actor| actor.request_id.as_str()).collect::<Vec<_>>())
 }
 
 fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {

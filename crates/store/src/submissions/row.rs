@@ -9,7 +9,8 @@ use super::{Error, ExecutorCounts, Found, Submission, parse};
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::SubmissionId;
 
-pub(crate) const COLUMNS: &str = "id, number, name, state, owner, namespace, labels, spark_version, attempt, names,
+pub(crate) const COLUMNS: &str =
+    "id, number, name, state, owner, tenant, principal, namespace, labels, spark_version, attempt, names,
     pod_uid, node, pod_ip, exit_code, reason, message, created_at, started_at, finished_at,
     executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted,
     start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries";
@@ -21,6 +22,8 @@ pub(super) struct Row {
     name: String,
     state: String,
     owner: String,
+    tenant: String,
+    principal: String,
     namespace: String,
     labels: Json<BTreeMap<String, String>>,
     spark_version: String,
@@ -66,6 +69,8 @@ impl TryFrom<Row> for Submission {
             name: row.name,
             state: parse(&row.id, &row.state)?,
             owner: row.owner,
+            tenant: row.tenant,
+            principal: row.principal,
             namespace: row.namespace,
             labels: row.labels.0,
             spark_version: row.spark_version,

@@ -36,16 +36,20 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// Returns a stream that begins with the `first` events. It ends when this process shuts down, or when the next events
-/// are no longer kept.
+/// are no longer kept, or at `end`: when the caller's credentials end.
 ///
 /// Events that are available together are sent together. Each is serialized once, for its first subscriber.
-pub(super) fn stream(subscription: Subscription, first: &[Arc<PublishedEvent>]) -> Response {
+pub(super) fn stream(
+    subscription: Subscription,
+    first: &[Arc<PublishedEvent>],
+    end: impl Future<Output = ()> + Send + 'static,
+) -> Response {
     let begin = format!("retry: {RETRY}\n\n{}{}", written(first), mark(&subscription));
     let rest = stream::unfold(subscription, async |mut subscription| {
         let chunk = next(&mut subscription).await?;
         Some((chunk, subscription))
     });
-    let chunks = stream::iter([begin]).chain(rest).map(|chunk| Ok::<_, Infallible>(Bytes::from(chunk)));
+    let chunks = stream::iter([begin]).chain(rest).take_until(end).map(|chunk| Ok::<_, Infallible>(Bytes::from(chunk)));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),

@@ -7,6 +7,8 @@ pub(in crate::api) enum Code {
     InvalidRequest,
     InvalidParameter,
     InvalidCursor,
+    Unauthenticated,
+    Denied,
     Forbidden,
     NotFound,
     SubmissionNotFound,
@@ -22,21 +24,25 @@ pub(in crate::api) enum Code {
     IdempotencyKeyReused,
     SubmissionFailed,
     TooManyRequests,
+    RateLimited,
     InternalError,
     InDoubt,
     Busy,
     Unavailable,
     ClusterUnavailable,
+    AuthenticationUnavailable,
     TimedOut,
 }
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 25] = [
+    const ALL: [Code; 29] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
         Self::InvalidCursor,
+        Self::Unauthenticated,
+        Self::Denied,
         Self::Forbidden,
         Self::NotFound,
         Self::SubmissionNotFound,
@@ -52,11 +58,13 @@ impl Code {
         Self::IdempotencyKeyReused,
         Self::SubmissionFailed,
         Self::TooManyRequests,
+        Self::RateLimited,
         Self::InternalError,
         Self::InDoubt,
         Self::Busy,
         Self::Unavailable,
         Self::ClusterUnavailable,
+        Self::AuthenticationUnavailable,
         Self::TimedOut,
     ];
 
@@ -74,8 +82,16 @@ impl Code {
     }
 
     /// Returns the seconds after which the same request may succeed, if repeating it is safe and makes sense.
-    pub(super) fn retry_after(self) -> Option<u16> {
-        matches!(self, Self::TooManyRequests | Self::Busy | Self::Unavailable | Self::ClusterUnavailable).then_some(1)
+    pub(in crate::api) fn retry_after(self) -> Option<u16> {
+        matches!(
+            self,
+            Self::TooManyRequests
+                | Self::Busy
+                | Self::Unavailable
+                | Self::ClusterUnavailable
+                | Self::AuthenticationUnavailable
+        )
+        .then_some(1)
     }
 
     fn row(self) -> (&'static str, u16, &'static str) {
@@ -84,6 +100,8 @@ impl Code {
             Self::InvalidRequest => ("invalid-request", 400, "The request can't be run as it is"),
             Self::InvalidParameter => ("invalid-parameter", 400, "A parameter can't be used"),
             Self::InvalidCursor => ("invalid-cursor", 400, "The cursor is not one of this list"),
+            Self::Unauthenticated => ("unauthenticated", 401, "The request has no valid credentials"),
+            Self::Denied => ("denied", 403, "The caller may not do this"),
             Self::Forbidden => ("forbidden", 403, "A browser may not send this request"),
             Self::NotFound => ("not-found", 404, "There is nothing here"),
             Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
@@ -101,11 +119,15 @@ impl Code {
             }
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
             Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
+            Self::RateLimited => ("rate-limited", 429, "The caller sends too much"),
             Self::InternalError => ("internal-error", 500, "A fault of the gateway"),
             Self::InDoubt => ("in-doubt", 503, "The submission may have been accepted"),
             Self::Busy => ("busy", 503, "The gateway is receiving too much at once"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
             Self::ClusterUnavailable => ("cluster-unavailable", 503, "The cluster can't be reached"),
+            Self::AuthenticationUnavailable => {
+                ("authentication-unavailable", 503, "The credentials can't be checked now")
+            }
             Self::TimedOut => ("timed-out", 503, "The request took too long"),
         }
     }

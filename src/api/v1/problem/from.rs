@@ -12,6 +12,7 @@ impl From<service::Error> for Problem {
         let cause = error_chain(&error);
         match error {
             service::Error::Refused(refusal) => refusal.into(),
+            service::Error::Denied(reason) => Self::new(Code::Denied, format!("{reason}.")),
             service::Error::KeyReused { ref by, .. } => {
                 Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
                     .with("submissionId", by.as_str())
@@ -43,7 +44,7 @@ impl From<service::Error> for Problem {
 
 impl Problem {
     /// Creates the problem of an internal error before anything was done. The cause is only logged.
-    pub(in crate::api::v1) fn internal(cause: String) -> Self {
+    pub(in crate::api) fn internal(cause: String) -> Self {
         let detail = "Nothing was done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     api::{
         AppState,
+        authn::Caller,
         body::{self, Held},
         idempotency_key,
         v1::{
@@ -28,7 +29,7 @@ use crate::{
             query::{Query, flag},
         },
     },
-    service::{Found, Service, SubmissionOptions},
+    service::{Found, Service, Session, SubmissionOptions},
     spark::CreateSubmissionRequest,
 };
 
@@ -51,7 +52,7 @@ pub(in crate::api::v1) struct CreateQuery {
     post, path = "/v1/submissions", tag = "Submissions", operation_id = "createSubmissionResource",
     request_body = NewSubmission,
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat, such as `etl/2026-01-02`; unique per owner for as long as the submission is kept"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat, such as `etl/2026-01-02`; unique per caller and owner for as long as the submission is kept"),
         CreateQuery,
     ),
     responses(
@@ -68,6 +69,7 @@ pub(in crate::api::v1) struct CreateQuery {
 )]
 pub(in crate::api::v1) async fn create(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Query(query): Query<CreateQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -75,21 +77,22 @@ pub(in crate::api::v1) async fn create(
     let (request, options, held) = read(&state, request).await?;
     let limit = state.settings.request_timeout;
     if query.dry_run {
-        let plan = answered_within(limit, dry_run(&state.service, request, options)).await??;
+        let plan = answered_within(limit, dry_run(&state.service, &caller, request, options)).await??;
         return Ok(plan.into_response());
     }
-    answered_within(limit, submit(state.service, request, options, held)).await?
+    answered_within(limit, submit(state.service, caller, request, options, held)).await?
 }
 
 async fn submit(
     service: Service,
+    caller: Session,
     request: CreateSubmissionRequest,
     options: SubmissionOptions,
     held: Held,
 ) -> Result<Response, Problem> {
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let submit = async move {
-        let accepted = service.submissions.submit(request, options).await;
+        let accepted = service.submissions.submit(&caller, request, options).await;
         drop(held);
         accepted
     };
@@ -199,10 +202,11 @@ pub(in crate::api::v1) struct AppliedDefault {
 
 async fn dry_run(
     service: &Service,
+    caller: &Session,
     request: CreateSubmissionRequest,
     options: SubmissionOptions,
 ) -> Result<Reply<Plan>, Problem> {
-    let plan = service.submissions.dry_run(request, options).await?;
+    let plan = service.submissions.dry_run(caller, request, options).await?;
     let options = plan.options();
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs());
     let limits = Limits {

@@ -24,6 +24,12 @@ pub(in crate::api::v1) struct Submission {
     state: State,
     /// The user that the application runs as: the proxy user, `SPARK_USER`, or the gateway's own user.
     owner: String,
+    /// The tenant that it belongs to; `default` without tenants.
+    #[schema(example = "analytics")]
+    tenant: String,
+    /// The caller that submitted it, as the gateway authenticated it.
+    #[schema(example = "corp:alice")]
+    principal: String,
     #[schema(example = "spark")]
     namespace: String,
     labels: BTreeMap<String, String>,
@@ -171,6 +177,8 @@ impl Submission {
             name: row.name,
             state: row.state.into(),
             owner: row.owner,
+            tenant: row.tenant,
+            principal: row.principal,
             namespace: row.namespace,
             labels: row.labels,
             spark_version: row.spark_version,

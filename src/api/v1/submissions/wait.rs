@@ -10,6 +10,7 @@ use super::{StateWord, Submission};
 use crate::{
     api::{
         AppState,
+        authn::Caller,
         v1::{
             Problem, Reply,
             id::{Id, find, not_found},
@@ -53,17 +54,19 @@ pub(in crate::api::v1) struct WaitQuery {
 )]
 pub(in crate::api::v1) async fn wait(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     Query(query): Query<WaitQuery>,
 ) -> Result<Reply<Submission>, Problem> {
     let target = query.state.map_or(Target::End, Target::Reached);
     let patience = query.timeout_seconds.unwrap_or(PATIENCE);
-    let waited = match state.service.events.wait(&id, target, patience, state.settings.max_subscribers).await? {
+    let waited = match state.service.events.wait(&caller, &id, target, patience, state.settings.max_subscribers).await?
+    {
         Waited::Done => "done",
         Waited::NotYet => "timeout",
         Waited::Unknown => return Err(not_found(&id)),
     };
-    let submission = find(&state.service, &id).await?;
+    let submission = find(&state.service, &caller, &id).await?;
     let document = match submission.state.is_terminal() {
         true => {
             let why = state.service.submissions.failure_reason(&submission).await?;
@@ -89,10 +92,11 @@ pub(in crate::api::v1) async fn wait(
 )]
 pub(in crate::api::v1) async fn outcome(
     State(state): State<AppState>,
+    Caller(caller): Caller,
     Id { id }: Id,
     _: Query<NoParameters>,
 ) -> Result<Reply<Submission>, Problem> {
-    let submission = find(&state.service, &id).await?;
+    let submission = find(&state.service, &caller, &id).await?;
     let ended = submission.state;
     let why = if ended.is_terminal() { state.service.submissions.failure_reason(&submission).await? } else { None };
     let document = Submission::with(submission, why);

@@ -1,0 +1,137 @@
+//! The access file: read at the start, and again when it changes.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{error::error_chain, settings::Settings, tenancy::Tenancy};
+use crate::access::{
+    Access, AccessFileError,
+    jwt::{SharedSecret, SharedSecretError},
+};
+
+/// How often the file is compared with what was read. Kubernetes updates a mounted `ConfigMap` about once a minute.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The access file can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    #[error("reading the access file {}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is no access file", path.display())]
+    Invalid { path: PathBuf, source: Box<AccessFileError> },
+    #[error("{} is no secret of Spark's JWSFilter", path.display())]
+    Secret { path: PathBuf, source: SharedSecretError },
+}
+
+/// The current access, and the file that it comes from.
+#[derive(Debug)]
+pub struct AccessFile {
+    path: Option<PathBuf>,
+    settings: Settings,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    tenancy: Arc<Tenancy>,
+    /// The content that was read last, whether it could be used or not.
+    content: String,
+    /// Why the file as it is now can't be used.
+    trouble: Option<String>,
+}
+
+impl AccessFile {
+    /// Returns the access of a gateway without a file: callers aren't authenticated, and there is one tenant.
+    pub fn none(settings: Settings) -> Self {
+        let tenancy = Tenancy::new(Access::open(), None, &settings);
+        Self::new(None, tenancy, String::new(), settings)
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`AccessError`].
+    pub fn open(path: PathBuf, settings: Settings) -> Result<Self, AccessError> {
+        let content = read(&path)?;
+        let tenancy = parse(&path, &content, &settings)?;
+        Ok(Self::new(Some(path), tenancy, content, settings))
+    }
+
+    fn new(path: Option<PathBuf>, tenancy: Tenancy, content: String, settings: Settings) -> Self {
+        let tenancy = Arc::new(tenancy);
+        Self { path, settings, state: RwLock::new(State { tenancy, content, trouble: None }) }
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the current access.
+    pub fn current(&self) -> Arc<Tenancy> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).tenancy.clone()
+    }
+
+    /// Returns why the file as it is now can't be used; the access is still that of an earlier one.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+    }
+
+    /// Reads the file again whenever it changes, until `stop`. Requests that have begun keep the access that they began with.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let Some(path) = self.path.clone() else { return stop.cancelled().await };
+        while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
+            self.look(&path);
+        }
+    }
+
+    /// Compares the file with what was read last. A file that can't be used changes nothing but the log and the readiness text.
+    fn look(&self, path: &Path) {
+        let content = read(path);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let parsed = match content {
+            Ok(content) if content == state.content => return,
+            Ok(content) => {
+                let parsed = parse(path, &content, &self.settings);
+                state.content = content;
+                parsed
+            }
+            Err(error) => Err(error),
+        };
+        match parsed {
+            Ok(tenancy) => {
+                state.tenancy = Arc::new(tenancy);
+                state.trouble = None;
+                tracing::info!(path = %path.display(), "access file reloaded");
+            }
+            Err(error) => {
+                let trouble = error_chain(&error);
+                if state.trouble.as_ref() != Some(&trouble) {
+                    tracing::error!("the access file is not reloaded, the previous one stays valid: {trouble}");
+                    state.trouble = Some(trouble);
+                }
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, AccessError> {
+    fs::read_to_string(path).map_err(|source| AccessError::Unreadable { path: path.to_owned(), source })
+}
+
+fn parse(path: &Path, content: &str, settings: &Settings) -> Result<Tenancy, AccessError> {
+    let invalid = |source| AccessError::Invalid { path: path.to_owned(), source: Box::new(source) };
+    let access = Access::parse(content).map_err(invalid)?;
+    let jws = access.authentication().and_then(|providers| providers.spark_jws.as_ref());
+    let secret = jws.map(|jws| {
+        let path = jws.secret_file.clone();
+        SharedSecret::parse(&read(&path)?).map_err(|source| AccessError::Secret { path, source })
+    });
+    Ok(Tenancy::new(access, secret.transpose()?, settings))
+}

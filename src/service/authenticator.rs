@@ -1,0 +1,157 @@
+//! Finds out who sent a request. Each provider of the access file turns its kind of credentials into a principal; the first kind
+//! that a request has decides.
+
+mod api_keys;
+mod cache;
+mod kubernetes;
+mod oidc;
+
+use std::{future::pending, net::IpAddr, ptr, sync::Arc, time::Duration};
+
+use chrono::Utc;
+use tokio::time::sleep;
+
+use super::{access_file::AccessFile, rate_limits::Exceeded, session::Session, tenancy::Tenancy};
+use crate::{
+    access::{ApiKey, Authentication, ClientCertificate, Principal, Provider},
+    cluster::Cluster,
+    service::error::error_chain,
+    store::Store,
+};
+use api_keys::ApiKeys;
+use kubernetes::TokenReviews;
+use oidc::Issuers;
+
+/// How often the credentials of an open stream are checked.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// The credentials of a request, as it carries them.
+#[derive(Clone, Copy)]
+pub struct Credentials<'a> {
+    /// The token of `Authorization: Bearer`.
+    pub bearer: Option<&'a str>,
+    /// The client certificate, in DER. Its chain is verified.
+    pub certificate: Option<&'a [u8]>,
+    /// The headers of the request.
+    pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Sync),
+}
+
+/// Why a caller isn't known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unauthenticated {
+    /// The request has no credentials that a provider accepts.
+    #[error("send a token or an API key: Authorization: Bearer …")]
+    Missing,
+    /// The credentials are wrong. The text helps the caller and doesn't quote them.
+    #[error("{0}")]
+    Invalid(String),
+    /// They can't be checked now: what can't be reached.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The providers of credentials, with what they remember. Shared by all requests.
+pub struct Authenticator {
+    access: Arc<AccessFile>,
+    api_keys: ApiKeys,
+    issuers: Issuers,
+    reviews: TokenReviews,
+}
+
+impl Authenticator {
+    pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>) -> Self {
+        Self { access, api_keys: ApiKeys::new(store), issuers: Issuers::default(), reviews: TokenReviews::new(cluster) }
+    }
+
+    /// Returns the principal of a request, and the access that applies to it.
+    ///
+    /// # Errors
+    /// [`Unauthenticated`].
+    pub async fn authenticate(
+        &self,
+        credentials: &Credentials<'_>,
+    ) -> Result<(Arc<Principal>, Arc<Tenancy>), Unauthenticated> {
+        let tenancy = self.access.current();
+        let principal = match tenancy.access().authentication() {
+            None => Arc::new(Principal::anonymous()),
+            Some(providers) => self.principal(&tenancy, providers, credentials).await?,
+        };
+        Ok((principal, tenancy))
+    }
+
+    /// Counts a failed login from an address.
+    ///
+    /// # Errors
+    /// [`Exceeded`] if there were too many.
+    pub fn count_failed_login(&self, address: IpAddr) -> Result<(), Exceeded> {
+        self.access.current().count_failed_login(address)
+    }
+
+    /// Waits until a caller's credentials end: they expire or are revoked, or there is another access file. What was opened with
+    /// them ends then, and the client has to authenticate itself again.
+    pub async fn end_of(self: Arc<Self>, caller: Session) {
+        if caller.access().authentication().is_none() {
+            return pending().await;
+        }
+        while self.is_valid(&caller).await {
+            let left = caller.principal().expires().and_then(|end| (end - Utc::now()).to_std().ok());
+            sleep(left.unwrap_or(LOOK).min(LOOK)).await;
+        }
+    }
+
+    async fn is_valid(&self, caller: &Session) -> bool {
+        let principal = caller.principal();
+        let is_unchanged = ptr::eq(Arc::as_ptr(&self.access.current()), caller.tenancy());
+        let is_key = *principal.provider() == Provider::ApiKey;
+        is_unchanged && !principal.is_expired(Utc::now()) && (!is_key || self.api_keys.are_valid(principal).await)
+    }
+
+    async fn principal(
+        &self,
+        tenancy: &Tenancy,
+        providers: &Authentication,
+        credentials: &Credentials<'_>,
+    ) -> Result<Arc<Principal>, Unauthenticated> {
+        let Some(token) = credentials.bearer else {
+            return of_certificate(providers, credentials).unwrap_or(Err(Unauthenticated::Missing)).map(Arc::new);
+        };
+        if ApiKey::is_one(token) && providers.api_keys {
+            return self.api_keys.principal(token).await;
+        }
+        if let Some(answer) = self.issuers.principal(token, &providers.oidc).await {
+            return answer;
+        }
+        let mut wrong = "the token is of no issuer that this gateway accepts".to_owned();
+        if let (Some(secret), Some(jws)) = (tenancy.spark_secret(), &providers.spark_jws) {
+            match secret.authenticate(token, jws.require_expiration, Utc::now()) {
+                Ok(principal) => return Ok(Arc::new(principal)),
+                Err(error) => wrong = error.to_string(),
+            }
+        }
+        match &providers.kubernetes {
+            Some(kubernetes) => self.reviews.principal(token, &kubernetes.audiences).await,
+            None => Err(Unauthenticated::Invalid(wrong)),
+        }
+    }
+}
+
+/// Returns the principal that a client certificate stands for: that of its owner, or, if it is a trusted proxy's, the one that the
+/// proxy names. `None` without a certificate that counts.
+fn of_certificate(
+    providers: &Authentication,
+    credentials: &Credentials<'_>,
+) -> Option<Result<Principal, Unauthenticated>> {
+    let invalid = |error: &dyn std::error::Error| Unauthenticated::Invalid(error_chain(error));
+    let certificate = match ClientCertificate::parse(credentials.certificate?) {
+        Ok(certificate) => certificate,
+        Err(error) => return Some(Err(invalid(&error))),
+    };
+    if let Some(proxy) = providers.proxy.as_ref().filter(|proxy| certificate.is_of(proxy)) {
+        let header = credentials.header;
+        let user = header(&proxy.user_header)?;
+        let groups = proxy.groups_header.as_deref().and_then(header);
+        return Some(proxy.principal(user, groups).map_err(|error| invalid(&error)));
+    }
+    let certificates = providers.certificates.as_ref()?;
+    Some(certificate.principal(certificates.subject).map_err(|error| invalid(&error)))
+}

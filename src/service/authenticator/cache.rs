@@ -1,0 +1,80 @@
+//! Remembers for a short time what a credential stands for, so that not each request asks the database or the API server.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use crate::access::Principal;
+
+/// The most credentials that are remembered.
+const CAPACITY: usize = 10_000;
+
+/// Principals by the digest of their credential.
+#[derive(Debug, Default)]
+pub(super) struct Cache(Mutex<HashMap<[u8; 32], (Instant, Arc<Principal>)>>);
+
+/// The key of a credential. The credential itself isn't kept.
+pub(super) fn digest(credential: &str) -> [u8; 32] {
+    Sha256::digest(credential).into()
+}
+
+impl Cache {
+    /// Returns the principal of a credential that was checked at most `age` ago.
+    pub(super) fn get(&self, credential: &[u8; 32], age: Duration) -> Option<Arc<Principal>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(credential).filter(|(at, _)| at.elapsed() <= age).map(|(_, principal)| principal.clone())
+    }
+
+    pub(super) fn put(&self, credential: [u8; 32], principal: Arc<Principal>, keep: Duration) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= CAPACITY {
+            known.retain(|_, (at, _)| at.elapsed() <= keep);
+        }
+        if known.len() < CAPACITY {
+            known.insert(credential, (Instant::now(), principal));
+        }
+    }
+
+    pub(super) fn forget(&self, credential: &[u8; 32]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(credential);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_principal_is_remembered_for_a_while() {
+        let cache = Cache::default();
+        let (key, age) = (digest("token"), Duration::from_secs(5));
+        cache.put(key, Arc::new(Principal::anonymous()), age);
+        tokio::time::advance(age).await;
+        assert!(cache.get(&key, age).is_some() && cache.get(&digest("other"), age).is_none());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(cache.get(&key, age).is_none());
+        assert!(cache.get(&key, 2 * age).is_some(), "a caller may accept an older one");
+        cache.forget(&key);
+        assert!(cache.get(&key, 2 * age).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_cache_makes_room_by_what_is_old() {
+        let cache = Cache::default();
+        let age = Duration::from_secs(5);
+        let principal = Arc::new(Principal::anonymous());
+        for number in 0..CAPACITY + 10 {
+            cache.put(digest(&number.to_string()), principal.clone(), age);
+        }
+        assert!(cache.get(&digest(&(CAPACITY + 9).to_string()), age).is_none());
+        tokio::time::advance(2 * age).await;
+        cache.put(digest("new"), principal, age);
+        assert!(cache.get(&digest("new"), age).is_some());
+        assert_eq!(cache.0.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Fair shares of the front door: how often, and with how many bytes, each principal may send requests. The limits are those of
+//! this replica. The algorithm is GCRA: a quiet caller may send one period's amount at once.
+
+use std::{fmt, hash::Hash, net::IpAddr, num::NonZeroU32, time::Duration};
+
+use governor::{Quota, RateLimiter, clock::DefaultClock, state::keyed::DefaultKeyedStateStore};
+
+use crate::access::{Rate, Rates};
+
+/// How many keys may be idle before they are forgotten.
+const IDLE: usize = 10_000;
+/// The unit in which bytes are counted, so that a limit of gigabytes fits into 32 bits.
+const KIB: u64 = 1024;
+
+type Limiter<K> = RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock>;
+
+/// A limit that a request exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The name of the limit in the access file.
+    pub limit: &'static str,
+    /// When the same request would be within it; `None` if it never is.
+    pub retry_after: Option<Duration>,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the limit `{}` of the access file is exceeded", self.limit)
+    }
+}
+
+/// The limits of all callers.
+pub(super) struct RateLimits {
+    writes: Limiter<String>,
+    reads: Limiter<String>,
+    kibibytes: Limiter<String>,
+    failed_logins: Limiter<IpAddr>,
+}
+
+impl RateLimits {
+    pub(super) fn new(rates: &Rates) -> Self {
+        let bytes = Rate { amount: rates.bytes.amount, period: rates.bytes.period };
+        Self {
+            writes: limiter(rates.writes, 1),
+            reads: limiter(rates.reads, 1),
+            kibibytes: limiter(bytes, KIB),
+            failed_logins: limiter(rates.failed_logins, 1),
+        }
+    }
+
+    /// Counts a request of a principal, with the announced bytes of its body.
+    pub(super) fn count(&self, subject: &str, is_read: bool, bytes: u64) -> Result<(), Exceeded> {
+        let subject = subject.to_owned();
+        let (requests, limit) = if is_read { (&self.reads, "reads") } else { (&self.writes, "writes") };
+        within(requests, &subject, 1, limit)?;
+        match NonZeroU32::new(u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX)) {
+            Some(kibibytes) => within(&self.kibibytes, &subject, kibibytes.get(), "bytes"),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a failed login from an address, and returns whether there were too many.
+    pub(super) fn count_failed_login(&self, address: IpAddr) -> Result<(), Exceeded> {
+        within(&self.failed_logins, &address, 1, "failedLogins")
+    }
+}
+
+fn limiter<K: Clone + Eq + Hash>(rate: Rate, unit: u64) -> Limiter<K> {
+    let amount = u32::try_from(rate.amount.get().div_ceil(unit)).unwrap_or(u32::MAX);
+    let amount = NonZeroU32::new(amount).unwrap_or(NonZeroU32::MIN);
+    let each = (rate.period / amount.get()).max(Duration::from_nanos(1));
+    let quota = Quota::with_period(each).unwrap_or_else(|| Quota::per_second(amount));
+    RateLimiter::keyed(quota.allow_burst(amount))
+}
+
+fn within<K: Clone + Eq + Hash>(
+    limiter: &Limiter<K>,
+    key: &K,
+    count: u32,
+    limit: &'static str,
+) -> Result<(), Exceeded> {
+    if limiter.len() > IDLE {
+        limiter.retain_recent();
+    }
+    let count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+    match limiter.check_key_n(key, count) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(until)) => {
+            let retry_after = until.wait_time_from(governor::clock::Clock::now(limiter.clock()));
+            Err(Exceeded { limit, retry_after: Some(retry_after) })
+        }
+        Err(_) => Err(Exceeded { limit, retry_after: None }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> RateLimits {
+        let rates = Rates {
+            writes: Rate::parse("2/h").unwrap(),
+            reads: Rate::parse("3/h").unwrap(),
+            bytes: Rate::parse_bytes("8KiB/h").unwrap(),
+            failed_logins: Rate::parse("1/h").unwrap(),
+        };
+        RateLimits::new(&rates)
+    }
+
+    #[test]
+    fn each_principal_has_its_own_limits() {
+        let limits = limits();
+        for subject in ["corp:alice", "corp:bob"] {
+            assert!((0..2).all(|_| limits.count(subject, false, 0).is_ok()));
+            let exceeded = limits.count(subject, false, 0).unwrap_err();
+            assert_eq!(exceeded.limit, "writes");
+            assert!(exceeded.retry_after.is_some_and(|time| !time.is_zero()));
+            assert!((0..3).all(|_| limits.count(subject, true, 0).is_ok()));
+            assert_eq!(limits.count(subject, true, 0).unwrap_err().limit, "reads");
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_and_more_than_the_limit_at_once_is_never_within_it() {
+        let limits = limits();
+        assert!(limits.count("corp:alice", true, 8 << 10).is_ok());
+        assert_eq!(limits.count("corp:alice", true, 1).unwrap_err().limit, "bytes");
+        let never = Exceeded { limit: "bytes", retry_after: None };
+        assert_eq!(limits.count("corp:bob", true, 9 << 10), Err(never));
+    }
+
+    #[test]
+    fn failed_logins_count_by_address() {
+        let limits = limits();
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(limits.count_failed_login(address("10.0.0.1")).is_ok());
+        assert_eq!(limits.count_failed_login(address("10.0.0.1")).unwrap_err().limit, "failedLogins");
+        assert!(limits.count_failed_login(address("10.0.0.2")).is_ok());
+    }
+}

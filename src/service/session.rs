@@ -1,0 +1,102 @@
+//! A caller of the use cases, and what it may do. Made once for each request, from a principal; every use case of a request takes
+//! one.
+
+use std::{net::IpAddr, sync::Arc};
+
+use super::{error::Error, tenancy::Tenancy};
+use crate::{
+    access::{Access, Action, Principal, Visible},
+    store::{Actor, Scope},
+};
+
+/// A caller, with the access file that was valid when its request began. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Session {
+    principal: Arc<Principal>,
+    tenancy: Arc<Tenancy>,
+    /// The client's address.
+    address: Option<IpAddr>,
+    request_id: Arc<str>,
+}
+
+impl Session {
+    pub fn new(principal: Arc<Principal>, tenancy: Arc<Tenancy>, address: Option<IpAddr>, request_id: &str) -> Self {
+        Self { principal, tenancy, address, request_id: request_id.into() }
+    }
+
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub fn access(&self) -> &Access {
+        self.tenancy.access()
+    }
+
+    pub(super) fn tenancy(&self) -> &Tenancy {
+        &self.tenancy
+    }
+
+    /// Returns the submissions that the caller may read.
+    pub fn readable(&self) -> Scope {
+        self.scope(Action::Read, None)
+    }
+
+    /// Returns the submissions that the caller may kill.
+    pub fn killable(&self) -> Scope {
+        self.scope(Action::KillAny, Some(Action::KillOwn))
+    }
+
+    /// Returns the submissions that the caller may hide with Spark's `clear`.
+    pub(super) fn clearable(&self) -> Scope {
+        self.scope(Action::ClearAny, Some(Action::ClearOwn))
+    }
+
+    /// Returns the tenants whose audit the caller may read.
+    pub fn audited(&self) -> Scope {
+        self.scope(Action::ReadAudit, None)
+    }
+
+    /// Returns the tenants whose API keys the caller may manage.
+    pub fn key_owners(&self) -> Scope {
+        self.scope(Action::ManageKeys, None)
+    }
+
+    /// Returns the submissions of all tenants in which the caller may do `any`, and its own ones where it may do `own`.
+    fn scope(&self, any: Action, own: Option<Action>) -> Scope {
+        let tenants = |action| match self.access().tenants_for(&self.principal, action) {
+            Visible::All => None,
+            Visible::Tenants(names) => Some(names.into_iter().collect()),
+        };
+        match (tenants(any), own.map(tenants)) {
+            (None, _) => Scope::installation(),
+            (Some(any), None) => Scope::of(any, Vec::new(), self.principal.subject()),
+            (Some(any), Some(own)) => Scope::of(any, own.unwrap_or_default(), self.principal.subject()),
+        }
+    }
+
+    /// Checks that the caller may do this in some tenant.
+    ///
+    /// # Errors
+    /// [`Error::Denied`].
+    pub fn require(&self, action: Action) -> Result<(), Error> {
+        let is_nowhere = match self.access().tenants_for(&self.principal, action) {
+            Visible::All => false,
+            Visible::Tenants(tenants) => tenants.is_empty(),
+        };
+        if is_nowhere {
+            let (subject, role) = (self.principal.subject(), action.least_role());
+            return Err(Error::Denied(format!("{subject} needs the role {role} in a tenant for this request")));
+        }
+        Ok(())
+    }
+
+    /// Returns the caller for the audit; `None` if callers are not authenticated.
+    pub fn actor(&self) -> Option<Actor> {
+        self.access().authentication()?;
+        Some(Actor {
+            principal: self.principal.subject().to_owned(),
+            address: self.address.map(|address| address.to_string()),
+            request_id: self.request_id.to_string(),
+        })
+    }
+}

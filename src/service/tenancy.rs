@@ -1,0 +1,153 @@
+//! The access file with all that follows from it: what the gateway's own settings become for each tenant. Compiled once when the
+//! file is read, so that a request only looks it up.
+
+use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc, time::Duration};
+
+use super::{
+    options::Caps,
+    rate_limits::{Exceeded, RateLimits},
+    settings::{Settings, SparkSettings},
+    submitter::{Completed, SPARK_DEFAULTS},
+};
+use crate::{
+    access::{self, Access, Principal, Tenant, jwt::SharedSecret},
+    spark::Refusal,
+};
+
+const NAMESPACE: &str = "spark.kubernetes.namespace";
+
+/// The origin of properties that a tenant forces, and of its defaults.
+pub(super) const TENANT: &str = "tenant";
+
+/// Who may do what, and what applies to the submissions of each tenant. Immutable but for its counts; a changed access file makes
+/// another one.
+pub struct Tenancy {
+    access: Access,
+    tenants: BTreeMap<String, Arc<TenantRules>>,
+    /// The secret of Spark's `JWSFilter`.
+    spark_secret: Option<SharedSecret>,
+    /// `None` without an access file: nothing is limited.
+    limits: Option<RateLimits>,
+}
+
+/// What applies to the submissions of one tenant.
+#[derive(Debug)]
+pub struct TenantRules {
+    pub(super) tenant: Tenant,
+    /// The gateway's settings, with the named defaults and files that this tenant may use.
+    pub(super) spark: SparkSettings,
+    /// The stricter of the tenant's and the gateway's caps.
+    pub(super) caps: Caps,
+}
+
+impl Tenancy {
+    /// Combines the access file with the gateway's settings.
+    pub(super) fn new(access: Access, spark_secret: Option<SharedSecret>, settings: &Settings) -> Self {
+        let rules = |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, settings)));
+        Self {
+            tenants: access.tenants().map(rules).collect(),
+            limits: access.rates().map(RateLimits::new),
+            access,
+            spark_secret,
+        }
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Counts a request of a principal against its limits.
+    ///
+    /// # Errors
+    /// [`Exceeded`].
+    pub fn count(&self, principal: &Principal, is_read: bool, bytes: u64) -> Result<(), Exceeded> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.count(principal.subject(), is_read, bytes))
+    }
+
+    /// Counts a failed login from an address.
+    ///
+    /// # Errors
+    /// [`Exceeded`] if there were too many.
+    pub fn count_failed_login(&self, address: IpAddr) -> Result<(), Exceeded> {
+        self.limits.as_ref().map_or(Ok(()), |limits| limits.count_failed_login(address))
+    }
+
+    pub(super) fn spark_secret(&self) -> Option<&SharedSecret> {
+        self.spark_secret.as_ref()
+    }
+
+    /// Returns the rules of a tenant of the access file.
+    pub(super) fn rules(&self, tenant: &str) -> Option<&Arc<TenantRules>> {
+        self.tenants.get(tenant)
+    }
+}
+
+/// Writes the names of the tenants.
+impl fmt::Debug for Tenancy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tenancy").field("tenants", &self.tenants.keys()).finish_non_exhaustive()
+    }
+}
+
+impl TenantRules {
+    fn new(tenant: &Tenant, settings: &Settings) -> Self {
+        let mut spark = settings.spark.clone();
+        spark.submitter.retain(|name| tenant.named_defaults.matches(name), |file| tenant.files.matches(file));
+        Self { tenant: tenant.clone(), spark, caps: stricter(&settings.caps, tenant.caps) }
+    }
+
+    /// Writes the forced properties over those of a request, and puts it into a namespace of the tenant.
+    ///
+    /// # Errors
+    /// Named defaults select a namespace of another tenant.
+    pub(super) fn apply(&self, completed: &mut Completed) -> Result<(), Refusal> {
+        let Completed { properties, origins } = completed;
+        if let Some(own) = self.tenant.default_namespace() {
+            let is_gateways = origins.get(NAMESPACE).is_some_and(|origin| origin == SPARK_DEFAULTS);
+            match properties.get(NAMESPACE) {
+                Some(namespace) if self.tenant.namespaces.contains(namespace) => {}
+                Some(namespace) if !is_gateways => {
+                    let reason = format!("`{namespace}` is not a namespace of tenant {}", self.tenant.name);
+                    return Err(Refusal::property(NAMESPACE, reason));
+                }
+                // The gateway's default is for tenants that have this namespace.
+                _ => {
+                    properties.insert(NAMESPACE.to_owned(), own.to_owned());
+                    origins.insert(NAMESPACE.to_owned(), TENANT.to_owned());
+                }
+            }
+        }
+        for (key, value) in &self.tenant.properties {
+            properties.insert(key.clone(), value.clone());
+            origins.insert(key.clone(), TENANT.to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn stricter(gateway: &Caps, tenant: access::Caps) -> Caps {
+    let time = |one: Option<Duration>, other: Option<Duration>| one.into_iter().chain(other).min();
+    Caps {
+        start_timeout: time(gateway.start_timeout, tenant.start_timeout),
+        run_timeout: time(gateway.run_timeout, tenant.run_timeout),
+        kill_grace: time(gateway.kill_grace, tenant.kill_grace),
+        retries: gateway.retries.into_iter().chain(tenant.retries).min(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stricter_cap_applies() {
+        let seconds = |count| Some(Duration::from_secs(count));
+        let gateway =
+            Caps { start_timeout: seconds(10), run_timeout: seconds(10), retries: Some(3), ..Caps::default() };
+        let tenant =
+            access::Caps { run_timeout: seconds(5), kill_grace: seconds(7), retries: Some(9), ..Default::default() };
+        let both = stricter(&gateway, tenant);
+        assert_eq!((both.start_timeout, both.run_timeout), (seconds(10), seconds(5)));
+        assert_eq!((both.kill_grace, both.retries), (seconds(7), Some(3)));
+    }
+}

@@ -1,0 +1,75 @@
+//! The audit.
+
+use serde_json::json;
+use sparkgate::access::Role;
+use sqlx::PgPool;
+
+use crate::world::{TWO_TENANTS, World, spark_job};
+
+#[sqlx::test]
+async fn each_change_has_an_entry_with_its_principal_and_verdict(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let (alice, viewer) = (world.key(Role::Submitter, Some("red")).await, world.key(Role::Viewer, Some("red")).await);
+    let operator = world.key(Role::Operator, Some("red")).await;
+    let admin = world.key(Role::Admin, None).await;
+    let first = world.submit(&alice, "red").await;
+    let second = world.send(Some(&alice), "POST", "/v1/submissions/create", Some(&spark_job("red"))).await.json();
+    let second = second["submissionId"].as_str().unwrap();
+    assert_eq!(world.send(Some(&viewer), "DELETE", &format!("/v1/submissions/{first}"), None).await.status, 403);
+    assert_eq!(world.send(Some(&operator), "DELETE", &format!("/v1/submissions/{first}"), None).await.status, 202);
+    assert_eq!(world.send(Some(&operator), "POST", "/v1/submissions/killall", None).await.status, 200);
+    assert_eq!(world.send(Some(&operator), "POST", "/v1/submissions/clear", None).await.status, 200);
+    let body = json!({"name": "n", "tenant": "red", "role": "viewer"});
+    let key = world.send(Some(&operator), "POST", "/v1/tokens", Some(&body)).await.json();
+    let path = format!("/v1/tokens/{}", key["id"].as_str().unwrap());
+    assert_eq!(world.send(Some(&operator), "DELETE", &path, None).await.status, 204);
+
+    let audit = world.get(&operator, "/v1/audit").await.json();
+    let subject = async |key: &str| world.get(key, "/v1/me").await.json()["subject"].as_str().unwrap().to_owned();
+    let (alice, viewer, operator_) = (subject(&alice).await, subject(&viewer).await, subject(&operator).await);
+    let entries: Vec<_> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+            assert!(!text("requestId").is_empty());
+            (text("subject"), text("action"), text("submission"), text("verdict"))
+        })
+        .collect();
+    let entry = |subject: &str, action: &str, submission: &str, verdict: &str| {
+        (subject.to_owned(), action.to_owned(), submission.to_owned(), verdict.to_owned())
+    };
+    assert_eq!(
+        entries,
+        [
+            entry(&alice, "submit", &first, "allowed"),
+            entry(&alice, "submit", second, "allowed"),
+            entry(&viewer, "kill", &first, "denied"),
+            entry(&operator_, "kill", &first, "allowed"),
+            entry(&operator_, "killall", second, "allowed"),
+            entry(&operator_, "clear", "", "allowed"),
+            entry(&operator_, "create-key", "", "allowed"),
+            entry(&operator_, "revoke-key", "", "allowed"),
+        ]
+    );
+
+    let blue = world.key(Role::Operator, Some("blue")).await;
+    assert_eq!(world.get(&blue, "/v1/audit").await.json()["entries"], json!([]));
+    let of_one = world.get(&admin, &format!("/v1/audit?submission={second}&limit=1")).await.json();
+    assert_eq!(of_one["entries"].as_array().unwrap().len(), 1);
+    let next = format!("/v1/audit?submission={second}&after={}", of_one["next"]);
+    assert_eq!(world.get(&admin, &next).await.json()["entries"][0]["action"], "killall");
+}
+
+#[sqlx::test]
+async fn a_replayed_submission_has_one_entry(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let key = world.key(Role::Operator, Some("red")).await;
+    let mut body = spark_job("red");
+    body["sparkProperties"]["spark.sparkgate.idempotencyKey"] = json!("k");
+    for _ in 0..2 {
+        assert_eq!(world.send(Some(&key), "POST", "/v1/submissions/create", Some(&body)).await.status, 200);
+    }
+    assert_eq!(world.get(&key, "/v1/audit").await.json()["entries"].as_array().unwrap().len(), 1);
+}

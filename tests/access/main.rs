@@ -1,0 +1,11 @@
+//! Who may do what: authentication, tenants and roles, on the real router and a real Postgres. The cluster is one in memory without
+//! a node, so submissions stay queued.
+
+mod audit;
+mod foreign;
+mod keys;
+mod matrix;
+mod oidc;
+mod reload;
+mod tenants;
+mod world;

@@ -1,0 +1,1 @@
+//! Tokens of an OIDC issuer, which is a server of these tests.

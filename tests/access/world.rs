@@ -1,0 +1,145 @@
+//! A gateway with an access file of two tenants, and requests to it.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    io::Write,
+    sync::Arc,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Request, header},
+};
+use http_body_util::BodyExt;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use sparkgate::{
+    access::Role,
+    api::{HttpSettings, router},
+    cluster::{Cluster, WatchReport},
+    sandbox::apiserver::Apiserver,
+    service::{AccessFile, Caps, KeyRequest, Service, Settings, SparkSettings, Submitter},
+    store::Store,
+};
+use sqlx::PgPool;
+use tempfile::NamedTempFile;
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, ServiceExt, util::MapRequestLayer};
+
+/// Two tenants with a namespace each. Keys have their roles themselves.
+pub(crate) const TWO_TENANTS: &str = "
+authentication: {}
+tenants:
+  red: {namespaces: [red, red-batch]}
+  blue: {namespaces: [blue]}
+limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
+";
+
+/// A gateway, and its access file.
+pub(crate) struct World {
+    pub(crate) service: Service,
+    pub(crate) router: Router,
+    pub(crate) file: NamedTempFile,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+impl World {
+    pub(crate) async fn new(pool: PgPool, access: &str) -> Self {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(access.as_bytes()).unwrap();
+        let cluster = Apiserver::new(CancellationToken::new()).router();
+        let cluster =
+            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
+        let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
+        let property = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let defaults = BTreeMap::from([
+            property("spark.kubernetes.container.image", "spark"),
+            property("spark.kubernetes.namespace", "elsewhere"),
+        ]);
+        let version = "4.3.0".parse().unwrap();
+        let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
+        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+        let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
+        let service = Service::with_access(Store::new(pool), cluster, Arc::new(access)).await.unwrap();
+        // As after the first list of the watch.
+        let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
+        service.pods.take_in(None, [listed]).await;
+        let router = router(service.clone(), HttpSettings::default()).unwrap();
+        Self { service, router, file }
+    }
+
+    /// Creates an API key with a role in a tenant, or in all, and returns its text.
+    pub(crate) async fn key(&self, role: Role, tenant: Option<&str>) -> String {
+        let name = format!("{role}-{}", tenant.unwrap_or("all"));
+        let request = KeyRequest { name, tenant: tenant.map(str::to_owned), role, expires_in: None };
+        let created = self.service.api_keys.create_by_operator(&request).await.unwrap();
+        created.text.expose_secret().to_owned()
+    }
+
+    /// Sends a request with a token, if there is one.
+    pub(crate) async fn send(&self, token: Option<&str>, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, "gateway");
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let body = body.map(|body| Body::from(body.to_string())).unwrap_or_default();
+        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let (head, body) = response.into_parts();
+        let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        Answer {
+            status: head.status.as_u16(),
+            headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            body: String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).into_owned(),
+        }
+    }
+
+    pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {
+        self.send(Some(token), "GET", path, None).await
+    }
+
+    /// Submits a job to a namespace and returns its id.
+    pub(crate) async fn submit(&self, token: &str, namespace: &str) -> String {
+        let answer = self.send(Some(token), "POST", "/v1/submissions", Some(&job(namespace))).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Returns a request for the resource API.
+pub(crate) fn job(namespace: &str) -> Value {
+    json!({
+        "appResource": "local:///app.jar",
+        "mainClass": "org.example.Main",
+        "sparkProperties": {"spark.kubernetes.namespace": namespace, "spark.app.name": "job"},
+    })
+}
+
+/// Returns a request for Spark's protocol.
+pub(crate) fn spark_job(namespace: &str) -> Value {
+    json!({
+        "action": "CreateSubmissionRequest",
+        "clientSparkVersion": "4.3.0",
+        "appResource": "local:///app.jar",
+        "mainClass": "org.example.Main",
+        "appArgs": [],
+        "environmentVariables": {},
+        "sparkProperties": {"spark.kubernetes.namespace": namespace, "spark.app.name": "job"},
+    })
+}
