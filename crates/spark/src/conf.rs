@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use super::{Refusal, SparkVersion};
 use fault::Fault;
-pub(crate) use value::{bytes, double_text};
-use value::{double, mib};
+pub(crate) use value::double_text;
+pub use value::{bytes, double, mib};
 
 /// All properties of one application. Keys begin with `spark.`; values are strings, read as that release of Spark reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]

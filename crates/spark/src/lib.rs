@@ -66,6 +66,7 @@ mod properties;
 mod refusal;
 mod request;
 pub mod rest;
+pub mod sizes;
 mod submit;
 mod submitter;
 mod version;

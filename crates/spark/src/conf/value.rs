@@ -6,13 +6,13 @@ const KIB: i64 = 1024;
 const MIB: i64 = KIB * KIB;
 
 /// Parses a size such as `512m` in bytes (`JavaUtils.byteStringAsBytes`): whole numbers only; a missing unit means bytes.
-pub(crate) fn bytes(text: &str, version: SparkVersion) -> Option<i64> {
+pub fn bytes(text: &str, version: SparkVersion) -> Option<i64> {
     scaled(text, 1, version)
 }
 
 /// Parses a size such as `2g` in MiB, rounded down; a missing unit means MiB. As in Spark's entries, it may begin with a minus
 /// sign.
-pub(crate) fn mib(text: &str, version: SparkVersion) -> Option<i64> {
+pub fn mib(text: &str, version: SparkVersion) -> Option<i64> {
     match text.strip_prefix('-') {
         Some(size) => Some(-scaled(size, MIB, version)?),
         None => scaled(text, MIB, version),
@@ -48,7 +48,7 @@ fn scaled(text: &str, wanted: i64, version: SparkVersion) -> Option<i64> {
 
 /// Parses a number as `Double.parseDouble` does: a type suffix (`0.5f`) and hexadecimal (`0x1.8p3`) are accepted; of words,
 /// only `NaN` and `Infinity` are.
-pub(crate) fn double(text: &str) -> Option<f64> {
+pub fn double(text: &str) -> Option<f64> {
     let number = text.strip_suffix(['f', 'F', 'd', 'D']).unwrap_or(text);
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     match unsigned {

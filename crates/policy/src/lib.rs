@@ -1,0 +1,42 @@
+//! Judges the final objects of a driver by the policy of its tenant.
+//!
+//! | | |
+//! |---|---|
+//! | in | a [`PolicyDocument`], which [`Policy::compile`] checks once |
+//! | in | a [`Judged`] driver: its objects as they will be created, and the properties from which it will create executors |
+//! | out | all [`Violation`]s, each with its rule, the path of the value, and the property or template field that caused it |
+//!
+//! The result is judged, not the request: a property, an alias of it, a template and an operator's default that lead to the same
+//! pod lead to the same verdict. Executors are created by the driver, so their pod is derived from the properties and the
+//! executors' template, as Spark's feature steps do, and judged by the same rules. Every field has a place in a table
+//! (`schema`), and every property of Spark for Kubernetes has a class (`classes`): what is in neither is refused.
+//!
+//! The crate is pure: no I/O, no clock, no randomness. `docs/policy.md` describes the rules.
+
+mod cause;
+mod cel;
+mod classes;
+mod document;
+mod executor;
+mod image;
+mod judged;
+mod judgement;
+mod node;
+mod pattern;
+mod policy;
+mod quantity;
+mod rules;
+mod schema;
+mod uri;
+mod violation;
+
+pub use document::{
+    Amount, CelRule, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,
+    PodSecurity, PolicyDocument, ServiceAccountTokens,
+};
+pub use judged::Judged;
+pub use policy::Policy;
+pub use violation::{Fault, Violation};
+
+#[cfg(test)]
+mod tests;

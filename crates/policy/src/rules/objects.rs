@@ -1,0 +1,167 @@
+//! What objects a driver consists of, their metadata, and the objects beside the pod.
+
+use super::{fields, labels};
+use crate::{
+    judgement::Judgement,
+    node::{Node, Root},
+    schema,
+};
+
+const STRUCTURE: &str = "structure";
+/// The entry of a `ConfigMap` that holds the executors' pod template (Spark's `PodTemplateConfigMapStep`).
+const TEMPLATE_ENTRY: &str = "podspec-configmap-key";
+
+pub(super) fn judge(judgement: &mut Judgement<'_>) {
+    if judgement.pod.is_none() {
+        judgement.report_at(STRUCTURE, "Pod", "a driver consists of exactly one pod and its objects");
+    }
+    for object in judgement.judged.objects {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let root = if kind == "Pod" { Root::Driver } else { Root::Object(kind, name) };
+        let node = Node::new(root, object);
+        let Some(object_type) = schema::object_type(kind) else {
+            judgement.report(STRUCTURE, &node, "a driver has no object of this kind");
+            continue;
+        };
+        if object["apiVersion"] != object_type.api_version {
+            let message = format!("its apiVersion must be {}", object_type.api_version);
+            judgement.report(STRUCTURE, &node.field("apiVersion"), message);
+        }
+        fields::judge(judgement, &node, object_type.fields);
+        judge_metadata(judgement, &node.field("metadata"));
+        judge_spec(judgement, kind, &node);
+    }
+}
+
+fn judge_spec(judgement: &mut Judgement<'_>, kind: &str, node: &Node<'_>) {
+    let spec = node.field("spec");
+    match kind {
+        "Service" => judge_service(judgement, &spec),
+        "PersistentVolumeClaim" => {
+            judge_claim(judgement, &spec);
+            judge_claim_name(judgement, node);
+        }
+        "PodGroup" => judge_pod_group(judgement, &spec),
+        "NetworkPolicy" => {
+            let selector = spec.field("podSelector");
+            let labels = selector.field("matchLabels");
+            if !labels.field("spark-app-selector").is_set() {
+                judgement.report(STRUCTURE, &selector, "it must select only the pods of this application");
+            }
+        }
+        "Secret" if !matches!(node.text_of("type"), "" | "Opaque") => {
+            judgement.report(STRUCTURE, &node.field("type"), "the only type of Secret that a driver has is Opaque");
+        }
+        "ConfigMap" => {
+            let template = node.field("data");
+            let template = template.field(TEMPLATE_ENTRY);
+            if !template.value.is_null() && judgement.judged.executor_template.is_none() {
+                judgement.report(STRUCTURE, &template, "the executors' pod template was not given to the policy");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Judges namespace, labels and annotations. The table of fields judges the rest.
+pub(super) fn judge_metadata(judgement: &mut Judgement<'_>, metadata: &Node<'_>) {
+    let namespace = metadata.field("namespace");
+    if let (Some(own), Some(expected)) = (namespace.text(), driver_namespace(judgement))
+        && own != expected
+    {
+        judgement.report(STRUCTURE, &namespace, format!("it must be the driver's namespace, {expected}"));
+    }
+    labels::judge(judgement, metadata);
+}
+
+/// Returns the namespace of the driver: the property's, or else that of the first object that names one.
+fn driver_namespace<'a>(judgement: &Judgement<'a>) -> Option<&'a str> {
+    let property = judgement.judged.property("spark.kubernetes.namespace");
+    property.or_else(|| {
+        let mut objects = judgement.judged.objects.iter();
+        objects.find_map(|object| object["metadata"]["namespace"].as_str())
+    })
+}
+
+/// Judges the driver's Service, which Spark makes headless (`DriverServiceFeatureStep`).
+fn judge_service(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
+    const RULE: &str = "services";
+    if !matches!(spec.text_of("type"), "" | "ClusterIP") {
+        judgement.report(RULE, &spec.field("type"), "it must be ClusterIP");
+    }
+    if spec.text_of("clusterIP") != "None" {
+        judgement.report(RULE, &spec.field("clusterIP"), "it must be None: the driver's Service is headless");
+    }
+    let addresses = spec.field("clusterIPs");
+    if addresses.items().any(|address| address.text() != Some("None")) {
+        judgement.report(RULE, &addresses, "it must be None: the driver's Service is headless");
+    }
+    let selector = spec.field("selector");
+    if !selector.field("spark-app-selector").is_set() {
+        judgement.report(RULE, &selector, "it must select only the pods of this application");
+    }
+}
+
+/// Judges the spec of a claim that is created.
+pub(super) fn judge_claim(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
+    let rules = judgement.rules;
+    for field in ["storageClassName", "volumeAttributesClassName"] {
+        let class = spec.field(field);
+        let name = class.text().filter(|name| !name.is_empty());
+        if let (Some(name), Some(permitted)) = (name, &rules.storage_classes)
+            && !permitted.matches(name)
+        {
+            judgement.report("storageClasses", &class, format!("it must be one of {}", permitted.describe()));
+        }
+    }
+    if spec.text_of("storageClassName").is_empty()
+        && let Some(permitted) = &rules.storage_classes
+    {
+        let message = format!("a class is required: one of {}", permitted.describe());
+        judgement.report("storageClasses", &spec.field("storageClassName"), message);
+    }
+    for field in ["dataSource", "dataSourceRef"] {
+        let source = spec.field(field);
+        if !source.is_set() {
+            continue;
+        }
+        let own = source.text_of("kind") == "PersistentVolumeClaim"
+            && source.text_of("apiGroup").is_empty()
+            && source.text_of("namespace").is_empty();
+        let permitted = rules.claims.as_ref().is_none_or(|claims| claims.matches(source.text_of("name")));
+        if !own || !permitted {
+            judgement.report("claims", &source, "only a permitted claim of the same namespace may be copied");
+        }
+    }
+}
+
+/// Judges the name of a claim that is created. A name that the request chose may be that of an existing claim, which the pod
+/// would then mount.
+fn judge_claim_name(judgement: &mut Judgement<'_>, claim: &Node<'_>) {
+    let metadata = claim.field("metadata");
+    let name = metadata.field("name");
+    let Some(text) = name.text() else { return };
+    if let Some(permitted) = &judgement.rules.claims
+        && is_chosen(judgement, text)
+        && !permitted.matches(text)
+    {
+        judgement.report("claims", &name, format!("it must be one of {}", permitted.describe()));
+    }
+}
+
+/// Returns whether a property of the driver's volumes gives this name to a claim.
+pub(super) fn is_chosen(judgement: &Judgement<'_>, claim: &str) -> bool {
+    let mut options = judgement.judged.family("spark.kubernetes.driver.volumes.persistentVolumeClaim.");
+    options.any(|(key, value)| key.ends_with(".options.claimName") && value == claim)
+}
+
+fn judge_pod_group(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
+    let queue = spec.field("queue");
+    if let (Some(name), Some(permitted)) = (queue.text(), &judgement.rules.queues)
+        && !permitted.matches(name)
+    {
+        judgement.report("queues", &queue, format!("it must be one of {}", permitted.describe()));
+    }
+    super::scheduling::judge_priority_class(judgement, &spec.field("priorityClassName"));
+}
