@@ -39,6 +39,9 @@ pub(crate) fn of(node: &Node<'_>, judged: &Judged<'_>) -> Option<String> {
 /// Returns the properties that a value of a pod may come from, in the order of their precedence.
 fn of_pod(role: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
     let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+    if names.starts_with(&["spec", "containers"]) && !is_sparks_container(steps) {
+        return Vec::new();
+    }
     let own = |rest: &str| format!("spark.kubernetes.{role}.{rest}");
     let common = |rest: &str| format!("spark.kubernetes.{rest}");
     match names[..] {
@@ -70,6 +73,12 @@ fn of_pod(role: &str, steps: &[Step<'_>], judged: &Judged<'_>) -> Vec<String> {
         ["spec", "containers", _, "resources", kind, resource, ..] => of_resource(role, kind, resource),
         _ => Vec::new(),
     }
+}
+
+/// Returns whether the path leads into Spark's own container, which Spark appends to those of the template.
+fn is_sparks_container(steps: &[Step<'_>]) -> bool {
+    let last = steps[1].value.as_array().and_then(|containers| containers.len().checked_sub(1));
+    steps.get(2).is_some_and(|step| Some(&step.name) == last.map(|last| last.to_string()).as_ref())
 }
 
 fn of_resource(role: &str, kind: &str, resource: &str) -> Vec<String> {

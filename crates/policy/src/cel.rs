@@ -1,6 +1,9 @@
 //! The operator's own rules, in the Common Expression Language. They fail closed: what can't be evaluated is a violation.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+};
 
 use cel::{
     Context, IdedExpr, Program, Value,
@@ -17,7 +20,12 @@ const MAX_RULES: usize = 50;
 /// this keeps it to the third power of the size of a driver.
 const MAX_NESTING: usize = 3;
 /// Maximum depth of an expression: evaluation is recursive.
-const MAX_DEPTH: usize = 200;
+const MAX_DEPTH: usize = 100;
+
+/// Maximum number of brackets within each other.
+const MAX_BRACKETS: usize = 32;
+/// The stack of the parser, in bytes.
+const PARSER_STACK: usize = 128 << 20;
 
 /// The variables that an expression may use.
 const VARIABLES: [&str; 5] = ["executor", "executorTemplate", "objects", "pod", "properties"];
@@ -84,15 +92,37 @@ impl CelRules {
     }
 }
 
-/// Compiles an expression.
+/// Compiles an expression. The parser is recursive and not ours, so it runs on a thread of its own: a panic ends only that, and
+/// its stack is large enough for the longest expression.
 fn program(text: &str) -> Result<Program, String> {
     if text.len() > MAX_LENGTH {
         return Err(format!("an expression has at most {MAX_LENGTH} characters"));
     }
-    let program = catch_unwind(|| Program::compile(text)).map_err(|_| "the parser failed on it".to_owned())?;
-    let program = program.map_err(|errors| format!("it can't be compiled: {errors}"))?;
-    Check { bound: Vec::new() }.expression(program.expression(), 0)?;
-    Ok(program)
+    if nesting(text) > MAX_BRACKETS {
+        return Err(format!("at most {MAX_BRACKETS} brackets may be within each other"));
+    }
+    let text = text.to_owned();
+    let parser = thread::Builder::new().stack_size(PARSER_STACK).spawn(move || {
+        let program = Program::compile(&text).map_err(|errors| format!("it can't be compiled: {errors}"))?;
+        Check { bound: Vec::new() }.expression(program.expression(), 0)?;
+        Ok(program)
+    });
+    let parser = parser.map_err(|error| format!("no thread could be started to compile it: {error}"))?;
+    parser.join().unwrap_or_else(|_| Err("the parser failed on it".to_owned()))
+}
+
+/// Returns how many brackets are within each other at most.
+fn nesting(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 /// A walk over an expression that checks its names, how deep it is, and how many loops are within each other.

@@ -1,7 +1,7 @@
 //! All fields of the objects that are judged, each with the rule that judges it. A field that isn't in this table is refused, so
 //! that a field of a later Kubernetes release can't carry past the policy what an older field couldn't.
 //!
-//! The source is Kubernetes' OpenAPI document; a test compares the table with the types of `k8s-openapi`.
+//! The source is Kubernetes' API reference; a test compares the table with the types of `k8s-openapi`.
 
 mod container;
 mod object;

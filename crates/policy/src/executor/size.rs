@@ -87,7 +87,7 @@ fn factor(judged: &Judged<'_>, unreadable: &mut Unreadable) -> f64 {
     let keys = ["spark.executor.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"];
     let parse = |text: &str| sizes::double(text).filter(|factor| !factor.is_nan() && *factor >= 0.0);
     let set = keys.iter().find_map(|key| read(judged, key, unreadable, "a factor, such as 0.1", parse));
-    set.unwrap_or(if is_jvm(judged) { 0.1 } else { 0.4 })
+    set.unwrap_or_else(|| if is_jvm(judged) { 0.1 } else { 0.4 })
 }
 
 fn app_resource<'a>(judged: &'a Judged<'_>) -> &'a str {

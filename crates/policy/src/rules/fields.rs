@@ -31,10 +31,8 @@ pub(super) fn judge(judgement: &mut Judgement<'_>, node: &Node<'_>, fields: &'st
             continue;
         }
         match (field.treatment, field.kind) {
-            (Treatment::Refused(rule, why), _) => {
-                if child.is_set() {
-                    judgement.report(rule, &child, format!("it must not be set: {why}"));
-                }
+            (Treatment::Refused(rule, why), _) if child.is_set() => {
+                judgement.report(rule, &child, format!("it must not be set: {why}"));
             }
             (_, Kind::Object(fields)) => judge(judgement, &child, fields),
             (_, Kind::Objects(fields)) => child.items().for_each(|item| judge(judgement, &item, fields)),

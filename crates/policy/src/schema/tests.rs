@@ -50,8 +50,16 @@ impl<'de> Deserializer<'de> for Explorer<'_> {
         deserialize_bool visit_bool true, "bool";
         deserialize_i32 visit_i32 1, "int";
         deserialize_i64 visit_i64 1, "int";
-        deserialize_str visit_str "2026-01-01T00:00:00Z", "text";
-        deserialize_string visit_str "2026-01-01T00:00:00Z", "text";
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.is("text");
+        // Of the types that are written as strings, times and bytes must be valid.
+        visitor.visit_str(if self.path.ends_with("/{}") { "" } else { "2026-01-01T00:00:00Z" })
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

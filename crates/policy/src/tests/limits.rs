@@ -46,7 +46,7 @@ fn other_containers_count() {
     with("initContainers", side(requests("5Gi"))).breaks(document.clone(), "limits");
     let mut sidecar = side(requests("3Gi"));
     sidecar["restartPolicy"] = json!("Always");
-    with("initContainers", sidecar).breaks(document.clone(), "limits");
+    with("initContainers", sidecar).breaks(document, "limits");
     with("containers", side(requests("2Gi"))).breaks(limits(json!({ "containers": 1 })), "limits");
 }
 

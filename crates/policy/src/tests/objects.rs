@@ -59,7 +59,7 @@ fn a_claim_copies_only_permitted_claims() {
     with("volumeMode", json!("Filesystem")).passes(document.clone());
     with("dataSource", claim("team-a")).passes(document.clone());
     with("dataSource", claim("other")).breaks(document.clone(), "claims");
-    with("dataSource", json!({ "kind": "VolumeSnapshot", "name": "team-a" })).breaks(document.clone(), "claims");
+    with("dataSource", json!({ "kind": "VolumeSnapshot", "name": "team-a" })).breaks(document, "claims");
     let mut foreign = claim("team-a");
     foreign["namespace"] = json!("other");
     with("dataSourceRef", foreign).breaks(json!({}), "claims");
