@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::{
     Judged, Violation, cause,
+    compiled::Rules,
     executor::{ExecutorPod, SparkRelease},
     node::{Node, Root},
-    policy::Rules,
 };
 
 /// Maximum number of violations that are reported. A hostile request could break a rule in each of its values.

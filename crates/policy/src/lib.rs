@@ -14,10 +14,11 @@
 //! The crate is pure: no I/O, no clock, no randomness. `docs/policy.md` describes the rules.
 
 mod cause;
-mod cel;
 mod classes;
+mod compiled;
 mod document;
 mod executor;
+mod expression;
 mod image;
 mod judged;
 mod judgement;
@@ -29,6 +30,7 @@ mod rules;
 mod schema;
 mod uri;
 mod violation;
+mod volume;
 
 pub use document::{
     Amount, CelRule, DEFAULT_PROJECTED_SOURCES, DEFAULT_VOLUMES, InlineSecrets, Keys, Limits, Packages, PodLimits,

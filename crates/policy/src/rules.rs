@@ -1,6 +1,7 @@
 //! The rules. Each file judges one subject.
 
 mod accounts;
+mod cel;
 mod fields;
 mod images;
 mod inline_secrets;
@@ -14,7 +15,7 @@ mod references;
 mod resources;
 mod scheduling;
 mod toggles;
-pub(crate) mod volumes;
+mod volumes;
 
 use serde_json::Value;
 
@@ -52,8 +53,7 @@ pub(crate) fn judge(judgement: &mut Judgement<'_>) {
     packages::judge(judgement);
     resources::judge(judgement);
     limits::judge_totals(judgement, &executor);
-    let expressions = judgement.rules;
-    expressions.cel.judge(judgement, &executor.pod);
+    cel::judge(judgement, &executor.pod);
 }
 
 /// Applies the rules for pods.

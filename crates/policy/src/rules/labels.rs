@@ -1,9 +1,9 @@
 //! Labels and annotations: reserved keys, and those that the operator permits or refuses.
 
 use crate::{
+    compiled::CompiledKeys,
     judgement::{Judgement, Role},
     node::Node,
-    policy::CompiledKeys,
 };
 
 /// Labels that Spark itself sets.

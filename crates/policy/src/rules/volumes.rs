@@ -8,45 +8,8 @@ use crate::{
     judgement::Judgement,
     node::{Node, Root},
     pattern::Patterns,
+    volume::{is_below, normal_path},
 };
-
-/// The types of volumes that Kubernetes has, as the fields of a volume name them.
-pub(crate) const TYPES: &[&str] = &[
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cephfs",
-    "cinder",
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "fc",
-    "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "gitRepo",
-    "glusterfs",
-    "hostPath",
-    "image",
-    "iscsi",
-    "nfs",
-    "persistentVolumeClaim",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "projected",
-    "quobyte",
-    "rbd",
-    "scaleIO",
-    "secret",
-    "storageos",
-    "vsphereVolume",
-];
-
-/// The sources of a projected volume.
-pub(crate) const PROJECTED_SOURCES: &[&str] =
-    &["clusterTrustBundle", "configMap", "downwardAPI", "podCertificate", "secret", "serviceAccountToken"];
 
 pub(super) fn judge(judgement: &mut Judgement<'_>, spec: &Node<'_>) {
     for volume in spec.field("volumes").items() {
@@ -110,27 +73,6 @@ fn judge_host_path(judgement: &mut Judgement<'_>, path: &Node<'_>) {
     }
 }
 
-fn is_below(path: &str, prefix: &str) -> bool {
-    prefix == "/" || path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Returns an absolute path without empty and `.` segments. `None` for a relative path and one with `..`.
-pub(crate) fn normal_path(path: &str) -> Option<String> {
-    let rest = path.strip_prefix('/')?;
-    let mut normal = String::new();
-    for segment in rest.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => return None,
-            segment => {
-                normal.push('/');
-                normal.push_str(segment);
-            }
-        }
-    }
-    Some(if normal.is_empty() { "/".to_owned() } else { normal })
-}
-
 /// Judges the name of a claim that a pod mounts. A claim that is created for the pod under a generated name is permitted.
 fn judge_claim(judgement: &mut Judgement<'_>, name: &Node<'_>) {
     let Some(permitted) = &judgement.rules.claims else { return };
@@ -147,19 +89,4 @@ fn judge_claim(judgement: &mut Judgement<'_>, name: &Node<'_>) {
 /// Returns whether a volume is one of Spark's own scratch directories (`LocalDirsFeatureStep`).
 pub(super) fn is_scratch(volume: &Value) -> bool {
     volume["name"].as_str().is_some_and(|name| name.starts_with("spark-local-dir-"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_of_the_node_is_compared_in_its_normal_form() {
-        assert_eq!(normal_path("//data/./x/").as_deref(), Some("/data/x"));
-        assert_eq!(normal_path("/").as_deref(), Some("/"));
-        assert_eq!(normal_path("/data/../etc"), None);
-        assert_eq!(normal_path("data"), None);
-        assert!(is_below("/data/x", "/data") && is_below("/data", "/data") && is_below("/x", "/"));
-        assert!(!is_below("/database", "/data"));
-    }
 }

@@ -1,16 +1,13 @@
-//! The operator's own rules, in the Common Expression Language. They fail closed: what can't be evaluated is a violation.
+//! Expressions of the operator's own rules, in the Common Expression Language.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    thread,
-};
+use std::thread;
 
 use cel::{
-    Context, IdedExpr, Program, Value,
+    IdedExpr, Program,
     common::ast::{ComprehensionExpr, EntryExpr, Expr},
 };
 
-use crate::{Fault, document::CelRule, judgement::Judgement, node::shortened};
+use crate::{Fault, document::CelRule};
 
 /// Maximum length of an expression.
 const MAX_LENGTH: usize = 4096;
@@ -33,14 +30,14 @@ const VARIABLES: [&str; 5] = ["executor", "executorTemplate", "objects", "pod", 
 const TYPES: [&str; 9] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"];
 
 #[derive(Debug, Default)]
-pub(crate) struct CelRules(Vec<CompiledRule>);
+pub(crate) struct CelRules(pub(crate) Vec<CompiledRule>);
 
 #[derive(Debug)]
-struct CompiledRule {
+pub(crate) struct CompiledRule {
     /// The name in violations: `cel:<name>`.
-    rule: String,
-    program: Program,
-    message: String,
+    pub(crate) rule: String,
+    pub(crate) program: Program,
+    pub(crate) message: String,
 }
 
 impl CelRules {
@@ -66,29 +63,6 @@ impl CelRules {
             }
         }
         Self(compiled)
-    }
-
-    /// Evaluates all rules.
-    pub(crate) fn judge(&self, judgement: &mut Judgement<'_>, executor: &serde_json::Value) {
-        if self.0.is_empty() {
-            return;
-        }
-        // The library is not ours: a panic in it must not end the gateway.
-        let context = catch_unwind(AssertUnwindSafe(|| context(judgement, executor)));
-        for rule in &self.0 {
-            let outcome = match &context {
-                Ok(Some(context)) => evaluate(&rule.program, context),
-                _ => Err("the objects can't be converted to values of CEL".to_owned()),
-            };
-            match outcome {
-                Ok(true) => {}
-                Ok(false) => judgement.report_at(&rule.rule, "Pod", rule.message.clone()),
-                Err(error) => {
-                    let message = format!("{} (the rule could not be evaluated: {error})", rule.message);
-                    judgement.report_at(&rule.rule, "Pod", message);
-                }
-            }
-        }
     }
 }
 
@@ -185,28 +159,6 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Returns the variables of a judgement. `None` if a value can't be converted.
-fn context(judgement: &Judgement<'_>, executor: &serde_json::Value) -> Option<Context<'static, 'static>> {
-    let judged = judgement.judged;
-    let mut context = Context::default();
-    let value = |value: &serde_json::Value| cel::to_value(value).ok();
-    context.add_variable_from_value("pod", judgement.pod.map_or(Some(Value::Null), value)?);
-    context.add_variable_from_value("objects", cel::to_value(judged.objects).ok()?);
-    context.add_variable_from_value("properties", cel::to_value(judged.properties).ok()?);
-    context.add_variable_from_value("executor", value(executor)?);
-    context.add_variable_from_value("executorTemplate", judged.executor_template.map_or(Some(Value::Null), value)?);
-    Some(context)
-}
-
-fn evaluate(program: &Program, context: &Context<'_, '_>) -> Result<bool, String> {
-    match catch_unwind(AssertUnwindSafe(|| program.execute(context))) {
-        Ok(Ok(Value::Bool(passes))) => Ok(passes),
-        Ok(Ok(other)) => Err(format!("its result is a {}, not a boolean", other.type_of())),
-        Ok(Err(error)) => Err(shortened(&error.to_string())),
-        Err(_) => Err("the evaluation failed".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,7 +180,7 @@ mod tests {
     #[test]
     fn hostile_text_is_a_fault_and_no_panic() {
         for text in ["", "(", &"(".repeat(4000), &"!".repeat(4000), &"[".repeat(3000), "\u{0}", "'", "\"\\u", "a.b(c"] {
-            assert!(fault(text).is_some(), "{}", shortened(text));
+            assert!(fault(text).is_some(), "{}", crate::node::shortened(text));
         }
         let deep = format!("{}true{}", "(".repeat(1500), ")".repeat(1500));
         let _ = fault(&deep);
