@@ -13,6 +13,7 @@ COPY bench/Cargo.toml bench/
 COPY crates/access/Cargo.toml crates/access/
 COPY crates/client/Cargo.toml crates/client/
 COPY crates/cluster/Cargo.toml crates/cluster/
+COPY crates/policy/Cargo.toml crates/policy/
 COPY crates/sandbox/Cargo.toml crates/sandbox/
 COPY crates/spark/Cargo.toml crates/spark/
 COPY crates/store/Cargo.toml crates/store/
