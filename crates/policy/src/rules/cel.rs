@@ -1,10 +1,16 @@
 //! The operator's own rules. They fail closed: what can't be evaluated is a violation.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, LazyLock},
+};
 
-use cel::{Context, Program, Value};
+use cel::{Context, Env, Program, Value};
 
 use crate::{judgement::Judgement, node::shortened};
+
+/// The functions of the language, which take longer to set up than to evaluate a rule.
+static FUNCTIONS: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 /// Evaluates all rules.
 pub(super) fn judge(judgement: &mut Judgement<'_>, executor: &serde_json::Value) {
@@ -30,16 +36,28 @@ pub(super) fn judge(judgement: &mut Judgement<'_>, executor: &serde_json::Value)
     }
 }
 
-/// Returns the variables of a judgement. `None` if a value can't be converted.
+/// Returns the variables that some rule uses. `None` if a value can't be converted.
 fn context(judgement: &Judgement<'_>, executor: &serde_json::Value) -> Option<Context<'static, 'static>> {
     let judged = judgement.judged;
-    let mut context = Context::default();
+    let rules = &judgement.rules.cel.0;
+    let uses = |name: &str| rules.iter().any(|rule| rule.program.references().has_variable(name));
+    let mut context = Context::with_env(FUNCTIONS.clone());
     let value = |value: &serde_json::Value| cel::to_value(value).ok();
-    context.add_variable_from_value("pod", judgement.pod.map_or(Some(Value::Null), value)?);
-    context.add_variable_from_value("objects", cel::to_value(judged.objects).ok()?);
-    context.add_variable_from_value("properties", cel::to_value(judged.properties).ok()?);
-    context.add_variable_from_value("executor", value(executor)?);
-    context.add_variable_from_value("executorTemplate", judged.executor_template.map_or(Some(Value::Null), value)?);
+    if uses("pod") {
+        context.add_variable_from_value("pod", judgement.pod.map_or(Some(Value::Null), value)?);
+    }
+    if uses("objects") {
+        context.add_variable_from_value("objects", cel::to_value(judged.objects).ok()?);
+    }
+    if uses("properties") {
+        context.add_variable_from_value("properties", cel::to_value(judged.properties).ok()?);
+    }
+    if uses("executor") {
+        context.add_variable_from_value("executor", value(executor)?);
+    }
+    if uses("executorTemplate") {
+        context.add_variable_from_value("executorTemplate", judged.executor_template.map_or(Some(Value::Null), value)?);
+    }
     Some(context)
 }
 
