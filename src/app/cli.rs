@@ -98,11 +98,13 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Hides the options of the log in the help of client commands, which write none. They are still accepted.
 fn hide_log(command: clap::Command) -> clap::Command {
-    if !ClientCommand::has_subcommand(command.get_name()) {
-        return command;
-    }
+    if ClientCommand::has_subcommand(command.get_name()) { without_log(command) } else { command }
+}
+
+/// Hides the options of the log in the help of a command and of its subcommands.
+fn without_log(command: clap::Command) -> clap::Command {
     let logs = Logs::augment_args(clap::Command::new("log"));
-    command.args(logs.get_arguments().map(|option| option.clone().hide(true)))
+    command.args(logs.get_arguments().map(|option| option.clone().hide(true))).mut_subcommands(without_log)
 }
 
 /// Ignores that the reader of standard output has closed it, as in `sparkgate render | head`.

@@ -13,16 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     played::{Played, json_answer, submission},
-    run::{Ended, command},
+    run::{Ended, command, ended},
 };
 
 const ID: &str = "driver-20260102030405-0001";
 const ELSEWHERE: &str = "http://gateway.example:6066";
 
 fn status(url: &str, variables: &[(&str, &str)]) -> Ended {
-    let output = command(url, &["status", ID]).envs(variables.iter().copied()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    ended(command(url, &["status", ID]).envs(variables.iter().copied()).output().unwrap())
 }
 
 fn running() -> Played {

@@ -4,9 +4,11 @@
 
 mod played;
 mod run;
+mod user;
 
 mod completions;
 mod connect;
+mod contexts;
 mod events;
 mod faults;
 mod kill;

@@ -51,6 +51,10 @@ fn the_help_of_client_commands_has_no_options_of_the_log() {
     for command in ["submit", "status", "list", "logs", "kill", "wait", "events"] {
         assert!(help(command).contains("--server") && !help(command).contains("--log"), "{}", help(command));
     }
+    for words in [["context", "list", "--help"], ["context", "show", "--help"]] {
+        let help = run_at("", &words).stdout;
+        assert!(help.contains("Usage: sparkgate context ") && !help.contains("--log"), "{help}");
+    }
     assert!(help("serve").contains("--log <FILTER>") && help("serve").contains("--log-format"));
     // They are accepted, as everywhere.
     let gateway = Played::new(|_| json_answer(200, &json!({ "items": [] })));

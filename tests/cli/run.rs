@@ -1,6 +1,6 @@
 //! Running the program.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::played::Played;
 
@@ -24,7 +24,10 @@ pub(crate) fn run(gateway: &Played, words: &[&str]) -> Ended {
 }
 
 pub(crate) fn run_at(url: &str, words: &[&str]) -> Ended {
-    let output = command(url, words).output().unwrap();
+    ended(command(url, words).output().unwrap())
+}
+
+pub(crate) fn ended(output: Output) -> Ended {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }

@@ -6,26 +6,25 @@ use std::{mem, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
-    Certificate, Client, Response, StatusCode,
+    Client, Response, StatusCode,
     header::{self, HeaderMap, HeaderValue},
-    redirect::Policy,
 };
-use rustls::crypto::ring;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{sleep, timeout};
 
 use super::{
     backoff::{self, Miss},
+    connection::Connection,
     error::{Error, root},
+    options::Gateway,
     problem::Problem,
     screen::note,
-    server::{Gateway, Server},
+    server::Server,
+    tokens::{Origin, Tokens},
+    transport,
 };
 pub(super) use call::Call;
 
-const CONNECT: Duration = Duration::from_secs(5);
-/// TCP keep-alive. It detects a peer that is gone during a stream that may be silent for hours.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The shortest pause before a retry that the user is informed of.
 const LONG: Duration = Duration::from_secs(1);
 
@@ -34,6 +33,7 @@ const LONG: Duration = Duration::from_secs(1);
 pub(super) struct Api {
     server: Server,
     http: Client,
+    tokens: Tokens,
 }
 
 /// A successful response with its whole body.
@@ -50,35 +50,30 @@ struct Failed {
 }
 
 impl Api {
-    /// Creates a client for a gateway, through the proxy that the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
+    /// Creates a client for the gateway of a command.
     ///
     /// # Errors
-    /// The certificates that the options name, or those of the system, can't be used; or a token would be sent over plain HTTP.
+    /// The settings, the contexts, the certificates or the token can't be used; or the token would be sent over plain HTTP.
     pub(super) fn new(gateway: &Gateway) -> Result<Self, Error> {
-        let server = &gateway.server;
-        // Fails if the process has one already.
-        let _ = ring::default_provider().install_default();
-        let own = certificates(gateway)?;
-        let headers = gateway.token().map(|token| authorized(server, token)).transpose()?.unwrap_or_default();
-        let builder = || {
-            let http = Client::builder()
-                .user_agent(concat!("sparkgate/", env!("CARGO_PKG_VERSION")))
-                .default_headers(headers.clone())
-                .redirect(Policy::none())
-                .connect_timeout(CONNECT)
-                .tcp_keepalive(KEEPALIVE);
-            // As in Go's clients: a proxy can't reach this machine's own addresses.
-            if server.is_loopback() { http.no_proxy() } else { http }
-        };
-        let without_tls = || builder().tls_certs_only([]).build();
-        let http = match server.is_https() {
-            true => builder().tls_certs_merge(own).build(),
-            false if server.is_loopback() => without_tls(),
-            // Only a proxy may need certificates, which a system may lack.
-            false => builder().tls_certs_merge(own).build().or_else(|_| without_tls()),
-        };
-        let http = http.map_err(|error| unusable(gateway, &error))?;
-        Ok(Self { server: server.clone(), http })
+        let connection = Connection::of(gateway)?;
+        let tokens = Tokens::of(gateway, &connection)?;
+        if tokens.origin().is_some() && !connection.server.is_private() {
+            return Err(Error::Here(format!(
+                "the token is not sent to {}, because anyone on the way could read it there: use an https URL",
+                connection.server
+            )));
+        }
+        Self::with(&connection, tokens)
+    }
+
+    fn with(connection: &Connection, tokens: Tokens) -> Result<Self, Error> {
+        let http = transport::client(&connection.server, &connection.trust)?;
+        Ok(Self { server: connection.server.clone(), http, tokens })
+    }
+
+    /// Returns the token's source.
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     /// Makes a call and reads the whole response.
@@ -107,6 +102,10 @@ impl Api {
         let mut request = self.http.request(call.method.clone(), url).header(header::ACCEPT, call.accept);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
+        }
+        if let Some((token, origin)) = self.tokens.current().map_err(|error| Failed { error, miss: None })? {
+            let token = authorized(&token, origin).map_err(|error| Failed { error, miss: None })?;
+            request = request.header(header::AUTHORIZATION, token);
         }
         let response = match timeout(call.patience, request.body(call.body.clone()).send()).await {
             Err(_) => return Err(broken(call, format!("no response within {} seconds", call.patience.as_secs()))),
@@ -146,6 +145,9 @@ impl Api {
         if let (true, Some(place)) = (status.is_redirection(), text("location")) {
             problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
         }
+        if status == StatusCode::UNAUTHORIZED {
+            problem.advice = Some(self.tokens.advice());
+        }
         // An unknown path, or an unknown version of Spark's protocol.
         let is_lost = problem.code.is_empty() && matches!(problem.status, 404 | 468);
         if let (true, Some(above)) = (is_lost, self.server.above_v1()) {
@@ -163,39 +165,12 @@ impl Api {
     }
 }
 
-/// Returns the certificates that the options name.
-fn certificates(gateway: &Gateway) -> Result<Vec<Certificate>, Error> {
-    let Some(path) = gateway.ca_file() else { return Ok(Vec::new()) };
-    let here = |cause: String| Error::Here(format!("--ca-file {}: {cause}", path.display()));
-    let text = std::fs::read(path).map_err(|error| here(error.to_string()))?;
-    let certificates = Certificate::from_pem_bundle(&text).map_err(|error| here(root(&error)))?;
-    if certificates.is_empty() {
-        return Err(here("it has no certificate in PEM format".to_owned()));
-    }
-    Ok(certificates)
-}
-
-fn unusable(gateway: &Gateway, error: &reqwest::Error) -> Error {
-    let cause = root(error);
-    Error::Here(match gateway.ca_file() {
-        Some(path) => format!("--ca-file {}: its certificates can't be used: {cause}", path.display()),
-        None => format!(
-            "the trusted certificates of this system can't be used: {cause}. Name a file of certificates with --ca-file"
-        ),
-    })
-}
-
-/// Returns the header with the token.
-fn authorized(server: &Server, token: &SecretString) -> Result<HeaderMap, Error> {
-    if !server.is_https() && !server.is_loopback() {
-        return Err(Error::Here(format!(
-            "the token is not sent to {server}, because anyone on the way could read it there: use an https URL"
-        )));
-    }
+/// Returns the header with a token.
+fn authorized(token: &SecretString, origin: &Origin) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))
-        .map_err(|_| Error::Here("SPARKGATE_TOKEN has characters that no token has".to_owned()))?;
+        .map_err(|_| Error::Here(format!("the token of {origin} has characters that no token has")))?;
     value.set_sensitive(true);
-    Ok(HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
+    Ok(value)
 }
 
 fn broken(call: &Call, cause: String) -> Failed {

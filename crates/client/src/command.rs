@@ -1,5 +1,6 @@
 //! The client's commands, each in its own file.
 
+mod context;
 mod events;
 mod kill;
 mod list;
@@ -31,6 +32,9 @@ pub enum ClientCommand {
     Wait(wait::Wait),
     /// Follow state changes, of one submission or of all.
     Events(events::Events),
+    /// Manage contexts: the gateways that you use, by name.
+    #[command(subcommand)]
+    Context(context::Context),
 }
 
 /// The exit code of a command without an error, or its error.
@@ -55,6 +59,7 @@ impl ClientCommand {
                 Self::Kill(command) => command.run().await,
                 Self::Wait(command) => command.run().await,
                 Self::Events(command) => command.run().await,
+                Self::Context(command) => command.run(),
             }
         });
         // Otherwise a DNS look-up that hangs would block the runtime's shutdown.

@@ -17,6 +17,9 @@ pub(super) struct Problem {
     pub(super) detail: String,
     pub(super) request_id: Option<String>,
     pub(super) errors: Vec<FieldError>,
+    /// What the client adds to the response.
+    #[serde(skip)]
+    pub(super) advice: Option<String>,
 }
 
 /// An invalid part of the request.
@@ -100,6 +103,9 @@ impl fmt::Display for Problem {
                 write!(f, "{}: ", clean::line(place))?;
             }
             f.write_str(&clean::lines(&error.detail))?;
+        }
+        if let Some(advice) = &self.advice {
+            write!(f, "\n  {}", clean::lines(advice))?;
         }
         if let Some(id) = &self.request_id {
             f.write_char('\n')?;

@@ -1,66 +1,13 @@
-//! The options that client commands share: the gateway's URL and the output format.
+//! The URL of a gateway.
 
-use std::{fmt, net::IpAddr, path::Path, str::FromStr};
+use std::{fmt, net::IpAddr, str::FromStr};
 
-use clap::{Args, ValueEnum};
 use http::Uri;
-use secrecy::{ExposeSecret, SecretString};
-
-#[derive(Debug, Clone, Args)]
-pub(super) struct Gateway {
-    /// URL of the gateway, without /v1.
-    #[arg(
-        long,
-        env = "SPARKGATE_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:6066",
-        help_heading = "Gateway"
-    )]
-    pub(super) server: Server,
-    /// File of certificates (PEM) to trust besides the system's.
-    #[arg(long, env = "SPARKGATE_CA_FILE", value_name = "FILE", help_heading = "Gateway")]
-    ca_file: Option<String>,
-    /// Token that is sent with each request (`Authorization: Bearer`), over https or to this machine only. Other users can read
-    /// the command line: prefer the variable.
-    #[arg(long, env = "SPARKGATE_TOKEN", hide_env_values = true, value_name = "TOKEN", help_heading = "Gateway")]
-    token: Option<SecretString>,
-}
-
-impl Gateway {
-    /// Returns the token. An empty variable is none.
-    pub(super) fn token(&self) -> Option<&SecretString> {
-        self.token.as_ref().filter(|token| !token.expose_secret().trim().is_empty())
-    }
-
-    pub(super) fn ca_file(&self) -> Option<&Path> {
-        self.ca_file.as_deref().filter(|file| !file.is_empty()).map(Path::new)
-    }
-}
-
-/// The options of commands that print documents.
-#[derive(Debug, Clone, Args)]
-pub(super) struct Target {
-    #[command(flatten)]
-    pub(super) gateway: Gateway,
-    /// Output format: text tables, or the gateway's JSON unchanged.
-    #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
-    pub(super) output: Format,
-}
-
-impl Target {
-    pub(super) fn json(&self) -> bool {
-        self.output == Format::Json
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    Table,
-    Json,
-}
+use serde::{Deserialize, Serialize};
 
 /// The gateway's base URL, to which `/v1` is appended: `http` or `https`, an authority, and optionally a path of a proxy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(super) struct Server(String);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +27,18 @@ impl Server {
         host == "localhost" || address.is_some_and(|address| address.is_loopback())
     }
 
+    /// Returns whether only the server can read what is sent to it.
+    pub(super) fn is_private(&self) -> bool {
+        self.is_https() || self.is_loopback()
+    }
+
+    /// Returns the port.
+    pub(super) fn port(&self) -> u16 {
+        let uri: Option<Uri> = self.0.parse().ok();
+        let default = if self.is_https() { 443 } else { 80 };
+        uri.as_ref().and_then(Uri::port_u16).unwrap_or(default)
+    }
+
     /// Returns the URL without a `/v1` at its end. `None` if it has none.
     pub(super) fn above_v1(&self) -> Option<&str> {
         self.0.strip_suffix("/v1")
@@ -89,6 +48,20 @@ impl Server {
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Server {
+    type Error = NoServer;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Server> for String {
+    fn from(server: Server) -> Self {
+        server.0
     }
 }
 

@@ -16,8 +16,8 @@ use crate::{
     document::{self, Change},
     error::Error,
     follow::{End, look, reconnecting},
+    options::Target,
     screen,
-    server::Target,
     sse::Reader,
 };
 use sparkgate_submission::{State, SubmissionId};

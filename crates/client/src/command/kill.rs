@@ -9,8 +9,8 @@ use crate::{
     api::{Api, Call},
     error::Error,
     follow::{Seen, follow},
+    options::Target,
     screen::{self, note},
-    server::Target,
 };
 use sparkgate_submission::SubmissionId;
 

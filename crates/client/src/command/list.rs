@@ -10,8 +10,8 @@ use crate::{
     api::{Api, Call},
     document::{self, Submission},
     error::Error,
+    options::Target,
     screen::{self, note},
-    server::Target,
     span::{self, Moment},
     table::{Cell, Column, cut, whole},
 };

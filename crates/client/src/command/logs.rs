@@ -10,8 +10,8 @@ use crate::{
     error::{Error, root},
     follow::{End, attempts, reconnecting},
     lines::Lines,
+    options::Gateway,
     screen::{self, note},
-    server::Gateway,
     span::Moment,
 };
 use sparkgate_submission::SubmissionId;

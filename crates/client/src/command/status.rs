@@ -6,7 +6,7 @@ use chrono::Utc;
 use clap::Args;
 
 use super::Outcome;
-use crate::{api::Api, follow::look, screen, server::Target};
+use crate::{api::Api, follow::look, options::Target, screen};
 use sparkgate_submission::SubmissionId;
 
 #[derive(Debug, Args)]

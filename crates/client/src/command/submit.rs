@@ -18,8 +18,8 @@ use crate::{
     clean, document,
     error::Error,
     follow::{Progress, Seen, follow},
+    options::Target,
     screen::{self, note},
-    server::Target,
     span::Span,
     why,
 };

@@ -8,8 +8,8 @@ use crate::{
     api::Api,
     document::Submission,
     follow::{Progress, follow},
+    options::Target,
     screen::{self, note},
-    server::Target,
     span::Span,
     why,
 };

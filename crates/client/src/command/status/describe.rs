@@ -3,33 +3,15 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
-    clean,
     document::{EXECUTOR_STATES, Submission},
+    fields::Fields,
     span::{self, in_words},
     why,
 };
 
-/// Lines that consist of a title and a value.
-struct Fields(String);
-
-impl Fields {
-    /// Adds a line, unless the value is empty.
-    fn add(&mut self, title: &str, value: impl Into<Option<String>>) {
-        if let Some(value) = value.into().filter(|value| !value.is_empty()) {
-            self.add_styled(title, &clean::line(&value));
-        }
-    }
-
-    /// Adds a line with a value that is already clean and may contain colours.
-    fn add_styled(&mut self, title: &str, value: &str) {
-        let title = format!("{title}:");
-        self.0 += &format!("{title:<13}{value}\n");
-    }
-}
-
 /// Formats all that is known of a submission. `state` is its state as it is displayed.
 pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>) -> String {
-    let mut fields = Fields(String::new());
+    let mut fields = Fields::default();
     let at = |at: Option<DateTime<Utc>>| at.map(|at| moment(at, now));
     fields.add("ID", submission.id.clone());
     fields.add("Name", submission.name.clone());
@@ -52,7 +34,7 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
     fields.add("Limits", joined(limits));
     let retries = submission.retries.iter().filter(|(_, most)| **most > 0);
     fields.add("Retries", joined(retries.map(|(kind, most)| format!("{kind} {most}"))));
-    let mut text = fields.0;
+    let mut text = fields.finish();
     for (title, why) in [("Waiting", &submission.waiting), ("Failure", &submission.failure)] {
         if let Some(why) = why {
             text += &why::in_full(title, why, now);
