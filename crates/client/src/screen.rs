@@ -5,16 +5,44 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use clap::builder::styling::{AnsiColor, Style};
 
 use super::{
-    clean,
+    clean::{self, Pieces},
     error::Error,
     table::{self, Cell, Column},
 };
 
-/// Writes data unchanged and flushes it.
-///
-/// # Errors
-/// Those of standard output, including that its reader has closed it.
-pub(super) fn write(data: &[u8]) -> Result<(), Error> {
+/// Output of text that other users have written and that arrives in pieces. A terminal gets it cleaned, a file or a pipe unchanged.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    /// `None` if standard output is not a terminal.
+    pieces: Option<Pieces>,
+}
+
+impl Foreign {
+    pub(super) fn new() -> Self {
+        Self { pieces: stdout().is_terminal().then(Pieces::default) }
+    }
+
+    /// Writes a piece and flushes it.
+    ///
+    /// # Errors
+    /// Those of standard output, including that its reader has closed it.
+    pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
+        match &mut self.pieces {
+            Some(pieces) => write(pieces.take(piece).as_bytes()),
+            None => write(piece),
+        }
+    }
+
+    /// Writes what is left at the end.
+    ///
+    /// # Errors
+    /// Those of [`Foreign::write`].
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.pieces.as_mut().map_or(Ok(()), |pieces| write(pieces.finish().as_bytes()))
+    }
+}
+
+fn write(data: &[u8]) -> Result<(), Error> {
     let mut out = stdout().lock();
     out.write_all(data)?;
     Ok(out.flush()?)
@@ -24,7 +52,7 @@ pub(super) fn write(data: &[u8]) -> Result<(), Error> {
 /// and `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` are honoured.
 ///
 /// # Errors
-/// Those of [`write()`].
+/// Those of standard output, including that its reader has closed it.
 pub(super) fn text(text: &str) -> Result<(), Error> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -36,10 +64,13 @@ pub(super) fn line(line: &str) -> Result<(), Error> {
     text(&format!("{line}\n"))
 }
 
-/// Writes a document of the gateway unchanged.
+/// Writes a document of the gateway: unchanged, unless it has characters that control a terminal and standard output is one.
 pub(super) fn document(body: &[u8]) -> Result<(), Error> {
-    let body = body.trim_ascii_end();
-    write(&[body, b"\n"].concat())
+    let line = [body.trim_ascii_end(), b"\n"].concat();
+    match stdout().is_terminal() {
+        true => write(clean::lines(&String::from_utf8_lossy(&line)).as_bytes()),
+        false => write(&line),
+    }
 }
 
 /// Writes a table, which fits into the terminal if standard output is one.
@@ -54,9 +85,9 @@ pub(super) fn state(state: &str) -> String {
     format!("{style}{state}{style:#}")
 }
 
-/// Writes a line for the user to standard error. Errors are ignored, so that a closed standard error stops no command.
+/// Writes a line for the user to standard error, cleaned for a terminal. Errors are ignored, so that a closed standard error stops no command.
 pub(super) fn note(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
+    let _ = writeln!(stderr(), "{}", clean::lines(text));
 }
 
 /// Returns the colour of a state.

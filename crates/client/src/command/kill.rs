@@ -7,6 +7,7 @@ use clap::Args;
 use super::Outcome;
 use crate::{
     api::{Api, Call},
+    clean,
     error::Error,
     follow::{Seen, follow},
     options::Target,
@@ -51,7 +52,10 @@ impl Kill {
     fn show(&self, seen: &Seen) -> Result<(), Error> {
         match self.target.json() {
             true => screen::document(&seen.body),
-            false => screen::line(&format!("{} {}", seen.submission.id, screen::state(&seen.submission.state))),
+            false => {
+                let id = clean::line(&seen.submission.id);
+                screen::line(&format!("{id} {}", screen::state(&seen.submission.state)))
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     follow::{End, attempts, reconnecting},
     lines::Lines,
     options::Gateway,
-    screen::{self, note},
+    screen::{Foreign, note},
     span::Moment,
 };
 use sparkgate_submission::SubmissionId;
@@ -47,21 +47,24 @@ impl Logs {
         let api = Api::new(&self.gateway)?;
         let start = self.since.map(|time| time.rfc3339(Utc::now()));
         if self.follow {
-            let mut lines = Lines::new(self.timestamps);
-            reconnecting(async || self.stream(&api, start.as_deref(), &mut lines).await).await?;
+            let (mut lines, mut out) = (Lines::new(self.timestamps), Foreign::new());
+            reconnecting(async || self.stream(&api, start.as_deref(), &mut lines, &mut out).await).await?;
+            out.finish()?;
             return Ok(0);
         }
         let mut body = self.open(&api, &self.call(self.tail, start.as_deref(), self.attempt)).await?;
+        let mut out = Foreign::new();
         let broken = |error| Error::Broken { action: self.action(), cause: root(&error) };
         while let Some(bytes) = body.chunk().await.map_err(broken)? {
-            screen::write(&bytes)?;
+            out.write(&bytes)?;
         }
+        out.finish()?;
         Ok(0)
     }
 
     /// Prints one stream of a followed log: from `start`, or what `lines` lack. Written in pieces as they arrive, because the
     /// rest of a line may take long.
-    async fn stream(&self, api: &Api, start: Option<&str>, lines: &mut Lines) -> Result<End, Error> {
+    async fn stream(&self, api: &Api, start: Option<&str>, lines: &mut Lines, out: &mut Foreign) -> Result<End, Error> {
         let call = match (lines.resume(), lines.latest()) {
             (Some(since), Some(latest)) => self.call(None, Some(&since), self.attempt_at(api, latest).await?),
             _ => self.call(self.tail, start, self.attempt),
@@ -77,9 +80,9 @@ impl Logs {
             if lines.has_gap() {
                 note("lines are missing here: they were deleted before they could be read");
             }
-            screen::write(&new)?;
+            out.write(&new)?;
         }
-        screen::write(&lines.finish())?;
+        out.write(&lines.finish())?;
         Ok(End::Done)
     }
 

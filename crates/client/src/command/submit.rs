@@ -91,12 +91,12 @@ impl Submit {
         if !self.wait {
             match self.target.json() {
                 true => screen::document(&created.body)?,
-                false => screen::line(&created.submission.id)?,
+                false => screen::line(&clean::line(&created.submission.id))?,
             }
             return Ok(0);
         }
         if !self.target.json() {
-            silently(screen::line(&created.submission.id))?;
+            silently(screen::line(&clean::line(&created.submission.id)))?;
         }
         let id = &created.submission.id;
         let mut progress = Progress::from_attempt(created.submission.attempt);
