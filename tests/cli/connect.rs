@@ -1,6 +1,8 @@
 //! The way to the gateway: proxies, certificates, tokens.
 
 use std::{
+    fs,
+    io::{Read, Write},
     net::{SocketAddr, TcpListener},
     path::Path,
     thread,
@@ -10,10 +12,18 @@ use axum::{Json, Router};
 use sparkgate::api::{ServerSettings, Tls, TlsFiles, serve};
 use sparkgate_testing::SelfSigned;
 use tokio_util::sync::CancellationToken;
+use rcgen::CertifiedKey;
+use tokio_rustls::rustls::{
+    RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer},
+    server::WebPkiClientVerifier,
+};
 
 use crate::{
     played::{Played, json_answer, submission},
     run::{Ended, command, ended},
+    user::User,
 };
 
 const ID: &str = "driver-20260102030405-0001";
@@ -84,6 +94,75 @@ fn tls_gateway(folder: &Path) -> SocketAddr {
     let files = TlsFiles { certificate: folder.join("certificate.pem"), key: folder.join("key.pem"), client_ca: None };
     std::fs::write(&files.certificate, certificate).unwrap();
     std::fs::write(&files.key, key).unwrap();
+#[test]
+fn a_client_certificate_is_shown_to_the_gateway() {
+    let user = User::new();
+    let (address, certificate) = tls_gateway_for(Some(&authority_of(&user)));
+    let ca_file = user.write("ca.pem", &certificate, 0o644);
+    let url = format!("https://{address}");
+    let path = |name| user.path(name).to_str().unwrap().to_owned();
+    let (own, key) = (path("alice.pem"), path("alice.key"));
+    let with = |options: &[&str]| {
+        let words = ["status", ID, "--server", &url, "--ca-file", ca_file.to_str().unwrap()];
+        user.run(&[&words[..], options].concat())
+    };
+    let ended = with(&[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "the gateway asks for one");
+    let ended = with(&["--certificate", &own, "--key", &key]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    // Of a context, and in one file.
+    let both = fs::read_to_string(&own).unwrap() + &fs::read_to_string(&key).unwrap();
+    user.write(".config/sparkgate/both.pem", &both, 0o600);
+    let context = format!("{{server: '{url}', caFile: '{}', certificate: both.pem}}", ca_file.display());
+    user.write_config(&format!("current: own\ncontexts:\n  own: {context}\n"));
+    let ended = user.run(&["status", ID]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+
+    for (options, part) in [
+        (&["--certificate", &own][..], "expected a certificate and its private key"),
+        (&["--certificate", &own, "--key", "/nowhere.key"], "--key /nowhere.key: No such file"),
+        (&["--certificate", "/nowhere.pem", "--key", &key], "--certificate /nowhere.pem: No such file"),
+    ] {
+        let ended = with(options);
+        assert!(ended.code == Some(1) && ended.stderr.contains(part), "{}", ended.stderr);
+    }
+    let text = fs::read_to_string(&key).unwrap();
+    user.write("alice.key", &text, 0o644);
+    let ended = with(&["--certificate", &own, "--key", &key]);
+    assert!(ended.code == Some(1) && ended.stderr.contains(&format!("chmod 600 {key}")), "{}", ended.stderr);
+}
+
+/// Writes a certificate and its key into the user's home. Returns the certificate, which is its own authority.
+fn authority_of(user: &User) -> CertificateDer<'static> {
+    let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(vec!["alice".to_owned()]).unwrap();
+    user.write("alice.pem", &cert.pem(), 0o600);
+    user.write("alice.key", &signing_key.serialize_pem(), 0o600);
+    cert.der().clone()
+}
+
+/// Starts a gateway behind TLS. Returns its address, and its certificate in PEM.
+fn tls_gateway() -> (SocketAddr, String) {
+    tls_gateway_for(None)
+}
+
+/// Starts a gateway behind TLS, which asks for a certificate of the authority. Returns its address, and its certificate in PEM.
+fn tls_gateway_for(authority: Option<&CertificateDer<'static>>) -> (SocketAddr, String) {
+    let certificate = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(certificate.signing_key.serialize_der().into());
+    let provider = Arc::new(ring::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions().unwrap();
+    let builder = match authority {
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.clone()).unwrap();
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+            builder.with_client_cert_verifier(verifier)
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let tls = builder.with_single_cert(vec![certificate.cert.der().clone()], key).unwrap();
+    let tls = Arc::new(tls);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();

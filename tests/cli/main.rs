@@ -2,6 +2,7 @@
 //! (`tests/program/` tests them with the real one.)
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod issuer;
 mod played;
 mod run;
 mod user;
@@ -13,7 +14,10 @@ mod events;
 mod faults;
 mod kill;
 mod list;
+mod login;
 mod logs;
 mod output;
+mod renewal;
 mod submit;
+mod terminal;
 mod wait;

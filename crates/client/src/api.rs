@@ -66,6 +66,14 @@ impl Api {
         Self::with(&connection, tokens)
     }
 
+    /// Creates a client that sends no token.
+    ///
+    /// # Errors
+    /// The certificates can't be used.
+    pub(super) fn without_token(connection: &Connection) -> Result<Self, Error> {
+        Self::with(connection, Tokens::None)
+    }
+
     fn with(connection: &Connection, tokens: Tokens) -> Result<Self, Error> {
         let http = transport::client(&connection.server, &connection.trust)?;
         Ok(Self { server: connection.server.clone(), http, tokens })
@@ -81,7 +89,7 @@ impl Api {
     /// # Errors
     /// The gateway can't be reached or is overloaded, also after retries; or it refuses the request, which is not retried.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, Error> {
-        repeated(async || {
+        repeated(call, async || {
             let mut response = self.once(call).await?;
             let headers = mem::take(response.headers_mut());
             Ok(Answer { headers, body: whole(call, response).await? })
@@ -94,7 +102,7 @@ impl Api {
     /// # Errors
     /// As [`Api::send`].
     pub(super) async fn open(&self, call: &Call) -> Result<Response, Error> {
-        repeated(async || self.once(call).await).await
+        repeated(call, async || self.once(call).await).await
     }
 
     async fn once(&self, call: &Call) -> Result<Response, Failed> {
@@ -103,7 +111,7 @@ impl Api {
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
-        if let Some((token, origin)) = self.tokens.current().map_err(|error| Failed { error, miss: None })? {
+        if let Some((token, origin)) = self.tokens.current().await.map_err(|error| Failed { error, miss: None })? {
             let token = authorized(&token, origin).map_err(|error| Failed { error, miss: None })?;
             request = request.header(header::AUTHORIZATION, token);
         }
@@ -186,7 +194,7 @@ async fn whole(call: &Call, response: Response) -> Result<Bytes, Failed> {
 }
 
 /// Retries a call until it succeeds or is refused, or until the retries are used up.
-async fn repeated<T>(once: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Error> {
+async fn repeated<T>(call: &Call, once: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Error> {
     let mut misses = 0;
     loop {
         let Failed { error, miss } = match once().await {
@@ -194,6 +202,7 @@ async fn repeated<T>(once: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Err
             Err(failed) => failed,
         };
         misses += 1;
+        let miss = miss.filter(|miss| call.is_repeatable || *miss == Miss::NoConnection);
         let Some(pause) = miss.and_then(|miss| backoff::pause(misses, miss)) else { return Err(error) };
         if pause >= LONG {
             note(&format!("{error}\n  retrying in {}s", pause.as_secs()));

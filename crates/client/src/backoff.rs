@@ -1,4 +1,4 @@
-//! The number of retries of a call and the pauses between them. Every call of this client may be retried: reads and kills
+//! The number of retries of a call and the pauses between them. Nearly every call of this client may be retried: reads and kills
 //! are idempotent, and a submission carries an idempotency key.
 
 use std::time::Duration;

@@ -4,10 +4,13 @@ mod context;
 mod events;
 mod kill;
 mod list;
+mod login;
+mod logout;
 mod logs;
 mod status;
 mod submit;
 mod wait;
+mod whoami;
 
 use std::process::ExitCode;
 
@@ -35,6 +38,12 @@ pub enum ClientCommand {
     /// Manage contexts: the gateways that you use, by name.
     #[command(subcommand)]
     Context(context::Context),
+    /// Log in to the gateway, in a browser.
+    Login(login::Login),
+    /// Delete the login and revoke its tokens.
+    Logout(logout::Logout),
+    /// Show who you are for the gateway, and in which roles.
+    Whoami(whoami::Whoami),
 }
 
 /// The exit code of a command without an error, or its error.
@@ -60,6 +69,9 @@ impl ClientCommand {
                 Self::Wait(command) => command.run().await,
                 Self::Events(command) => command.run().await,
                 Self::Context(command) => command.run(),
+                Self::Login(command) => command.run().await,
+                Self::Logout(command) => command.run().await,
+                Self::Whoami(command) => command.run().await,
             }
         });
         // Otherwise a DNS look-up that hangs would block the runtime's shutdown.

@@ -28,9 +28,9 @@ pub(super) struct Contexts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) current: Option<ContextName>,
     pub(super) contexts: BTreeMap<ContextName, Context>,
-    /// The file has a token that other users can read.
+    /// Other users can read the file.
     #[serde(skip)]
-    exposed: Option<Text>,
+    is_exposed: bool,
 }
 
 /// A gateway and what the client needs to call it.
@@ -75,7 +75,7 @@ impl Contexts {
         for file in contexts.contexts.values_mut().flat_map(Context::files) {
             *file = folder.join(&*file);
         }
-        contexts.exposed = Some(text);
+        contexts.is_exposed = text.is_exposed;
         Ok(contexts)
     }
 
@@ -111,10 +111,10 @@ impl Contexts {
     /// # Errors
     /// Other users can read the file.
     pub(super) fn token<'a>(&self, context: &'a Context, paths: &Paths) -> Result<Option<&'a Secret>, Error> {
-        if let (Some(_), Some(text)) = (&context.token, &self.exposed) {
-            text.refuse_if_exposed(paths.config())?;
+        match (&context.token, self.is_exposed) {
+            (Some(_), true) => Err(private_file::exposed(paths.config())),
+            (token, _) => Ok(token.as_ref()),
         }
-        Ok(context.token.as_ref())
     }
 }
 

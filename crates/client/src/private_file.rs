@@ -40,17 +40,23 @@ impl Lock {
 /// # Errors
 /// The file can't be read, or other users can read it.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Error> {
-    let Some(text) = Text::read(path)? else { return Ok(None) };
-    text.refuse_if_exposed(path)?;
-    Ok(Some(text.text))
+    match Text::read(path)? {
+        Some(text) if text.is_exposed => Err(exposed(path)),
+        text => Ok(text.map(|text| text.text)),
+    }
+}
+
+/// Returns the refusal of a file that other users can read, as `ssh` refuses such keys.
+pub(super) fn exposed(path: &Path) -> Error {
+    let path = path.display();
+    Error::Here(format!("{path} holds a secret, and other users can read it: run `chmod 600 {path}`"))
 }
 
 /// The text of a file that may hold secrets.
-#[derive(Debug)]
 pub(super) struct Text {
     pub(super) text: String,
     /// Other users can read the file, and this user can change that.
-    is_exposed: bool,
+    pub(super) is_exposed: bool,
 }
 
 impl Text {
@@ -69,20 +75,6 @@ impl Text {
             Ok(text) => Ok(Some(text)),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(Error::Here(format!("reading {}: {error}", path.display()))),
-        }
-    }
-
-    /// Refuses a file that other users can read, as `ssh` refuses such keys.
-    ///
-    /// # Errors
-    /// Other users can read the file.
-    pub(super) fn refuse_if_exposed(&self, path: &Path) -> Result<(), Error> {
-        let path = path.display();
-        match self.is_exposed {
-            true => {
-                Err(Error::Here(format!("{path} holds a secret, and other users can read it: run `chmod 600 {path}`")))
-            }
-            false => Ok(()),
         }
     }
 }

@@ -5,14 +5,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::Mutex;
 
 use super::{
-    connection::{Chosen, Connection},
+    connection::{Chosen, Connection, Trust},
     contexts::ContextName,
+    credentials::{self, Login},
     error::Error,
     options::{Gateway, GivenToken},
+    paths::Paths,
     private_file,
+    secret::Secret,
 };
 
 /// Where a command has its token from.
@@ -21,6 +26,7 @@ pub(super) enum Tokens {
     None,
     Text { token: SecretString, origin: Origin },
     File(TokenFile),
+    Login(Box<LoginTokens>),
 }
 
 /// A file with a token, which its writer may replace at any time, as Kubernetes does.
@@ -32,6 +38,16 @@ pub(super) struct TokenFile {
     origin: Origin,
 }
 
+/// The tokens of a login, which are renewed before they end.
+#[derive(Debug)]
+pub(super) struct LoginTokens {
+    paths: Paths,
+    name: ContextName,
+    trust: Trust,
+    login: Mutex<Login>,
+    origin: Origin,
+}
+
 /// The place that a token is from, in words for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -40,6 +56,7 @@ pub(super) enum Origin {
     File(PathBuf),
     /// The configuration of a context.
     Context(ContextName),
+    Login(ContextName),
 }
 
 impl Tokens {
@@ -55,10 +72,14 @@ impl Tokens {
             Some(GivenToken::File(path)) => return TokenFile::open(path).map(Self::File),
             None => {}
         }
-        match (&connection.context, &connection.paths) {
-            (Some(chosen), Some(paths)) => Self::of_context(chosen, chosen.token(paths)?.map(|token| token.text())),
-            _ => Ok(Self::None),
-        }
+        let of_context = match (&connection.context, &connection.paths) {
+            (Some(chosen), Some(paths)) => match LoginTokens::of(chosen, connection, paths)? {
+                Some(login) => Self::Login(Box::new(login)),
+                None => Self::of_context(chosen, chosen.token(paths)?.map(Secret::text))?,
+            },
+            _ => Self::None,
+        };
+        Ok(of_context)
     }
 
     fn of_context(chosen: &Chosen, token: Option<&SecretString>) -> Result<Self, Error> {
@@ -78,12 +99,13 @@ impl Tokens {
     /// Returns the token for a request.
     ///
     /// # Errors
-    /// The token's file can't be read any more.
-    pub(super) fn current(&self) -> Result<Option<(SecretString, &Origin)>, Error> {
+    /// The token's file can't be read any more, or the login has ended.
+    pub(super) async fn current(&self) -> Result<Option<(SecretString, &Origin)>, Error> {
         match self {
             Self::None => Ok(None),
             Self::Text { token, origin } => Ok(Some((token.clone(), origin))),
             Self::File(file) => Ok(Some((file.token()?, &file.origin))),
+            Self::Login(login) => Ok(Some((login.token().await?, &login.origin))),
         }
     }
 
@@ -93,6 +115,15 @@ impl Tokens {
             Self::None => None,
             Self::Text { origin, .. } => Some(origin),
             Self::File(file) => Some(&file.origin),
+            Self::Login(login) => Some(&login.origin),
+        }
+    }
+
+    /// Returns when the token ends, if that is known here.
+    pub(super) async fn expires_at(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Login(login) => login.login.lock().await.expires_at,
+            _ => None,
         }
     }
 
@@ -100,6 +131,9 @@ impl Tokens {
     pub(super) fn advice(&self) -> String {
         match self.origin() {
             None => "no token was sent: run `sparkgate login`, or set SPARKGATE_TOKEN".to_owned(),
+            Some(Origin::Login(name)) => {
+                format!("the token is from the login of the context `{name}`: run `sparkgate login --context {name}`")
+            }
             Some(origin) => format!("the token is from {origin}: replace it, or remove it and run `sparkgate login`"),
         }
     }
@@ -116,6 +150,26 @@ impl TokenFile {
     }
 }
 
+impl LoginTokens {
+    /// Returns the tokens of a context, if its user has logged in to its gateway.
+    fn of(chosen: &Chosen, connection: &Connection, paths: &Paths) -> Result<Option<Self>, Error> {
+        let login = credentials::find(paths, &chosen.name)?.filter(|login| login.server == connection.server);
+        Ok(login.map(|login| Self {
+            paths: paths.clone(),
+            name: chosen.name.clone(),
+            trust: connection.trust.clone(),
+            login: Mutex::new(login),
+            origin: Origin::Login(chosen.name.clone()),
+        }))
+    }
+
+    async fn token(&self) -> Result<SecretString, Error> {
+        let mut login = self.login.lock().await;
+        *login = credentials::renewed(&self.paths, &self.name, &login, &self.trust).await?;
+        Ok(login.access_token.text().clone())
+    }
+}
+
 fn read(path: &Path) -> Result<SecretString, Error> {
     let here = |cause: &str| Error::Here(format!("the token file {}: {cause}", path.display()));
     let text: SecretString = private_file::read(path)?.ok_or_else(|| here("No such file or directory"))?.into();
@@ -129,6 +183,7 @@ impl fmt::Display for Origin {
             Self::Setting(name) => f.write_str(name),
             Self::File(path) => write!(f, "the file {}", path.display()),
             Self::Context(name) => write!(f, "the context `{name}`"),
+            Self::Login(name) => write!(f, "the login of the context `{name}`"),
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Call {
     pub(super) body: Bytes,
     /// Timeout until the head of the response, and again for the body of a response that is read whole.
     pub(super) patience: Duration,
+    /// The call may be made again although the gateway may have received it.
+    pub(super) is_repeatable: bool,
 }
 
 impl Call {
@@ -35,7 +37,16 @@ impl Call {
         for segment in segments {
             path += &format!("/{}", utf8_percent_encode(segment, ENCODED));
         }
-        Self { action, method, path, accept: JSON, headers: Vec::new(), body: Bytes::new(), patience: PATIENCE }
+        Self {
+            action,
+            method,
+            path,
+            accept: JSON,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            patience: PATIENCE,
+            is_repeatable: true,
+        }
     }
 
     pub(crate) fn get(action: impl Into<String>, segments: &[&str]) -> Self {
@@ -75,6 +86,12 @@ impl Call {
 
     pub(crate) fn accept(mut self, accept: &'static str) -> Self {
         self.accept = accept;
+        self
+    }
+
+    /// Makes the call once: a retry might do twice what the gateway has done already.
+    pub(crate) fn not_repeated(mut self) -> Self {
+        self.is_repeatable = false;
         self
     }
 

@@ -8,6 +8,7 @@ use super::Outcome;
 use crate::{
     connection::Connection,
     contexts::{self, ContextName, Contexts},
+    credentials,
     error::Error,
     fields::Fields,
     options::Gateway,
@@ -94,8 +95,10 @@ const COLUMNS: [Column; 4] = [whole("CURRENT"), whole("NAME"), cut("SERVER"), wh
 fn list() -> Result<(), Error> {
     let paths = Paths::required()?;
     let Contexts { current, contexts, .. } = Contexts::read(&paths)?;
+    let logins = credentials::servers(&paths)?;
     let row = |(name, context): (&ContextName, &contexts::Context)| {
         let token = match (&context.token, &context.token_file) {
+            _ if logins.get(name) == Some(&context.server) => "login",
             (Some(_), _) => "config",
             (None, Some(_)) => "file",
             (None, None) => "",
@@ -170,7 +173,11 @@ fn delete(name: &ContextName) -> Result<(), Error> {
         contexts.current.take_if(|current| current == name);
         Ok(())
     })?;
-    note(&format!("the context `{name}` is deleted"));
+    let with_login = match credentials::delete(&paths, name)? {
+        Some(_) => "` and its login are deleted",
+        None => "` is deleted",
+    };
+    note(&format!("the context `{name}{with_login}"));
     Ok(())
 }
 
