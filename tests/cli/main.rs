@@ -20,4 +20,5 @@ mod output;
 mod renewal;
 mod submit;
 mod terminal;
+mod tokens;
 mod wait;

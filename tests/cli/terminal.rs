@@ -133,6 +133,9 @@ fn nothing_that_a_gateway_sends_controls_the_terminal() {
         &["submit", "--wait", "a.py"],
         &["submit", "--dry-run", "a.py"],
         &["whoami"],
+        &["token", "list"],
+        &["token", "create", "--name", "a", "--tenant", "a", "--role", "a"],
+        &["token", "revoke", "x"],
     ] {
         let received = in_terminal(&mut command(&gateway.url(), words));
         let text = without_colours(&received).replace("\r\n", "\n");

@@ -9,6 +9,7 @@ mod logout;
 mod logs;
 mod status;
 mod submit;
+mod token;
 mod wait;
 mod whoami;
 
@@ -44,6 +45,9 @@ pub enum ClientCommand {
     Logout(logout::Logout),
     /// Show who you are for the gateway, and in which roles.
     Whoami(whoami::Whoami),
+    /// Manage tokens for programs.
+    #[command(subcommand)]
+    Token(token::Token),
 }
 
 /// The exit code of a command without an error, or its error.
@@ -72,6 +76,7 @@ impl ClientCommand {
                 Self::Login(command) => command.run().await,
                 Self::Logout(command) => command.run().await,
                 Self::Whoami(command) => command.run().await,
+                Self::Token(command) => command.run().await,
             }
         });
         // Otherwise a DNS look-up that hangs would block the runtime's shutdown.
