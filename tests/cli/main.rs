@@ -7,6 +7,7 @@ mod played;
 mod run;
 mod user;
 
+mod audit;
 mod completions;
 mod connect;
 mod contexts;

@@ -136,6 +136,8 @@ fn nothing_that_a_gateway_sends_controls_the_terminal() {
         &["token", "list"],
         &["token", "create", "--name", "a", "--tenant", "a", "--role", "a"],
         &["token", "revoke", "x"],
+        &["audit"],
+        &["audit", "-o", "json"],
     ] {
         let received = in_terminal(&mut command(&gateway.url(), words));
         let text = without_colours(&received).replace("\r\n", "\n");

@@ -1,5 +1,6 @@
 //! The client's commands, each in its own file.
 
+mod audit;
 mod context;
 mod events;
 mod kill;
@@ -48,6 +49,8 @@ pub enum ClientCommand {
     /// Manage tokens for programs.
     #[command(subcommand)]
     Token(token::Token),
+    /// Print the audit log: who requested what, and the verdict.
+    Audit(audit::Audit),
 }
 
 /// The exit code of a command without an error, or its error.
@@ -77,6 +80,7 @@ impl ClientCommand {
                 Self::Logout(command) => command.run().await,
                 Self::Whoami(command) => command.run().await,
                 Self::Token(command) => command.run().await,
+                Self::Audit(command) => command.run().await,
             }
         });
         // Otherwise a DNS look-up that hangs would block the runtime's shutdown.

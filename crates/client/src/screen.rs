@@ -78,6 +78,12 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), Error>
     text(&table::layout(columns, rows, width()))
 }
 
+/// Writes rows as by [`table()`], without the titles.
+pub(super) fn rows(columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), Error> {
+    let layout = table::layout(columns, rows, width());
+    text(layout.split_once('\n').map_or("", |(_, rows)| rows))
+}
+
 /// Returns a state in its colour.
 pub(super) fn state(state: &str) -> String {
     let state = clean::line(state);
