@@ -114,6 +114,26 @@ fn a_refused_token_is_named_by_its_source() {
     assert_eq!(gateway.asked().len(), 5, "it is not retried");
 }
 
+#[test]
+fn the_token_of_dev_is_sent_to_its_gateway_unless_there_is_another() {
+    let (gateway, user) = (gateway(), User::new());
+    let url = gateway.url();
+    let words = ["status", ID, "--server", &url];
+    let sent = |variables: &[(&str, &str)]| {
+        let ended = user.run_with(&words, variables);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        token(&gateway.asked().pop().unwrap()).map(str::to_owned)
+    };
+    assert_eq!(sent(&[]), None);
+    user.write("dev/token", &format!("{url} s3cret\n"), 0o600);
+    assert_eq!(sent(&[]).as_deref(), Some("Bearer s3cret"));
+    assert_eq!(sent(&[("SPARKGATE_TOKEN", "mine")]).as_deref(), Some("Bearer mine"));
+    user.write("dev/token", &format!("{url} s3cret\n"), 0o644);
+    assert_eq!(sent(&[]), None, "another user can read it");
+    user.write("dev/token", "http://127.0.0.1:1 s3cret\n", 0o600);
+    assert_eq!(sent(&[]), None, "another gateway's");
+}
+
 fn created() -> Value {
     json!({"id": "t1", "name": "airflow", "tenant": "analytics", "role": "submitter", "createdBy": "corp:alice",
         "createdAt": "2026-01-02T03:04:05Z", "expiresAt": "2026-04-02T03:04:05Z", "token": "sg_t1_s3cret"})

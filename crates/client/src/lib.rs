@@ -8,6 +8,7 @@ mod command;
 mod connection;
 mod contexts;
 mod credentials;
+mod dev_token;
 mod document;
 mod error;
 mod fields;

@@ -13,6 +13,7 @@ use super::{
     connection::{Chosen, Connection, Trust},
     contexts::ContextName,
     credentials::{self, Login},
+    dev_token,
     error::Error,
     options::{Gateway, GivenToken},
     paths::Paths,
@@ -57,10 +58,13 @@ pub(super) enum Origin {
     /// The configuration of a context.
     Context(ContextName),
     Login(ContextName),
+    /// The file of a `sparkgate dev` on this machine.
+    Dev(PathBuf),
 }
 
 impl Tokens {
-    /// Returns the tokens of a command: of its options or the environment, else of its context.
+    /// Returns the tokens of a command: of its options or the environment, else of its context, else of a `sparkgate dev` on
+    /// this machine.
     ///
     /// # Errors
     /// A file can't be read, or other users can read it.
@@ -79,7 +83,10 @@ impl Tokens {
             },
             _ => Self::None,
         };
-        Ok(of_context)
+        Ok(match (of_context, dev_token::find(&connection.server)) {
+            (Self::None, Some((token, path))) => Self::Text { token, origin: Origin::Dev(path) },
+            (tokens, _) => tokens,
+        })
     }
 
     fn of_context(chosen: &Chosen, token: Option<&SecretString>) -> Result<Self, Error> {
@@ -184,6 +191,7 @@ impl fmt::Display for Origin {
             Self::File(path) => write!(f, "the file {}", path.display()),
             Self::Context(name) => write!(f, "the context `{name}`"),
             Self::Login(name) => write!(f, "the login of the context `{name}`"),
+            Self::Dev(path) => write!(f, "`sparkgate dev` ({})", path.display()),
         }
     }
 }
