@@ -66,7 +66,7 @@ fn options_precede_the_environment_and_it_precedes_the_current_context() {
     for (options, variables, called) in [
         (&[][..], &[][..], &current),
         (&[], &[by_name], &other),
-        (&[], &[("SPARKGATE_CLIENT_CONTEXT", "")], &current),
+        (&[], &[("SPARKGATE_CLIENT_CONTEXT", ""), ("SPARKGATE_URL", "")], &current),
         (&[], &[by_variable], &by_url),
         (&[], &[by_variable, by_name], &by_url),
         (&["--context", "other"], &[by_variable], &other),

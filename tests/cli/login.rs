@@ -30,6 +30,7 @@ fn login_polls_until_the_code_is_confirmed_and_its_token_is_sent() {
         format!("Open {}/verify?code=ABCD-EFGH in a browser, and confirm the code ABCD-EFGH.", issuer.url())
     );
     assert_eq!(lines[1], format!("logged in to {} (context `prod`)", gateway.url()));
+    assert!(lines[2].contains("SPARKGATE_TOKEN"), "{}", lines[2]);
     assert!(!gateway.asked()[0].headers.contains_key("authorization"), "GET /v1/login needs none");
     let bodies: Vec<String> = issuer.asked().into_iter().map(|asked| asked.body).collect();
     let poll =

@@ -84,7 +84,8 @@ impl Connection {
         }
         let name = gateway.context.as_ref().map(|given| &given.value).or(contexts.current.as_ref());
         // A URL that precedes the context needs none.
-        let context = match (name, precedes(gateway.server.as_ref(), gateway.context.as_ref())) {
+        let url = precedes(gateway.server.as_ref(), gateway.context.as_ref());
+        let context = match (name, url) {
             (None, _) => None,
             (Some(name), None) => Some((name.clone(), named(name)?)),
             (Some(name), Some(server)) => contexts
@@ -93,9 +94,7 @@ impl Connection {
                 .filter(|context| context.server == *server)
                 .map(|it| (name.clone(), it.clone())),
         };
-        let server = precedes(gateway.server.as_ref(), gateway.context.as_ref())
-            .or_else(|| context.as_ref().map(|(_, context)| &context.server))
-            .cloned();
+        let server = url.or_else(|| context.as_ref().map(|(_, context)| &context.server)).cloned();
         let trust = Trust::of(gateway, context.as_ref().map(|(_, context)| context));
         Ok(Self {
             server: server.map_or_else(default_server, Ok)?,

@@ -1,11 +1,14 @@
 //! The options that client commands share: the gateway, how to reach it, and the output format.
 
-use std::path::PathBuf;
+use std::{ffi::OsStr, path::PathBuf, str::FromStr};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum, error::ErrorKind, parser::ValueSource};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{contexts::ContextName, server::Server};
+use super::{
+    contexts::ContextName,
+    server::{NoServer, Server},
+};
 
 /// The options as the command line and the environment have them.
 #[derive(Debug, Clone, Args)]
@@ -15,7 +18,7 @@ struct Flags {
     context: Option<String>,
     /// URL of the gateway, without /v1 [default: that of the context, else `http://127.0.0.1:6066`].
     #[arg(long, env = "SPARKGATE_URL", value_name = "URL", help_heading = "Gateway")]
-    server: Option<Server>,
+    server: Option<ServerOrNone>,
     /// File of certificates (PEM) to trust besides the system's.
     #[arg(long, env = "SPARKGATE_CA_FILE", value_name = "FILE", help_heading = "Gateway")]
     ca_file: Option<String>,
@@ -32,6 +35,18 @@ struct Flags {
     /// File of the token. It is read again for each request.
     #[arg(long, env = "SPARKGATE_TOKEN_FILE", value_name = "FILE", help_heading = "Gateway")]
     token_file: Option<String>,
+}
+
+/// A URL, or an empty text: an empty variable is none.
+#[derive(Debug, Clone)]
+struct ServerOrNone(Option<Server>);
+
+impl FromStr for ServerOrNone {
+    type Err = NoServer;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|server| Self(Some(server))) }
+    }
 }
 
 /// The gateway that the user names and how to reach it. An empty variable is none.
@@ -64,6 +79,14 @@ impl FromArgMatches for Gateway {
         let flags = Flags::from_arg_matches(matches)?;
         let is_flag = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let path = |text: Option<String>| text.filter(|text| !text.is_empty()).map(PathBuf::from);
+        // `--context "$NAME"` without a value must not call the current context's gateway.
+        let empty = |id: &str, option: &str| {
+            let is_empty = is_flag(id) && matches.get_raw(id).is_some_and(|mut texts| texts.any(OsStr::is_empty));
+            let error = || clap::Error::raw(ErrorKind::InvalidValue, format!("{option} has an empty value\n"));
+            if is_empty { Err(error()) } else { Ok(()) }
+        };
+        empty("context", "--context")?;
+        empty("server", "--server")?;
         let context = flags.context.filter(|name| !name.is_empty()).map(|name| {
             let wrong = |error| clap::Error::raw(ErrorKind::ValueValidation, format!("--context '{name}': {error}\n"));
             Ok::<_, clap::Error>(Given { value: name.parse().map_err(wrong)?, is_flag: is_flag("context") })
@@ -77,7 +100,7 @@ impl FromArgMatches for Gateway {
         let file = path(flags.token_file).map(GivenToken::File);
         Ok(Self {
             context: context.transpose()?,
-            server: flags.server.map(|value| Given { value, is_flag: is_flag("server") }),
+            server: flags.server.and_then(|server| server.0).map(|value| Given { value, is_flag: is_flag("server") }),
             ca_file: path(flags.ca_file),
             certificate: path(flags.certificate),
             key: path(flags.key),
@@ -144,8 +167,16 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_option_is_an_error() {
+        for option in ["--context", "--server"] {
+            let error = parsed(&[option, ""]).unwrap_err().to_string();
+            assert_eq!(error, format!("error: {option} has an empty value\n"));
+        }
+        assert!(parsed(&["--server", "gateway:6066"]).unwrap().server.is_some_and(|server| server.is_flag));
+    }
+
+    #[test]
     fn a_wrong_name_of_a_context_is_an_error_of_the_command_line() {
-        assert!(parsed(&["--context", ""]).unwrap().context.is_none());
         let error = parsed(&["--context", "a/b"]).unwrap_err().to_string();
         assert!(error.starts_with("error: --context 'a/b': expected the name of a context"), "{error}");
     }

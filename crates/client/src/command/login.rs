@@ -83,6 +83,9 @@ impl Login {
         credentials::store(&Paths::required()?, &chosen.name, login)?;
         let end = end.map(|end| format!(" until {}", end.to_rfc3339_opts(SecondsFormat::Secs, true)));
         note(&format!("logged in to {server} (context `{}`){}", chosen.name, end.unwrap_or_default()));
+        if self.gateway.token.is_some() {
+            note("another token precedes the login: that of the command line or of SPARKGATE_TOKEN");
+        }
         Ok(0)
     }
 
