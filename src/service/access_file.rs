@@ -10,7 +10,11 @@ use std::{
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::{error::error_chain, settings::Settings, tenancy::Tenancy};
+use super::{
+    error::error_chain,
+    settings::Settings,
+    tenancy::{PolicyFaults, Tenancy},
+};
 use crate::access::{
     Access, AccessFileError,
     jwt::{SharedSecret, SharedSecretError},
@@ -28,6 +32,8 @@ pub enum AccessError {
     Invalid { path: PathBuf, source: Box<AccessFileError> },
     #[error("{} is no secret of Spark's JWSFilter", path.display())]
     Secret { path: PathBuf, source: SharedSecretError },
+    #[error("{} can't be used", path.display())]
+    Policy { path: PathBuf, source: PolicyFaults },
 }
 
 /// The current access, and the file that it comes from.
@@ -50,7 +56,7 @@ struct State {
 impl AccessFile {
     /// Returns the access of a gateway without a file: callers aren't authenticated, and there is one tenant.
     pub fn none(settings: Settings) -> Self {
-        let tenancy = Tenancy::new(Access::open(), None, &settings);
+        let tenancy = Tenancy::open(&settings);
         Self::new(None, tenancy, String::new(), settings)
     }
 
@@ -133,5 +139,6 @@ fn parse(path: &Path, content: &str, settings: &Settings) -> Result<Tenancy, Acc
         let path = jws.secret_file.clone();
         SharedSecret::parse(&read(&path)?).map_err(|source| AccessError::Secret { path, source })
     });
-    Ok(Tenancy::new(access, secret.transpose()?, settings))
+    let tenancy = Tenancy::new(access, secret.transpose()?, settings);
+    tenancy.map_err(|source| AccessError::Policy { path: path.to_owned(), source })
 }

@@ -1,6 +1,6 @@
 //! Errors of use cases.
 
-use crate::{cluster, spark::Refusal, store, submission::SubmissionId};
+use crate::{cluster, policy::Violation, spark::Refusal, store, submission::SubmissionId};
 
 pub use crate::submission::error_chain;
 
@@ -13,6 +13,9 @@ pub enum Error {
     /// The caller may not do this; the text is for the caller.
     #[error("{0}")]
     Denied(String),
+    /// The driver breaks rules of its tenant's policy.
+    #[error("the policy of tenant {tenant} refuses the driver: {}", listed(.violations))]
+    Policy { tenant: String, violations: Vec<Violation> },
     /// The idempotency key was used with a different request before.
     #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
@@ -37,6 +40,10 @@ pub enum Error {
     /// An internal error; nothing was done.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+fn listed(violations: &[Violation]) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl From<store::Error> for Error {
@@ -71,6 +78,7 @@ impl Error {
             | Self::Unanswered(_) => true,
             Self::Refused(_)
             | Self::Denied(_)
+            | Self::Policy { .. }
             | Self::KeyReused { .. }
             | Self::NameTaken { .. }
             | Self::Internal(..) => false,

@@ -3,6 +3,9 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
 use super::{
     options::Caps,
     rate_limits::{Exceeded, RateLimits},
@@ -11,6 +14,7 @@ use super::{
 };
 use crate::{
     access::{self, Access, Principal, Tenant, jwt::SharedSecret},
+    policy::{Fault, Policy, PolicyDocument},
     spark::Refusal,
 };
 
@@ -30,6 +34,11 @@ pub struct Tenancy {
     limits: Option<RateLimits>,
 }
 
+/// Policies that can't be compiled: one text for each fault.
+#[derive(Debug, thiserror::Error)]
+#[error("policies of tenants can't be used: {}", .0.join("; "))]
+pub struct PolicyFaults(Vec<String>);
+
 /// What applies to the submissions of one tenant.
 #[derive(Debug)]
 pub struct TenantRules {
@@ -38,18 +47,39 @@ pub struct TenantRules {
     pub(super) spark: SparkSettings,
     /// The stricter of the tenant's and the gateway's caps.
     pub(super) caps: Caps,
+    /// Judges each driver. `None` without an access file.
+    pub(super) policy: Option<Policy>,
 }
 
 impl Tenancy {
+    /// Returns the access of a gateway without a file.
+    pub(super) fn open(settings: &Settings) -> Self {
+        let access = Access::open();
+        let rules = |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings)));
+        Self { tenants: access.tenants().map(rules).collect(), limits: None, access, spark_secret: None }
+    }
+
     /// Combines the access file with the gateway's settings.
-    pub(super) fn new(access: Access, spark_secret: Option<SharedSecret>, settings: &Settings) -> Self {
-        let rules = |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, settings)));
-        Self {
-            tenants: access.tenants().map(rules).collect(),
-            limits: access.rates().map(RateLimits::new),
-            access,
-            spark_secret,
+    ///
+    /// # Errors
+    /// The faults of the tenants' policies.
+    pub(super) fn new(
+        access: Access,
+        spark_secret: Option<SharedSecret>,
+        settings: &Settings,
+    ) -> Result<Self, PolicyFaults> {
+        let (mut tenants, mut faults) = (BTreeMap::new(), Vec::new());
+        for tenant in access.tenants() {
+            match policy(tenant) {
+                Ok(policy) => {
+                    let rules = TenantRules::new(tenant, Some(policy), settings);
+                    tenants.insert(tenant.name.clone(), Arc::new(rules));
+                }
+                Err(each) => faults.extend(each.iter().map(|fault| format!("{}: {fault}", tenant.name))),
+            }
         }
+        let limits = access.rates().map(RateLimits::new);
+        if faults.is_empty() { Ok(Self { access, tenants, spark_secret, limits }) } else { Err(PolicyFaults(faults)) }
     }
 
     pub fn access(&self) -> &Access {
@@ -90,10 +120,10 @@ impl fmt::Debug for Tenancy {
 }
 
 impl TenantRules {
-    fn new(tenant: &Tenant, settings: &Settings) -> Self {
+    fn new(tenant: &Tenant, policy: Option<Policy>, settings: &Settings) -> Self {
         let mut spark = settings.spark.clone();
         spark.submitter.retain(|name| tenant.named_defaults.matches(name), |file| tenant.files.matches(file));
-        Self { tenant: tenant.clone(), spark, caps: stricter(&settings.caps, tenant.caps) }
+        Self { tenant: tenant.clone(), spark, caps: stricter(&settings.caps, tenant.caps), policy }
     }
 
     /// Writes the forced properties over those of a request, and puts it into a namespace of the tenant.
@@ -123,6 +153,14 @@ impl TenantRules {
         }
         Ok(())
     }
+}
+
+/// Compiles the policy of a tenant; without one, the default policy.
+fn policy(tenant: &Tenant) -> Result<Policy, Vec<Fault>> {
+    let document = tenant.policy.clone().unwrap_or_else(|| Value::Object(Map::new()));
+    let document = PolicyDocument::deserialize(document)
+        .map_err(|error| vec![Fault { path: "policy".to_owned(), message: error.to_string() }])?;
+    Policy::compile(document, &tenant.service_accounts)
 }
 
 fn stricter(gateway: &Caps, tenant: access::Caps) -> Caps {

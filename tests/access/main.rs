@@ -6,6 +6,7 @@ mod foreign;
 mod keys;
 mod matrix;
 mod oidc;
+mod policy;
 mod reload;
 mod tenants;
 mod world;

@@ -1,1 +1,191 @@
-//! Tokens of an OIDC issuer, which is a server of these tests.
+//! Tokens of an OIDC issuer, which is a server of these tests: discovery, keys, rotation, outages.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Json, Router, extract::State, http::StatusCode, routing::get};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{TimeDelta, Utc};
+use ring::{
+    rand::SystemRandom,
+    signature::{Ed25519KeyPair, KeyPair},
+};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+
+use crate::world::World;
+
+/// An issuer with one signing key at a time.
+#[derive(Clone)]
+struct Issuer {
+    address: SocketAddr,
+    state: Arc<Mutex<Keys>>,
+}
+
+struct Keys {
+    id: u32,
+    pair: Ed25519KeyPair,
+    is_away: bool,
+    fetched: u32,
+}
+
+fn pair() -> Ed25519KeyPair {
+    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap()
+}
+
+impl Issuer {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let keys = Keys { id: 1, pair: pair(), is_away: false, fetched: 0 };
+        let issuer = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(keys)) };
+        let router = Router::new()
+            .route("/realm/.well-known/openid-configuration", get(discovery))
+            .route("/keys", get(keys_of))
+            .with_state(issuer.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        issuer
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/realm", self.address)
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let keys = self.state.lock().unwrap();
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let header = json!({"alg": "EdDSA", "typ": "JWT", "kid": keys.id.to_string()});
+        let signed = format!("{}.{}", part(&header), part(claims));
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(keys.pair.sign(signed.as_bytes())))
+    }
+
+    /// Returns a token for a member of the group `eng`.
+    fn token_for(&self, subject: &str) -> String {
+        let end = (Utc::now() + TimeDelta::minutes(5)).timestamp();
+        self.token(&json!({
+            "iss": self.url(), "aud": "sparkgate", "sub": "1234", "preferred_username": subject, "groups": ["eng"], "exp": end,
+        }))
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Keys) -> T) -> T {
+        change(&mut self.state.lock().unwrap())
+    }
+
+    fn access(&self) -> String {
+        format!(
+            "
+authentication:
+  oidc:
+    - name: corp
+      issuer: {}
+      audience: sparkgate
+      algorithms: [EdDSA]
+      subjectClaim: preferred_username
+      groupsClaim: groups
+      clientId: sparkgate-cli
+tenants:
+  red:
+    namespaces: [red]
+    members: [{{role: submitter, groups: [\"corp:eng\"]}}, {{role: operator, subjects: [\"corp:boss\"]}}]
+",
+            self.url()
+        )
+    }
+}
+
+async fn discovery(State(issuer): State<Issuer>) -> Result<Json<Value>, StatusCode> {
+    if issuer.with(|keys| keys.is_away) {
+        return Err(StatusCode::BAD_GATEWAY);
+    }
+    Ok(Json(json!({"issuer": issuer.url(), "jwks_uri": format!("http://{}/keys", issuer.address)})))
+}
+
+async fn keys_of(State(issuer): State<Issuer>) -> Json<Value> {
+    issuer.with(|keys| {
+        keys.fetched += 1;
+        let x = URL_SAFE_NO_PAD.encode(keys.pair.public_key());
+        Json(json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": x, "kid": keys.id.to_string(), "use": "sig"}]}))
+    })
+}
+
+#[sqlx::test]
+async fn a_token_of_the_issuer_is_its_subject_with_its_groups(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    let token = issuer.token_for("alice");
+    let me = world.get(&token, "/v1/me").await.json();
+    assert_eq!((&me["subject"], &me["groups"]), (&json!("corp:alice"), &json!(["corp:eng"])));
+    assert_eq!(me["tenants"][0]["role"], "submitter");
+    let id = world.submit(&token, "red").await;
+    let submission = world.get(&token, &format!("/v1/submissions/{id}")).await.json();
+    assert_eq!((&submission["tenant"], &submission["principal"]), (&json!("red"), &json!("corp:alice")));
+    assert_eq!(world.get(&issuer.token_for("boss"), "/v1/me").await.json()["tenants"][0]["role"], "operator");
+    assert_eq!(issuer.with(|keys| keys.fetched), 1, "the keys are kept");
+    let login = world.send(None, "GET", "/v1/login", None).await.json();
+    assert_eq!(login, json!({"issuers": [{"name": "corp", "issuer": issuer.url(), "clientId": "sparkgate-cli"}]}));
+}
+
+#[sqlx::test]
+async fn a_wrong_token_is_refused_with_its_reason(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    let now = Utc::now().timestamp();
+    let claims = |change: &dyn Fn(&mut Value)| {
+        let mut claims = json!({
+            "iss": issuer.url(), "aud": "sparkgate", "preferred_username": "alice", "exp": now + 300,
+        });
+        change(&mut claims);
+        issuer.token(&claims)
+    };
+    let other = Issuer::start().await;
+    let forged = {
+        let claims = json!({"iss": issuer.url(), "aud": "sparkgate", "preferred_username": "boss", "exp": now + 300});
+        other.token(&claims)
+    };
+    for (token, reason) in [
+        (claims(&|claims| claims["exp"] = json!(now - 3600)), "expired"),
+        (claims(&|claims| claims["nbf"] = json!(now + 3600)), "not valid yet"),
+        (claims(&|claims| claims["aud"] = json!("other")), "another audience"),
+        (claims(&|claims| claims["iss"] = json!("https://other.example.org")), "no issuer that this gateway accepts"),
+        (claims(&|claims| drop(claims.as_object_mut().unwrap().remove("preferred_username"))), "lacks a claim"),
+        (forged, "signature"),
+    ] {
+        let answer = world.get(&token, "/v1/me").await;
+        assert!(answer.status == 401 && answer.body.contains(reason), "{reason}: {answer:?}");
+    }
+}
+
+#[sqlx::test]
+async fn while_the_issuer_is_away_known_keys_stay_valid_and_without_keys_the_answer_is_503(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    issuer.with(|keys| keys.is_away = true);
+    let answer = world.get(&issuer.token_for("alice"), "/v1/submissions").await;
+    assert_eq!((answer.status, &answer.json()["code"]), (503, &json!("authentication-unavailable")), "{answer:?}");
+    assert!(answer.body.contains(&issuer.url()) && answer.headers.contains_key("retry-after"), "{answer:?}");
+    issuer.with(|keys| keys.is_away = false);
+    while world.get(&issuer.token_for("alice"), "/v1/me").await.status != 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    issuer.with(|keys| keys.is_away = true);
+    assert_eq!(world.get(&issuer.token_for("alice"), "/v1/me").await.status, 200);
+}
+
+#[sqlx::test]
+async fn new_keys_of_the_issuer_are_fetched_when_a_token_names_one(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    let before = issuer.token_for("alice");
+    assert_eq!(world.get(&before, "/v1/me").await.status, 200);
+    issuer.with(|keys| (keys.id, keys.pair) = (2, pair()));
+    let after = issuer.token_for("alice");
+    // The keys were fetched a moment ago: tokens with invented keys must not make the gateway ask for each of them.
+    assert_eq!(world.get(&after, "/v1/me").await.status, 401);
+    assert_eq!(issuer.with(|keys| keys.fetched), 1);
+    let fresh = World::new(world.pool.clone(), &issuer.access()).await;
+    assert_eq!(fresh.get(&after, "/v1/me").await.status, 200);
+    assert_eq!(fresh.get(&before, "/v1/me").await.status, 401, "its key is withdrawn");
+}

@@ -41,6 +41,7 @@ pub(crate) struct World {
     pub(crate) service: Service,
     pub(crate) router: Router,
     pub(crate) file: NamedTempFile,
+    pub(crate) pool: PgPool,
 }
 
 /// An answer.
@@ -74,12 +75,12 @@ impl World {
         let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
-        let service = Service::with_access(Store::new(pool), cluster, Arc::new(access)).await.unwrap();
+        let service = Service::with_access(Store::new(pool.clone()), cluster, Arc::new(access)).await.unwrap();
         // As after the first list of the watch.
         let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
         service.pods.take_in(None, [listed]).await;
         let router = router(service.clone(), HttpSettings::default()).unwrap();
-        Self { service, router, file }
+        Self { service, router, file, pool }
     }
 
     /// Creates an API key with a role in a tenant, or in all, and returns its text.

@@ -8,6 +8,8 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
+use crate::support::publish_statistics;
+
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Inserts submissions `numbers` that ended `days` ago in `state`; a state that isn't final has no end.
@@ -156,7 +158,7 @@ async fn pods_of_earlier_attempts_are_due_and_keep_their_row(pool: PgPool) {
 /// Postgres' own statistics count the reads.
 #[sqlx::test]
 async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, connect: PgConnectOptions) {
-    // One connection, so that its statistics can be published before they are read.
+    // One connection, whose statistics are published before they are read.
     let pool = options.max_connections(1).connect_with(connect).await.unwrap();
     ended(&pool, 0..50, "FINISHED", 100.0, Some("u")).await;
     ended(&pool, 50..80_000, "FINISHED", 3.0, Some("u")).await;
@@ -177,7 +179,7 @@ async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, con
 
 /// Returns the number of scans of the whole table of submissions, and of entries read from its indexes.
 async fn reads(pool: &PgPool) -> (i64, i64) {
-    sqlx::query("SELECT pg_stat_force_next_flush()").execute(pool).await.unwrap();
+    publish_statistics(pool).await;
     sqlx::query_as(
         "SELECT seq_scan, (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'submissions')
          FROM pg_stat_user_tables WHERE relname = 'submissions'",

@@ -9,6 +9,8 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
+use crate::support::publish_statistics;
+
 async fn submission(pool: &PgPool, number: i64, namespace: &str) -> SubmissionId {
     let id = format!("driver-20260101000000-{number:04}");
     sqlx::query(
@@ -204,7 +206,7 @@ async fn live_executors_are_those_of_the_namespace_that_have_not_ended(pool: PgP
 /// Postgres' own statistics count the reads.
 #[sqlx::test]
 async fn a_batch_reads_what_it_changes_and_not_the_tables(options: PgPoolOptions, connect: PgConnectOptions) {
-    // One connection, so that its statistics can be published before they are read.
+    // One connection, whose statistics are published before they are read.
     let pool = options.max_connections(1).connect_with(connect).await.unwrap();
     let id = submission(&pool, 200_000, "spark").await;
     sqlx::query(
@@ -233,7 +235,7 @@ async fn a_batch_reads_what_it_changes_and_not_the_tables(options: PgPoolOptions
 }
 
 async fn whole_scans(pool: &PgPool) -> i64 {
-    sqlx::query("SELECT pg_stat_force_next_flush()").execute(pool).await.unwrap();
+    publish_statistics(pool).await;
     let scans = "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables WHERE relname IN ('submissions', 'executors')";
     sqlx::query_scalar(scans).fetch_one(pool).await.unwrap()
 }

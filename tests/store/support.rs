@@ -15,6 +15,16 @@ pub(crate) const LEASE: Duration = Duration::from_secs(25);
 
 /// Connects as `serve` does, and waits until each pool has a connection: a request waits less than a second
 /// for one, and this machine may be busy.
+/// Closes the connection of a pool of one, and waits until its server process has ended: it publishes its statistics then, in every
+/// release of Postgres.
+pub(crate) async fn publish_statistics(pool: &PgPool) {
+    let mut connection = pool.acquire().await.unwrap();
+    let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut *connection).await.unwrap();
+    connection.close().await.unwrap();
+    let is_there = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
+    while sqlx::query_scalar(is_there).bind(pid).fetch_one(pool).await.unwrap() {}
+}
+
 pub(crate) async fn connect(pool: &PgPool) -> Store {
     let url = pool.connect_options().to_url_lossy().to_string();
     let store = Store::connect(&DatabaseSettings { url, max_connections: 16 }).await.unwrap();

@@ -15,10 +15,13 @@ use k8s_openapi::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{DriverNames, SparkVersion, SubmitterFiles};
+use super::{DriverNames, SparkVersion, SubmitterFiles, yaml};
 pub(crate) use conf::DriverConf;
 pub use pod_group::PodGroup;
 pub(crate) use spark_pod::SparkPod;
+
+/// The key of the executors' pod template in its `ConfigMap` (`Constants.POD_TEMPLATE_KEY`).
+pub(crate) const EXECUTOR_TEMPLATE: &str = "podspec-configmap-key";
 
 /// The inputs of a submission besides the request itself.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +50,28 @@ pub struct DriverObjects {
 }
 
 impl DriverObjects {
+    /// Returns the executors' pod template, which the driver reads from a `ConfigMap`, parsed as the driver parses it.
+    pub fn executor_template(&self) -> Option<Value> {
+        let mut maps = self.resources.iter().filter_map(|object| match object {
+            Object::ConfigMap(map) => map.data.as_ref()?.get(EXECUTOR_TEMPLATE),
+            _ => None,
+        });
+        // The template was parsed when the driver was built.
+        maps.find_map(|text| yaml::parse(text).ok())
+    }
+
+    /// Replaces the text of the executors' pod template by the JSON of this value, so that the driver's parser can't read
+    /// anything else from it.
+    pub fn set_executor_template(&mut self, template: &Value) {
+        for object in &mut self.resources {
+            if let Object::ConfigMap(ConfigMap { data: Some(data), .. }) = object
+                && let Some(text) = data.get_mut(EXECUTOR_TEMPLATE)
+            {
+                *text = template.to_string();
+            }
+        }
+    }
+
     /// Returns the objects as a Kubernetes `List`, in the order of creation.
     ///
     /// # Errors

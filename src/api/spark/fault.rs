@@ -82,7 +82,9 @@ impl Fault {
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
             Self::Service(service::Error::Denied(_)) => StatusCode::FORBIDDEN,
             Self::Service(service::Error::NameTaken { .. }) => StatusCode::CONFLICT,
-            Self::Service(service::Error::KeyReused { .. }) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Service(service::Error::KeyReused { .. } | service::Error::Policy { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::Busy
             | Self::NotReady(_)
             | Self::Slow

@@ -6,6 +6,7 @@ use super::{Submissions, limits};
 use crate::{
     access::Action,
     cluster::{Manifest, OwnershipLabels},
+    policy::Judged,
     service::{
         error::Error, options::SubmissionOptions, prepared::PreparedSubmission, session::Session, tenancy::TenantRules,
     },
@@ -64,7 +65,15 @@ impl Submissions {
     }
 
     /// Builds the driver of a submission.
-    pub(super) fn render(&self, prepared: &PreparedSubmission, drawn: &Drawn) -> Result<Rendered, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Refused`], or [`Error::Policy`] with all rules that it breaks.
+    pub(super) fn render(
+        &self,
+        rules: &TenantRules,
+        prepared: &PreparedSubmission,
+        drawn: &Drawn,
+    ) -> Result<Rendered, Error> {
         let ownership = OwnershipLabels {
             submission: drawn.id.clone(),
             attempt: 1,
@@ -72,7 +81,9 @@ impl Submissions {
             finalizer: self.settings.outcome_finalizer,
         };
         let names = prepared.names(drawn.at);
-        let mut driver = prepared.build(self.spark(), &names, drawn.at, &ownership.executor_properties())?;
+        let own = ownership.executor_properties();
+        let mut driver = prepared.build(self.spark(), &names, drawn.at, &own)?;
+        judge(rules, prepared, &mut driver, &own)?;
         limits::check(&prepared.request.request, &names, &driver, &self.cluster)?;
         ownership.put_on(&mut driver, &names.driver_pod);
         let manifest = Manifest::text_of(&driver);
@@ -90,8 +101,8 @@ impl Submissions {
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
-        let (prepared, _) = self.prepare(caller, request, options)?;
-        let rendered = self.render(&prepared, &self.store.draw().await?)?;
+        let (prepared, rules) = self.prepare(caller, request, options)?;
+        let rendered = self.render(&rules, &prepared, &self.store.draw().await?)?;
         Ok(Plan { prepared, rendered })
     }
 }
@@ -135,6 +146,40 @@ impl Plan {
             AppliedDefault { key, value, origin }
         });
         applied.collect()
+    }
+}
+
+/// Judges a driver by the policy of its tenant, before our own labels are put on it: nothing else may have them. `own` are the
+/// properties that put them on executors.
+fn judge(
+    rules: &TenantRules,
+    prepared: &PreparedSubmission,
+    driver: &mut DriverObjects,
+    own: &[(String, String)],
+) -> Result<(), Error> {
+    let Some(policy) = &rules.policy else { return Ok(()) };
+    let template = driver.executor_template();
+    if let Some(template) = &template {
+        driver.set_executor_template(template);
+    }
+    let mut properties = properties(driver);
+    for (key, _) in own {
+        properties.remove(key);
+    }
+    let unwritable = |error: serde_json::Error| Error::Internal("writing the objects as JSON".into(), error.into());
+    let list = driver.to_list().map_err(unwritable)?;
+    let request = &prepared.request.request;
+    let violations = policy.judge(&Judged {
+        objects: list["items"].as_array().map(Vec::as_slice).unwrap_or_default(),
+        properties: &properties,
+        origins: &prepared.origins,
+        driver_template: request.driver_pod_template.as_ref(),
+        executor_template: template.as_ref(),
+        resources: &[("appResource", &request.app_resource)],
+    });
+    match violations.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Policy { tenant: rules.tenant.name.clone(), violations }),
     }
 }
 

@@ -6,7 +6,11 @@ use sha2::{Digest, Sha256};
 
 use super::Submissions;
 use crate::{
-    service::{error::Error, options::SubmissionOptions, session::Session},
+    service::{
+        error::{Error, error_chain},
+        options::SubmissionOptions,
+        session::Session,
+    },
     spark::CreateSubmissionRequest,
     store::{self, Found, KeySpace, NewSubmission},
     submission::SubmissionId,
@@ -48,6 +52,27 @@ impl Submissions {
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
         let fingerprint = fingerprint(&mut request, &options)?;
+        let accepted = self.accept(caller, request, options, fingerprint).await;
+        if let (Err(error @ (Error::Denied(_) | Error::Policy { .. })), Some(actor)) = (&accepted, caller.actor()) {
+            let tenant = match error {
+                Error::Policy { tenant, .. } => Some(tenant.as_str()),
+                _ => None,
+            };
+            // The denial holds whether its entry can be written or not.
+            if let Err(error) = self.store.write_audit(&actor, "submit", tenant, false, &error.to_string()).await {
+                tracing::warn!("a denial is missing in the audit: {}", error_chain(&error));
+            }
+        }
+        accepted
+    }
+
+    async fn accept(
+        &self,
+        caller: &Session,
+        request: CreateSubmissionRequest,
+        options: SubmissionOptions,
+        fingerprint: Vec<u8>,
+    ) -> Result<Accepted, Error> {
         let (mut prepared, rules) = self.prepare(caller, request, options)?;
         let owner = self.owner(&prepared.request.request);
         let (tenant, principal) = (&rules.tenant.name, caller.principal().subject());
@@ -62,7 +87,7 @@ impl Submissions {
         }
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
-            let rendered = self.render(&prepared, &drawn)?;
+            let rendered = self.render(&rules, &prepared, &drawn)?;
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {
                 name: short(&prepared.request.app_name),

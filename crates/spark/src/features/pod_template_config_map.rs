@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{FeatureStep, mounted, object_meta};
 use crate::{
     Refusal,
-    driver::{DriverConf, Object, SparkPod},
+    driver::{DriverConf, EXECUTOR_TEMPLATE as DATA_KEY, Object, SparkPod},
     pod_template, yaml,
 };
 
@@ -17,7 +17,6 @@ const FIELD: &str = "executorPodTemplate";
 const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
 const VOLUME: &str = "pod-template-volume";
 const MOUNT_PATH: &str = "/opt/spark/pod-template";
-const DATA_KEY: &str = "podspec-configmap-key";
 const FILE: &str = "pod-spec-template.yml";
 
 pub(super) struct PodTemplateConfigMap<'a> {

@@ -22,6 +22,7 @@ pub(in crate::api) enum Code {
     RequestTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
+    PolicyViolated,
     SubmissionFailed,
     TooManyRequests,
     RateLimited,
@@ -36,7 +37,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 29] = [
+    const ALL: [Code; 30] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -56,6 +57,7 @@ impl Code {
         Self::RequestTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
+        Self::PolicyViolated,
         Self::SubmissionFailed,
         Self::TooManyRequests,
         Self::RateLimited,
@@ -117,6 +119,7 @@ impl Code {
             Self::IdempotencyKeyReused => {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }
+            Self::PolicyViolated => ("policy-violated", 422, "The policy refuses the driver"),
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
             Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
             Self::RateLimited => ("rate-limited", 429, "The caller sends too much"),

@@ -12,6 +12,10 @@ impl From<service::Error> for Problem {
         let cause = error_chain(&error);
         match error {
             service::Error::Refused(refusal) => refusal.into(),
+            service::Error::Policy { ref violations, .. } => {
+                let list = serde_json::to_value(violations).unwrap_or_default();
+                Self::new(Code::PolicyViolated, format!("{error}.")).with("violations", list)
+            }
             service::Error::Denied(reason) => Self::new(Code::Denied, format!("{reason}.")),
             service::Error::KeyReused { ref by, .. } => {
                 Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
