@@ -18,6 +18,7 @@ mod options;
 mod pod_follower;
 mod prepared;
 mod rate_limits;
+mod redaction;
 mod session;
 mod settings;
 mod shares;

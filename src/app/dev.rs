@@ -9,7 +9,9 @@ mod process;
 mod supervise;
 
 use std::{
-    fs,
+    fs::{self, OpenOptions, Permissions},
+    io::{self, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -44,7 +46,7 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
     let listener = serve::listen(settings.listen).await?;
     let sandbox = child::Sandbox::find(&settings, &dir.join("sandbox")).await?;
     let path = dir.join("spark-defaults.conf");
-    fs::write(&path, defaults).with_context(|| format!("writing {}", path.display()))?;
+    write_private(&path, &defaults).with_context(|| format!("writing {}", path.display()))?;
     let signals = Signals::listen()?;
 
     if !has_spark {
@@ -97,6 +99,14 @@ async fn beside(
     let served = serve::run(&gateway, listener, ended).await;
     let stopped = sandbox.stop().await;
     served.and(stopped)
+}
+
+/// Writes a file that only its owner can read: defaults may have passwords.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // Of an earlier release, it may have other rights.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 /// Returns the operator's Spark defaults, preceded by the one that every submission needs: an image, whose name the

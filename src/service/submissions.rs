@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{
     driver_logs::DriverLogs,
     error::Error,
+    redaction,
     session::Session,
     settings::{Settings, SparkSettings},
     wakeups::Wakeups,
@@ -93,7 +94,7 @@ impl Submissions {
         Ok(self.store.scoped(&caller.readable()).newest().await?)
     }
 
-    /// Returns the objects of an attempt in the order of their creation; `None` if they aren't stored (any more).
+    /// Returns the objects of an attempt in the order of their creation, without secrets; `None` if they aren't stored (any more).
     pub async fn manifest(
         &self,
         caller: &Session,
@@ -108,6 +109,9 @@ impl Submissions {
             if let Some(identity) = object.pointer_mut(IDENTITY) {
                 *identity = "…".into();
             }
+        }
+        if let Some(objects) = &mut objects {
+            redaction::objects(objects);
         }
         Ok(objects)
     }

@@ -1,6 +1,8 @@
 //! Who may do what: authentication, tenants and roles, on the real router and a real Postgres. The cluster is one in memory without
 //! a node, so submissions stay queued.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod audit;
 mod foreign;
 mod keys;

@@ -16,7 +16,10 @@ const CAPACITY: usize = 10_000;
 
 /// Principals by the digest of their credential.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<HashMap<[u8; 32], (Instant, Arc<Principal>)>>);
+pub(super) struct Cache(Mutex<HashMap<[u8; 32], Known>>);
+
+/// When a credential was checked, and whose it is.
+type Known = (Instant, Arc<Principal>);
 
 /// The key of a credential. The credential itself isn't kept.
 pub(super) fn digest(credential: &str) -> [u8; 32] {

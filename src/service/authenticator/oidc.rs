@@ -69,7 +69,7 @@ impl Issuer {
         let keys = match self.keys() {
             Some((keys, at)) if at.elapsed() < FRESH => keys,
             // Keys that are too old are better than none.
-            known => self.fetch(issuer).await.or(known.map(|(keys, _)| keys)).ok_or_else(|| {
+            known => self.fetch(issuer).await.or_else(|| known.map(|(keys, _)| keys)).ok_or_else(|| {
                 Unauthenticated::Unavailable(format!("the keys of the issuer {} can't be fetched", issuer.issuer))
             })?,
         };
@@ -114,7 +114,7 @@ impl Issuer {
     }
 }
 
-/// Fetches the keys of an issuer: at its `jwksUri`, or where its discovery document says (OpenID Connect Discovery 1.0).
+/// Fetches the keys of an issuer: at its `jwksUri`, or where its discovery document says (`OpenID` Connect Discovery 1.0).
 async fn fetch(issuer: &OidcIssuer) -> anyhow::Result<KeySet> {
     let client = client(issuer)?;
     let url = match &issuer.jwks_uri {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::Cluster,
-    service::options::SubmissionOptions,
+    service::options::{Caps, SubmissionOptions},
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, NamedRequest, Object, Refusal},
 };
 
@@ -35,10 +35,10 @@ pub(super) fn arguments(request: &CreateSubmissionRequest) -> Result<(), Refusal
     Ok(())
 }
 
-/// Refuses properties that don't fit into a driver's `ConfigMap`, before anything is built from them.
+/// Refuses properties that don't fit into a driver's `ConfigMap`, before anything is built from them. Those that Spark drops, because
+/// they don't begin with `spark.`, are stored with the request, and limited in the same way.
 pub(super) fn properties(properties: &BTreeMap<String, String>) -> Result<(), Refusal> {
-    let sparks = properties.iter().filter(|(key, _)| key.starts_with("spark."));
-    let bytes = sparks.map(|(key, value)| key.len() + value.len()).sum::<usize>();
+    let bytes = properties.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
     if bytes > CONFIG_MAP_MAX { Err(properties_too_large(properties, bytes)) } else { Ok(()) }
 }
 
@@ -88,6 +88,10 @@ pub(super) fn check(
         );
         return Err(Refusal::property(NAMESPACE, reason));
     }
+    if namespace.starts_with("kube-") {
+        let reason = format!("`{namespace}` is a namespace of Kubernetes itself: no driver runs there");
+        return Err(Refusal::property(NAMESPACE, reason));
+    }
     if !cluster.watches(namespace) {
         let served = cluster.namespaces().join(", ");
         let reason = format!("this gateway doesn't serve the namespace `{namespace}`: it serves {served}");
@@ -96,6 +100,19 @@ pub(super) fn check(
     pod_name(request, &names.driver_pod)?;
     variables(request)?;
     size(request, driver)
+}
+
+/// Refuses a grace period of a pod template that is longer than the cap for `killGraceSeconds`: a kill would wait for it.
+pub(super) fn grace_period(driver: &DriverObjects, caps: &Caps) -> Result<(), Refusal> {
+    let seconds = driver.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    let cap = caps.kill_grace.and_then(|cap| i64::try_from(cap.as_secs()).ok());
+    match (seconds, cap) {
+        (Some(seconds), Some(cap)) if seconds > cap => {
+            let reason = format!("terminationGracePeriodSeconds is {seconds}: at most {cap} seconds are allowed");
+            Err(Refusal::field("driverPodTemplate", reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn pod_name(request: &CreateSubmissionRequest, name: &str) -> Result<(), Refusal> {

@@ -8,7 +8,8 @@ use crate::{
     cluster::{Manifest, OwnershipLabels},
     policy::Judged,
     service::{
-        error::Error, options::SubmissionOptions, prepared::PreparedSubmission, session::Session, tenancy::TenantRules,
+        error::Error, options::SubmissionOptions, prepared::PreparedSubmission, redaction, session::Session,
+        tenancy::TenantRules,
     },
     spark::{
         CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, expand_command_line, parse_properties,
@@ -83,6 +84,7 @@ impl Submissions {
         let names = prepared.names(drawn.at);
         let own = ownership.executor_properties();
         let mut driver = prepared.build(self.spark(), &names, drawn.at, &own)?;
+        limits::grace_period(&driver, &rules.caps)?;
         judge(rules, prepared, &mut driver, &own)?;
         limits::check(&prepared.request.request, &names, &driver, &self.cluster)?;
         ownership.put_on(&mut driver, &names.driver_pod);
@@ -120,12 +122,14 @@ impl Plan {
         &self.prepared.options
     }
 
-    /// Returns the objects in the order of their creation.
+    /// Returns the objects in the order of their creation, without secrets.
     ///
     /// # Errors
     /// None: the manifest was written by this process.
     pub fn objects(&self) -> Result<Vec<serde_json::Value>, Error> {
-        super::objects(&self.rendered.manifest)
+        let mut objects = super::objects(&self.rendered.manifest)?;
+        redaction::objects(&mut objects);
+        Ok(objects)
     }
 
     /// Returns the warnings about properties of the request.
@@ -143,7 +147,7 @@ impl Plan {
             let of_ours = key.starts_with("spark.kubernetes.executor.label.sparkgate.dev/");
             let added = if of_ours { "sparkgate" } else { "spark-submit" };
             let origin = self.prepared.origins.get(&key).map_or(added, String::as_str).to_owned();
-            AppliedDefault { key, value, origin }
+            AppliedDefault { value: redaction::property(&key, value), key, origin }
         });
         applied.collect()
     }
