@@ -6,8 +6,8 @@ use std::{net::IpAddr, sync::Arc};
 use axum::{
     Extension,
     body::HttpBody,
-    extract::{FromRequestParts, Request, State},
-    http::{Extensions, HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
 };
@@ -25,23 +25,6 @@ use crate::{
 /// The challenges of a 401 (RFC 6750, section 3).
 const CHALLENGE: &str = "Bearer realm=\"sparkgate\"";
 const INVALID: &str = "Bearer realm=\"sparkgate\", error=\"invalid_token\"";
-
-/// The caller of a request, for a handler.
-pub(in crate::api) struct Caller(pub(in crate::api) Session);
-
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = v1::Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, v1::Problem> {
-        let caller = caller(&parts.extensions).map(Self);
-        caller.ok_or_else(|| v1::Problem::internal("the request passed no authentication".to_owned()))
-    }
-}
-
-/// Returns the caller of a request that passed [`authenticate`].
-pub(in crate::api) fn caller(extensions: &Extensions) -> Option<Session> {
-    extensions.get::<Session>().cloned()
-}
 
 /// What [`authenticate`] needs.
 #[derive(Clone)]

@@ -7,7 +7,8 @@ use axum::{
     response::Response,
 };
 
-use super::{AppState, authn, body, idempotency_key, request_log::RequestId};
+use super::{AppState, body, idempotency_key, request_log::RequestId};
+use crate::service::Session;
 use crate::spark::{
     Refusal,
     rest::{Action, Target, UNKNOWN_PROTOCOL_VERSION, parse_path},
@@ -48,7 +49,7 @@ fn is_for(action: Action, method: &Method) -> bool {
 
 async fn perform(state: &AppState, action: Action, id: Option<String>, request: Request) -> Result<Response, Fault> {
     let service = &state.service;
-    let caller = authn::caller(request.extensions()).ok_or(Fault::Unauthenticated)?;
+    let caller = request.extensions().get::<Session>().cloned().ok_or(Fault::Unauthenticated)?;
     let (body, _held, key) = match action {
         Action::Create => {
             let key = idempotency_key::read(request.headers());

@@ -13,6 +13,7 @@ mod middleware;
 mod problem;
 mod query;
 mod reply;
+mod session;
 mod submissions;
 mod suggest;
 mod tokens;

@@ -11,12 +11,10 @@ use super::{
     id::{Id, find, not_found},
     problem::{Code, ProblemBody, SubmissionProblems},
     query::{NoParameters, Query, attempt},
+    session::Caller,
     submissions::{StateWord, Why},
 };
-use crate::{
-    api::{AppState, authn::Caller},
-    service,
-};
+use crate::{api::AppState, service};
 
 /// One attempt to run the application, with its own driver pod.
 #[derive(Debug, Serialize, ToSchema)]

@@ -9,9 +9,10 @@ use super::{
     Problem, Reply,
     problem::Problems,
     query::{Query, limit, parsed},
+    session::Caller,
 };
 use crate::{
-    api::{AppState, authn::Caller},
+    api::AppState,
     service::{AuditEntry, AuditFilter},
     submission::SubmissionId,
 };

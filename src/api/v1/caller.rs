@@ -9,11 +9,9 @@ use super::{
     Problem, Reply,
     problem::Problems,
     query::{NoParameters, Query},
+    session::Caller,
 };
-use crate::{
-    access::Namespaces,
-    api::{AppState, authn::Caller},
-};
+use crate::{access::Namespaces, api::AppState};
 
 /// The caller of a request, and what it may do.
 #[derive(Serialize, ToSchema)]

@@ -17,10 +17,11 @@ use super::{
     id::{Id, not_found},
     problem::{Code, ProblemBody, Problems, SubmissionProblems},
     query::{Query, labels, limit, parsed, seconds},
+    session::Caller,
     submissions::StateWord,
 };
 use crate::{
-    api::{AppState, authn::Caller},
+    api::AppState,
     service::{self, EventFilter, Interrupted, Subscription},
     submission::SubmissionId,
 };

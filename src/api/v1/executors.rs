@@ -10,11 +10,9 @@ use super::{
     id::{Id, find},
     problem::SubmissionProblems,
     query::{Query, limit},
+    session::Caller,
 };
-use crate::{
-    api::{AppState, authn::Caller},
-    submission::ExecutorRecord,
-};
+use crate::{api::AppState, submission::ExecutorRecord};
 
 const LIMIT: u32 = 100;
 

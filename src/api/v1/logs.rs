@@ -22,9 +22,10 @@ use super::{
     middleware::Live,
     problem::{Code, ProblemBody, SubmissionProblems},
     query::{Query, attempt, flag, parsed},
+    session::Caller,
 };
 use crate::{
-    api::{AppState, authn::Caller},
+    api::AppState,
     service::{Error, Log, LogRequest, LogSource, LogStream, NoLog},
     submission::SubmissionId,
 };

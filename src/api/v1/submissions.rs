@@ -11,9 +11,10 @@ use super::{
     id::{Id, find, not_found},
     problem::{Problems, SubmissionProblems},
     query::{NoParameters, Query, flag, labels, limit, time},
+    session::Caller,
 };
 use crate::{
-    api::{AppState, authn::Caller},
+    api::AppState,
     service::{Filter, Found, KillAnswer},
     submission,
 };

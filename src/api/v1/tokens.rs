@@ -18,9 +18,10 @@ use super::{
     Problem, Reply,
     problem::{Code, ProblemBody, Problems},
     query::{NoParameters, Query},
+    session::Caller,
 };
 use crate::{
-    api::{AppState, authn::Caller},
+    api::AppState,
     service::{ApiKey, CreatedKey, KeyRequest},
 };
 

@@ -18,7 +18,6 @@ use super::{
 use crate::{
     api::{
         AppState,
-        authn::Caller,
         body::{self, Held},
         idempotency_key,
         v1::{
@@ -27,6 +26,7 @@ use crate::{
             middleware::answered_within,
             problem::{Code, ProblemBody, Problems},
             query::{Query, flag},
+            session::Caller,
         },
     },
     service::{Found, Service, Session, SubmissionOptions},

@@ -10,12 +10,12 @@ use super::{StateWord, Submission};
 use crate::{
     api::{
         AppState,
-        authn::Caller,
         v1::{
             Problem, Reply,
             id::{Id, find, not_found},
             problem::{Code, ProblemBody, SubmissionProblems},
             query::{NoParameters, Query, seconds},
+            session::Caller,
         },
     },
     service::{Target, Waited},
