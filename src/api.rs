@@ -4,7 +4,7 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Extension, Router,
-    extract::Request,
+    extract::{Request, State},
     http::Method,
     middleware::{from_fn, from_fn_with_state, map_response},
     response::Response,
@@ -89,6 +89,28 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     let router =
         browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
     Ok(request_log::logged(router.layer(map_response(page_headers::add))))
+}
+
+/// Returns the router of the port for clients of Spark's protocol that send no credentials: stock `spark-submit`. It serves that
+/// protocol only, and every caller is the principal that the access file names.
+///
+/// # Errors
+/// An origin of the settings that can't be used.
+pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
+    let version = service.submissions.spark_version();
+    let browser = settings.browser.clone();
+    let authentication = authn::Authentication { authenticator: service.authenticator.clone(), version };
+    let state = AppState { bodies: Bodies::new(&settings), service, settings };
+    let serve = async move |State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request| {
+        spark::serve(&state, &id, request).await
+    };
+    let router = Router::new()
+        .fallback(serve)
+        .with_state(state)
+        .layer(from_fn_with_state(authentication, authn::of_spark_listener));
+    let router =
+        browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
+    Ok(request_log::logged(router))
 }
 
 /// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.

@@ -75,6 +75,25 @@ pub(in crate::api) async fn authenticate(
     }
 }
 
+/// Takes every caller for the principal of the port for Spark's clients.
+pub(in crate::api) async fn of_spark_listener(
+    State(Authentication { authenticator, version }): State<Authentication>,
+    Extension(id): Extension<RequestId>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    let Some((principal, tenancy)) = authenticator.of_spark_listener() else {
+        return refused(&Unauthenticated::Missing, path, &id, version);
+    };
+    if let Err(exceeded) = tenancy.count(&principal, request.method().is_safe(), request.body().size_hint().lower()) {
+        return limited(&exceeded, path, &id, version);
+    }
+    let session = Session::new(principal, tenancy, address(&request), text(&id));
+    request.extensions_mut().insert(session);
+    next.run(request).await
+}
+
 /// Returns whether a path is answered without credentials: the probes, and what `sparkgate login` begins with.
 fn is_open(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/v1/login")

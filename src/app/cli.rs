@@ -14,7 +14,7 @@ use clap_complete::{Shell, generate};
 
 use super::{
     adopt_cluster, bootstrap_key, dev, release_finalizers, render, sandbox, serve,
-    settings::{AdoptCluster, BootstrapKey, Database, Dev, Logs, Place, Sandbox, Serve, Spark},
+    settings::{AdoptCluster, BootstrapKey, Database, Dev, Logs, Place, Render, Sandbox, Serve},
     telemetry,
 };
 use crate::{client::ClientCommand, store::Store};
@@ -36,7 +36,7 @@ enum Command {
     /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
     Dev(Dev),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
-    Render(Spark),
+    Render(Render),
     /// Remove the gateway's finalizer from all driver pods, before an uninstall. This includes the pods of every
     /// installation in these namespaces.
     ReleaseFinalizers(Place),
@@ -79,8 +79,14 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             tracing::info!("the database is up to date");
             Ok(())
         }),
-        Command::Render(spark) => {
-            let rendered = render::run(io::stdin(), io::stdout(), io::stderr(), &spark.settings()?);
+        Command::Render(settings) => {
+            let rendered = render::run(
+                io::stdin(),
+                io::stdout(),
+                io::stderr(),
+                &settings.spark.settings()?,
+                settings.policy()?.as_ref(),
+            );
             ignore_closed_output(rendered.map_err(anyhow::Error::from))
         }
         Command::Openapi => {

@@ -6,6 +6,7 @@ use chrono::Utc;
 use serde_json::Value;
 
 use crate::{
+    policy::Policy,
     service::{PreparedSubmission, SparkSettings},
     spark::{
         CreateSubmissionRequest, DriverObjects, Refusal, keys,
@@ -24,6 +25,9 @@ pub enum RenderError {
     /// The request is refused, as it would be over HTTP.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The driver breaks rules of the policy. They were written to the notes.
+    #[error("the policy refuses the driver: {0} violations")]
+    Policy(usize),
     #[error("standard input or output failed")]
     Io(#[from] std::io::Error),
 }
@@ -52,7 +56,7 @@ pub fn driver(request: CreateSubmissionRequest, settings: &SparkSettings) -> Res
 
 /// Runs the command: reads a request from `input` and writes its `List` to `output`. Writes fields and properties without
 /// effect, which may be misspelt, to `notes`. (Over HTTP these are the reply's `unknownFields` and a line of the gateway's
-/// log.)
+/// log.) Writes there, too, which rules of `policy` the driver breaks.
 ///
 /// # Errors
 /// Those of [`render`], and failures of the streams.
@@ -61,6 +65,7 @@ pub fn run(
     mut output: impl Write,
     mut notes: impl Write,
     settings: &SparkSettings,
+    policy: Option<&Policy>,
 ) -> Result<(), RenderError> {
     let mut body = Vec::new();
     input.read_to_end(&mut body)?;
@@ -77,6 +82,13 @@ pub fn run(
             writeln!(notes, "sparkgate: note: {key}: unknown to every Spark release")?;
         }
     }
-    writeln!(output, "{:#}", driver(request, settings)?.to_list()?)?;
-    Ok(())
+    let prepared = PreparedSubmission::new(request, settings)?;
+    let submitted_at = Utc::now();
+    let mut driver = prepared.build(settings, &prepared.names(submitted_at), submitted_at, &[])?;
+    let violations = policy.map(|policy| prepared.judge(policy, &mut driver, &[])).transpose()?.unwrap_or_default();
+    for violation in &violations {
+        writeln!(notes, "sparkgate: policy: {violation}")?;
+    }
+    writeln!(output, "{:#}", driver.to_list()?)?;
+    if violations.is_empty() { Ok(()) } else { Err(RenderError::Policy(violations.len())) }
 }

@@ -10,7 +10,10 @@ use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::settings::Serve;
-use crate::api::{self, ServerSettings, StartupRouter};
+use crate::{
+    api::{self, ServerSettings, StartupRouter},
+    service::Service,
+};
 use connect::Parts;
 
 pub(super) use signals::Signals;
@@ -101,6 +104,12 @@ impl Parts {
         for (name, part) in service.loops(clean_up, &stop) {
             tasks.spawn(named(name, part));
         }
+        if let Some(address) = spark_listener(&service) {
+            let listener = listen(address).await?;
+            tracing::info!("Spark's protocol without credentials is served on http://{address}");
+            let router = api::spark_listener(service.clone(), http.clone())?;
+            tasks.spawn(named("spark listener", api::serve(listener, router, ServerSettings::default(), stop.clone())));
+        }
         startup.open(api::router(service.clone(), http)?, api::management_router(service.clone()));
 
         let ended = tokio::select! {
@@ -119,6 +128,12 @@ impl Parts {
         let _ = timeout(GOODBYE, store.close()).await;
         ended
     }
+}
+
+/// Returns the address for Spark's clients without credentials, as the access file has it at the start.
+fn spark_listener(service: &Service) -> Option<SocketAddr> {
+    let access = service.access.current();
+    Some(access.access().authentication()?.spark_listener.as_ref()?.listen)
 }
 
 async fn named(name: &'static str, part: impl Future<Output = ()>) -> &'static str {

@@ -7,9 +7,9 @@ mod limits;
 mod serve;
 mod time_or_off;
 
-use std::time::Duration;
+use std::{fs, path::PathBuf, time::Duration};
 
-use anyhow::bail;
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -19,7 +19,12 @@ pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
-use crate::{access::Role, store::DatabaseSettings, submission::parse_duration};
+use crate::{
+    access::Role,
+    policy::{Policy, PolicyDocument},
+    store::DatabaseSettings,
+    submission::parse_duration,
+};
 
 /// Settings of the log.
 #[derive(Debug, Args)]
@@ -59,6 +64,34 @@ pub(super) struct AdoptCluster {
     /// are started again.
     #[arg(long)]
     pub(super) with_live_submissions: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Render {
+    #[command(flatten)]
+    pub(super) spark: Spark,
+    /// A policy (docs/policy.md) that judges the driver: its rules as YAML, without the word `policy`. The exit code is 1 if the
+    /// driver breaks one.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+impl Render {
+    /// Reads the policy.
+    ///
+    /// # Errors
+    /// The file can't be read, or is no policy.
+    pub(super) fn policy(&self) -> anyhow::Result<Option<Policy>> {
+        let Some(path) = &self.policy else { return Ok(None) };
+        let text = fs::read_to_string(path).with_context(|| format!("reading the policy {}", path.display()))?;
+        let document: PolicyDocument =
+            serde_saphyr::from_str(&text).with_context(|| format!("parsing the policy {}", path.display()))?;
+        let policy = Policy::compile(document, &[]).map_err(|faults| {
+            let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            anyhow!("the policy {} can't be used: {}", path.display(), faults.join("; "))
+        })?;
+        Ok(Some(policy))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -79,6 +79,13 @@ impl Authenticator {
         Ok((principal, tenancy))
     }
 
+    /// Returns the principal of callers of the port for Spark's clients, if the access file has one.
+    pub fn of_spark_listener(&self) -> Option<(Arc<Principal>, Arc<Tenancy>)> {
+        let tenancy = self.access.current();
+        let listener = tenancy.access().authentication()?.spark_listener.as_ref()?;
+        Some((Arc::new(listener.principal.clone()), tenancy))
+    }
+
     /// Counts a failed login from an address.
     ///
     /// # Errors

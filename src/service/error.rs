@@ -13,6 +13,9 @@ pub enum Error {
     /// The caller may not do this; the text is for the caller.
     #[error("{0}")]
     Denied(String),
+    /// As many submissions of the tenant wait as its limit allows.
+    #[error("{most} submissions of tenant {tenant} wait to be launched, as many as its limit `queued` allows")]
+    Full { tenant: String, most: u64 },
     /// The driver breaks rules of its tenant's policy.
     #[error("the policy of tenant {tenant} refuses the driver: {}", listed(.violations))]
     Policy { tenant: String, violations: Vec<Violation> },
@@ -79,6 +82,7 @@ impl Error {
             Self::Refused(_)
             | Self::Denied(_)
             | Self::Policy { .. }
+            | Self::Full { .. }
             | Self::KeyReused { .. }
             | Self::NameTaken { .. }
             | Self::Internal(..) => false,

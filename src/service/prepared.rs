@@ -12,10 +12,12 @@ use super::{
     submitter::SPARK_DEFAULTS,
     tenancy::{TENANT, TenantRules},
 };
+use crate::policy::{Judged, Policy, Violation};
 use crate::spark::{
-    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Refusal, SubmitContext,
+    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Object, Refusal, SubmitContext,
     SubmitterFiles, build_driver, expand_command_line,
     keys::{self, misspelt},
+    parse_properties,
 };
 
 /// Maximum number of warnings about one request.
@@ -92,6 +94,37 @@ impl PreparedSubmission {
         build_driver(&self.request, &context)
     }
 
+    /// Judges a driver by a policy, before our own labels are put on it: nothing else may have them. `own` are the properties that
+    /// put them on executors. The executors' template is replaced by what was judged.
+    ///
+    /// # Errors
+    /// The objects can't be written as JSON, which doesn't happen.
+    pub fn judge(
+        &self,
+        policy: &Policy,
+        driver: &mut DriverObjects,
+        own: &[(String, String)],
+    ) -> serde_json::Result<Vec<Violation>> {
+        let template = driver.executor_template();
+        if let Some(template) = &template {
+            driver.set_executor_template(template);
+        }
+        let mut properties = driver_properties(driver);
+        for (key, _) in own {
+            properties.remove(key);
+        }
+        let list = driver.to_list()?;
+        let request = &self.request.request;
+        Ok(policy.judge(&Judged {
+            objects: list["items"].as_array().map(Vec::as_slice).unwrap_or_default(),
+            properties: &properties,
+            origins: &self.origins,
+            driver_template: request.driver_pod_template.as_ref(),
+            executor_template: template.as_ref(),
+            resources: &[("appResource", &request.app_resource)],
+        }))
+    }
+
     /// Returns the properties of the driver.
     pub fn properties(&self) -> &BTreeMap<String, String> {
         &self.request.request.spark_properties
@@ -110,4 +143,13 @@ impl PreparedSubmission {
         let keys = self.properties().keys().map(String::as_str);
         keys.filter(|key| !keys::is_known(key) || is_misspelt(key)).take(WARNINGS_MAX).collect()
     }
+}
+
+/// Returns the properties that the driver process gets.
+pub(super) fn driver_properties(driver: &DriverObjects) -> BTreeMap<String, String> {
+    let mut texts = driver.resources.iter().filter_map(|object| match object {
+        Object::ConfigMap(map) => map.data.as_ref()?.get("spark.properties"),
+        _ => None,
+    });
+    texts.next_back().map(|text| parse_properties(text)).unwrap_or_default()
 }

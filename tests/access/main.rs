@@ -10,5 +10,6 @@ mod matrix;
 mod oidc;
 mod policy;
 mod reload;
+mod spark_listener;
 mod tenants;
 mod world;

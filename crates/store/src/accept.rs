@@ -225,6 +225,22 @@ impl Store {
         Ok(Some((Found::read(parse(&id, &id)?, &row), fingerprint)))
     }
 
+    /// Returns how many submissions of a tenant wait to be launched, counting up to `most`.
+    pub async fn queued(&self, tenant: &str, most: u64) -> Result<u64, Error> {
+        let action = "counting the submissions that wait";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_scalar(
+            "SELECT count(*) FROM (
+                 SELECT FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING') AND tenant = $1 LIMIT $2
+             ) AS waiting",
+        )
+        .bind(tenant)
+        .bind(i64::try_from(most).unwrap_or(i64::MAX))
+        .fetch_one(&mut *connection);
+        let count: i64 = within(action, statement).await?;
+        Ok(count.unsigned_abs())
+    }
+
     async fn live_of_name(&self, namespace: &str, name: &str) -> Result<Option<SubmissionId>, Error> {
         let action = "looking for a live submission's name";
         let mut connection = self.connection(action).await?;

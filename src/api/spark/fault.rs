@@ -80,6 +80,7 @@ impl Fault {
             Self::Request(_) | Self::MissingId(_) | Self::BrokenBody(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
+            Self::Service(service::Error::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
             Self::Service(service::Error::Denied(_)) => StatusCode::FORBIDDEN,
             Self::Service(service::Error::NameTaken { .. }) => StatusCode::CONFLICT,
             Self::Service(service::Error::KeyReused { .. } | service::Error::Policy { .. }) => {

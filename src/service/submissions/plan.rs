@@ -1,19 +1,20 @@
 //! Turns a request into a driver, to be accepted or only shown.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{Submissions, limits};
 use crate::{
     access::Action,
     cluster::{Manifest, OwnershipLabels},
-    policy::Judged,
     service::{
-        error::Error, options::SubmissionOptions, prepared::PreparedSubmission, redaction, session::Session,
+        error::Error,
+        options::SubmissionOptions,
+        prepared::{PreparedSubmission, driver_properties},
+        redaction,
+        session::Session,
         tenancy::TenantRules,
     },
-    spark::{
-        CreateSubmissionRequest, DriverNames, DriverObjects, Object, Refusal, expand_command_line, parse_properties,
-    },
+    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, expand_command_line},
     store::Drawn,
 };
 
@@ -142,7 +143,7 @@ impl Plan {
         let asked_for = |key: &String, value: &String| {
             !self.prepared.origins.contains_key(key) && self.prepared.properties().get(key) == Some(value)
         };
-        let added = properties(&self.rendered.driver).into_iter().filter(|(key, value)| !asked_for(key, value));
+        let added = driver_properties(&self.rendered.driver).into_iter().filter(|(key, value)| !asked_for(key, value));
         let applied = added.map(|(key, value)| {
             let of_ours = key.starts_with("spark.kubernetes.executor.label.sparkgate.dev/");
             let added = if of_ours { "sparkgate" } else { "spark-submit" };
@@ -153,8 +154,7 @@ impl Plan {
     }
 }
 
-/// Judges a driver by the policy of its tenant, before our own labels are put on it: nothing else may have them. `own` are the
-/// properties that put them on executors.
+/// Judges a driver by the policy of its tenant.
 fn judge(
     rules: &TenantRules,
     prepared: &PreparedSubmission,
@@ -162,25 +162,8 @@ fn judge(
     own: &[(String, String)],
 ) -> Result<(), Error> {
     let Some(policy) = &rules.policy else { return Ok(()) };
-    let template = driver.executor_template();
-    if let Some(template) = &template {
-        driver.set_executor_template(template);
-    }
-    let mut properties = properties(driver);
-    for (key, _) in own {
-        properties.remove(key);
-    }
-    let unwritable = |error: serde_json::Error| Error::Internal("writing the objects as JSON".into(), error.into());
-    let list = driver.to_list().map_err(unwritable)?;
-    let request = &prepared.request.request;
-    let violations = policy.judge(&Judged {
-        objects: list["items"].as_array().map(Vec::as_slice).unwrap_or_default(),
-        properties: &properties,
-        origins: &prepared.origins,
-        driver_template: request.driver_pod_template.as_ref(),
-        executor_template: template.as_ref(),
-        resources: &[("appResource", &request.app_resource)],
-    });
+    let violations = prepared.judge(policy, driver, own);
+    let violations = violations.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
     match violations.is_empty() {
         true => Ok(()),
         false => Err(Error::Policy { tenant: rules.tenant.name.clone(), violations }),
@@ -194,12 +177,4 @@ fn rules(caller: &Session, request: &CreateSubmissionRequest) -> Result<Arc<Tena
     let tenant = tenant.map_err(|error| Refusal::property(limits::NAMESPACE, error.to_string()))?;
     let rules = caller.tenancy().rules(&tenant.name).cloned();
     rules.ok_or_else(|| Refusal::property(limits::NAMESPACE, format!("there is no tenant {}", tenant.name)))
-}
-
-fn properties(driver: &DriverObjects) -> BTreeMap<String, String> {
-    let mut texts = driver.resources.iter().filter_map(|object| match object {
-        Object::ConfigMap(map) => map.data.as_ref()?.get("spark.properties"),
-        _ => None,
-    });
-    texts.next_back().map(|text| parse_properties(text)).unwrap_or_default()
 }

@@ -85,6 +85,11 @@ impl Submissions {
         {
             return replay(found, &before, &fingerprint, key, warnings);
         }
+        if let Some(most) = rules.tenant.limits.queued
+            && self.store.queued(tenant, most).await? >= most
+        {
+            return Err(Error::Full { tenant: tenant.clone(), most });
+        }
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
             let rendered = self.render(&rules, &prepared, &drawn)?;

@@ -16,6 +16,7 @@ impl From<service::Error> for Problem {
                 let list = serde_json::to_value(violations).unwrap_or_default();
                 Self::new(Code::PolicyViolated, format!("{error}.")).with("violations", list)
             }
+            service::Error::Full { .. } => Self::new(Code::TooManyRequests, format!("{error}.")),
             service::Error::Denied(reason) => Self::new(Code::Denied, format!("{reason}.")),
             service::Error::KeyReused { ref by, .. } => {
                 Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
