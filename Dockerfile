@@ -11,6 +11,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
 COPY bench/Cargo.toml bench/
 COPY crates/access/Cargo.toml crates/access/
+COPY crates/admission/Cargo.toml crates/admission/
 COPY crates/client/Cargo.toml crates/client/
 COPY crates/cluster/Cargo.toml crates/cluster/
 COPY crates/policy/Cargo.toml crates/policy/

@@ -5,8 +5,8 @@ use proc_macro2::TokenStream;
 use crate::paths::{NamedPath, named_paths};
 
 /// The crates of `crates/`. Cargo.toml says which of them each may use.
-const CRATES: [&str; 9] =
-    ["access", "client", "cluster", "policy", "sandbox", "spark", "store", "submission", "testing"];
+const CRATES: [&str; 10] =
+    ["access", "admission", "client", "cluster", "policy", "sandbox", "spark", "store", "submission", "testing"];
 
 /// The folders of `src/` and what each may import: folders and crates. `main`, `lib` and `app` combine all parts and may use
 /// all of them.

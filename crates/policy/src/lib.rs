@@ -26,6 +26,7 @@ mod node;
 mod pattern;
 mod policy;
 mod quantity;
+mod quota;
 mod rules;
 mod schema;
 mod uri;
@@ -38,6 +39,7 @@ pub use document::{
 };
 pub use judged::Judged;
 pub use policy::Policy;
+pub use quota::Quota;
 pub use violation::{Fault, Violation};
 
 #[cfg(test)]

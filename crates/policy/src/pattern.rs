@@ -10,6 +10,8 @@ const MAX_LENGTH: usize = 512;
 const MAX_COUNT: usize = 500;
 /// Maximum size of a compiled list, in bytes.
 const MAX_COMPILED: usize = 4 << 20;
+/// A regular expression that matches no text.
+const NOTHING: &str = r"\z.";
 
 /// A compiled list of patterns.
 #[derive(Debug, Clone)]
@@ -60,6 +62,11 @@ impl Patterns {
 
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.regex.as_ref().is_some_and(|regex| regex.is_match(text))
+    }
+
+    /// Returns the list as one regular expression.
+    pub(crate) fn expression(&self) -> &str {
+        self.regex.as_ref().map_or(NOTHING, Regex::as_str)
     }
 
     /// Returns whether the list has this pattern literally.
@@ -136,7 +143,9 @@ mod tests {
     #[test]
     fn an_empty_list_matches_nothing() {
         let mut faults = Vec::new();
-        assert!(!Patterns::compile(&[], "at", &mut faults).matches(""));
+        let none = Patterns::compile(&[], "at", &mut faults);
+        let expression = Regex::new(none.expression()).unwrap();
+        assert!(["", "a", "\n", "a\n"].iter().all(|text| !none.matches(text) && !expression.is_match(text)));
         assert!(faults.is_empty());
     }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{Fault, Judged, Violation, compiled::Rules, document::PolicyDocument, judgement::Judgement, rules};
+use crate::{
+    Fault, Judged, PodSecurity, Violation, compiled::Rules, document::PolicyDocument, judgement::Judgement,
+    pattern::Patterns, quota::Quota, rules, volume,
+};
 
 /// A compiled policy. It is immutable, and clones share it.
 #[derive(Debug, Clone)]
@@ -24,5 +27,31 @@ impl Policy {
         let mut judgement = Judgement::new(&self.0, driver);
         rules::judge(&mut judgement);
         judgement.into_violations()
+    }
+
+    /// Returns the level of the Pod Security Standards that pods must meet.
+    pub fn pod_security(&self) -> PodSecurity {
+        self.0.document.pod_security
+    }
+
+    /// Returns a regular expression for the permitted images in their full form, `registry/repository:tag` or
+    /// `registry/repository@digest`; `None` if any image is permitted. RE2 reads it too, which evaluates Kubernetes' own rules.
+    pub fn images(&self) -> Option<&str> {
+        self.0.images.as_ref().map(Patterns::expression)
+    }
+
+    /// Returns the types of volumes that a pod may not have, by the names of Kubernetes' fields.
+    pub fn forbidden_volumes(&self) -> impl Iterator<Item = &'static str> {
+        volume::TYPES.iter().copied().filter(|kind| !self.0.volumes.iter().any(|permitted| permitted == kind))
+    }
+
+    /// Returns the directories of the node below which `hostPath` volumes may be, in their normal form.
+    pub fn host_paths(&self) -> &[String] {
+        &self.0.host_paths
+    }
+
+    /// Returns what the pods of this many applications may request together.
+    pub fn quota(&self, applications: u32) -> Quota {
+        Quota::new(&self.0, applications)
     }
 }

@@ -1,0 +1,26 @@
+//! Who may connect to drivers and executors.
+
+use serde_json::json;
+
+use crate::object::Object;
+
+/// Returns the policy that lets drivers and executors of a namespace reach each other, and nothing else reach them
+/// (<https://kubernetes.io/docs/concepts/services-networking/network-policies/>).
+pub(crate) fn ingress(namespace: &str) -> Object {
+    let purpose = "Drivers and executors are reached only by drivers and executors of this namespace, if the cluster's network plugin\n\
+                   enforces policies. A selector can't compare the applications of two pods: force spark.authenticate, too.\n\
+                   Egress is open: what a job must reach is the operator's to say (docs/admission.md has an example).";
+    let spark =
+        json!({ "matchExpressions": [{ "key": "spark-role", "operator": "In", "values": ["driver", "executor"] }] });
+    let manifest = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": { "name": "sparkgate-spark", "namespace": namespace },
+        "spec": {
+            "podSelector": spark,
+            "policyTypes": ["Ingress"],
+            "ingress": [{ "from": [{ "podSelector": spark }] }]
+        }
+    });
+    Object::new(purpose, manifest)
+}
