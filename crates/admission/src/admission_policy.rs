@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::{marks::marks, tenant::tenant};
 use crate::{
+    cel::literal,
     gateway::GatewayAccount,
     object::{Object, TENANT},
     tenant::TenantRules,
@@ -35,20 +36,33 @@ const OWN_EXECUTOR: (&str, &str) = (
 /// A rule of an admission policy.
 struct Validation {
     expression: String,
-    /// The message of a refusal: an expression that returns a text.
-    message: String,
+    message: Message,
+}
+
+/// The message of a refusal.
+enum Message {
+    Text(String),
+    Expression(String),
 }
 
 impl Validation {
     /// Creates a rule with a constant message.
     fn new(expression: impl Into<String>, message: &str) -> Self {
-        Self { expression: expression.into(), message: crate::cel::literal(message) }
+        Self { expression: expression.into(), message: Message::Text(message.to_owned()) }
     }
 
-    /// Creates a rule whose message names the values that break it.
+    /// Creates a rule whose message ends with the values that break it.
     fn naming(expression: impl Into<String>, message: &str, values: &str) -> Self {
-        let message = format!("{} + {values}.join(', ')", crate::cel::literal(&format!("{message}: ")));
-        Self { expression: expression.into(), message }
+        let message = format!("{} + {values}.join(', ')", literal(&format!("{message}: ")));
+        Self { expression: expression.into(), message: Message::Expression(message) }
+    }
+
+    fn manifest(&self) -> Value {
+        let (field, message) = match &self.message {
+            Message::Text(text) => ("message", text),
+            Message::Expression(expression) => ("messageExpression", expression),
+        };
+        json!({ "expression": self.expression, field: message, "reason": "Forbidden" })
     }
 }
 
@@ -69,10 +83,7 @@ fn policy_and_binding(
 ) -> [Object; 2] {
     let variables: Vec<Value> =
         variables.iter().map(|(name, expression)| json!({ "name": name, "expression": expression })).collect();
-    let validations: Vec<Value> = validations
-        .iter()
-        .map(|rule| json!({ "expression": rule.expression, "messageExpression": rule.message, "reason": "Forbidden" }))
-        .collect();
+    let validations: Vec<Value> = validations.iter().map(Validation::manifest).collect();
     // The defaults are written out, so that a comparison with the cluster's object can be exact.
     let policy = json!({
         "apiVersion": API_VERSION,
