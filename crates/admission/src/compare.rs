@@ -8,7 +8,7 @@ use crate::object::Object;
 ///
 /// Metadata may have more than the generated object, such as labels of the operator; the rest must be the same, since an
 /// addition may weaken it. Amounts of quotas are the operator's to change, so only the names of the resources are compared.
-pub fn missing(objects: &[Object], found: &dyn Fn(&str, Option<&str>, &str) -> Option<Value>) -> Vec<String> {
+pub fn missing(objects: &[Object], found: impl Fn(&str, Option<&str>, &str) -> Option<Value>) -> Vec<String> {
     let mut missing = Vec::new();
     for object in objects {
         let place = match object.namespace() {
@@ -112,7 +112,7 @@ mod tests {
         let manifest = json!({
             "kind": "Role", "metadata": { "name": "a", "namespace": "b" }, "rules": [{ "verbs": ["get", "list"], "x": [] }]
         });
-        missing(&[Object::new("", manifest)], &|kind, namespace, name| {
+        missing(&[Object::new("", manifest)], |kind, namespace, name| {
             assert_eq!((kind, namespace, name), ("Role", Some("b"), "a"));
             there.clone()
         })
@@ -154,7 +154,7 @@ mod tests {
         let quota =
             |hard: Value| json!({ "kind": "ResourceQuota", "metadata": { "name": "a" }, "spec": { "hard": hard } });
         let wanted = [Object::new("", quota(json!({ "pods": "1", "requests.cpu": "1" })))];
-        let with = |hard: Value| missing(&wanted, &|_, _, _| Some(quota(hard.clone())));
+        let with = |hard: Value| missing(&wanted, |_, _, _| Some(quota(hard.clone())));
         assert_eq!(with(json!({ "pods": "50", "requests.cpu": "4k" })), Vec::<String>::new());
         assert_eq!(with(json!({ "pods": "50" })), ["ResourceQuota a differs: spec.hard.requests.cpu is missing"]);
     }

@@ -38,8 +38,8 @@ fn the_objects_of_a_cluster_that_has_applied_them_are_complete() {
         let is = |object: &&Object| (object.kind(), object.namespace(), object.name()) == (kind, namespace, name);
         objects.iter().find(is).map(|object| object.manifest.clone())
     };
-    assert_eq!(missing(&objects, &find), Vec::<String>::new());
-    assert_eq!(missing(&objects, &|_, _, _| None).len(), objects.len());
+    assert_eq!(missing(&objects, find), Vec::<String>::new());
+    assert_eq!(missing(&objects, |_, _, _| None).len(), objects.len());
     let places: std::collections::BTreeSet<_> =
         objects.iter().map(|object| (object.kind(), object.namespace(), object.name())).collect();
     assert_eq!(places.len(), objects.len(), "no object occurs twice");

@@ -132,7 +132,7 @@ async fn the_api_server_accepts_all_objects_and_finds_no_fault_in_their_types() 
         };
         world.applied.iter().find(is).cloned()
     };
-    assert_eq!(missing(&world.objects, &find), Vec::<String>::new());
+    assert_eq!(missing(&world.objects, find), Vec::<String>::new());
     for object in world.objects.iter().filter(|object| object.manifest["kind"] == "ValidatingAdmissionPolicy") {
         let checked = world
             .until("the types are checked", async |world| {
