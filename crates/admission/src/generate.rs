@@ -3,10 +3,11 @@
 use std::num::NonZeroU32;
 
 use sparkgate_access::Access;
-use sparkgate_policy::Fault;
-use thiserror::Error;
 
-use crate::{admission_policy, gateway::GatewayAccount, namespace, network, object::Object, rbac, tenant::TenantRules};
+use crate::{
+    admission_policy, error::AdmissionError, gateway::GatewayAccount, namespace, network, object::Object, rbac,
+    tenant::TenantRules,
+};
 
 /// Generates the objects that enforce the boundaries of all tenants, in the order in which they can be applied.
 ///
@@ -39,28 +40,4 @@ pub fn objects(
     objects.extend(tenants.iter().flat_map(|tenant| admission_policy::tenant(tenant, gateway)));
     objects.extend(rbac::check(&tenants, gateway));
     Ok(objects)
-}
-
-/// Why no objects can be generated.
-#[derive(Debug, Error)]
-pub enum AdmissionError {
-    #[error("there is no access file, so there are no tenants: write one (docs/access.md)")]
-    NoAccessFile,
-    #[error("the policy of tenant {tenant} can't be read: correct it in the access file (docs/policy.md)")]
-    Unreadable {
-        tenant: String,
-        #[source]
-        source: serde_json::Error,
-    },
-    #[error("the policy of tenant {tenant} is invalid: {}", listed(.faults))]
-    Faults { tenant: String, faults: Vec<Fault> },
-    #[error(
-        "the gateway's account {gateway} is in a namespace of tenant {tenant}, whose pods could run as it: give the gateway a \
-         namespace of its own"
-    )]
-    GatewayInTenant { gateway: GatewayAccount, tenant: String },
-}
-
-fn listed(faults: &[Fault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

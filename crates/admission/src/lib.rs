@@ -15,6 +15,7 @@
 mod admission_policy;
 mod cel;
 mod compare;
+mod error;
 mod gateway;
 mod generate;
 mod namespace;
@@ -25,8 +26,9 @@ mod tenant;
 mod yaml;
 
 pub use compare::missing;
+pub use error::AdmissionError;
 pub use gateway::{GatewayAccount, InvalidAccount};
-pub use generate::{AdmissionError, objects};
+pub use generate::objects;
 pub use object::Object;
 pub use yaml::to_yaml;
 

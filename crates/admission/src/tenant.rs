@@ -3,7 +3,7 @@
 use sparkgate_access::{Namespaces, Tenant};
 use sparkgate_policy::{Policy, PolicyDocument};
 
-use crate::generate::AdmissionError;
+use crate::error::AdmissionError;
 
 /// What the objects of a tenant are generated from.
 pub(crate) struct TenantRules<'a> {

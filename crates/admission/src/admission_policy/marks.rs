@@ -1,6 +1,6 @@
 //! The policy that guards the marks of the gateway: the role of drivers, and what is below `sparkgate.dev/`.
 
-use super::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
+use super::policy::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
 use crate::{cel::literal, gateway::GatewayAccount, object::Object, tenant::TenantRules};
 
 /// The labels that a driver gives its executors, as the properties of the gateway tell it.

@@ -2,7 +2,7 @@
 
 use sparkgate_policy::PodSecurity;
 
-use super::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
+use super::policy::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
 use crate::{
     cel::{list, literal},
     gateway::{GatewayAccount, username},
