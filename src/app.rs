@@ -1,5 +1,6 @@
 //! Composition: the commands of the program, their settings, and what runs together.
 
+mod admission;
 mod adopt_cluster;
 mod bootstrap_key;
 mod cli;

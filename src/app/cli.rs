@@ -13,8 +13,8 @@ use clap::{
 use clap_complete::{Shell, generate};
 
 use super::{
-    adopt_cluster, bootstrap_key, dev, release_finalizers, render, sandbox, serve,
-    settings::{AdoptCluster, BootstrapKey, Database, Dev, Logs, Place, Render, Sandbox, Serve},
+    admission, adopt_cluster, bootstrap_key, dev, release_finalizers, render, sandbox, serve,
+    settings::{Admission, AdoptCluster, BootstrapKey, Database, Dev, Logs, Place, Render, Sandbox, Serve},
     telemetry,
 };
 use crate::{client::ClientCommand, store::Store};
@@ -42,6 +42,8 @@ enum Command {
     ReleaseFinalizers(Place),
     /// Assign the database to the cluster of the kubeconfig. A gateway refuses to run on any cluster but its database's own.
     AdoptCluster(AdoptCluster),
+    /// Print the Kubernetes objects with which a cluster itself enforces the boundaries of tenants.
+    Admission(Admission),
     /// Create an API key in the database and print it: the first one, before anyone can log in.
     BootstrapKey(BootstrapKey),
     /// Apply all pending database migrations.
@@ -73,6 +75,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
         Command::ReleaseFinalizers(place) => in_runtime(&logs, release_finalizers::release_finalizers(place)),
         Command::AdoptCluster(settings) => in_runtime(&logs, adopt_cluster::adopt_cluster(settings)),
+        Command::Admission(settings) => ignore_closed_output(admission::admission(&settings)),
         Command::BootstrapKey(settings) => in_runtime(&logs, bootstrap_key::bootstrap_key(settings)),
         Command::Migrate(database) => in_runtime(&logs, async move {
             Store::connect(&database.settings()?).await?.close().await;

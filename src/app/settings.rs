@@ -7,10 +7,11 @@ mod limits;
 mod serve;
 mod time_or_off;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
+use sparkgate_admission::GatewayAccount;
 use secrecy::{ExposeSecret, SecretString};
 
 pub(super) use clean_up::CleanUp;
@@ -92,6 +93,19 @@ impl Render {
         })?;
         Ok(Some(policy))
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Admission {
+    /// The access file (docs/access.md).
+    #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
+    pub(super) access: PathBuf,
+    /// The gateway's service account: NAMESPACE/NAME.
+    #[arg(long, default_value = "sparkgate/sparkgate", value_name = "ACCOUNT")]
+    pub(super) gateway: GatewayAccount,
+    /// How many applications may run in a namespace at once, each as large as the policy permits: the size of its quota.
+    #[arg(long, default_value = "10", value_name = "COUNT")]
+    pub(super) applications: NonZeroU32,
 }
 
 #[derive(Debug, Args)]

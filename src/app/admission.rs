@@ -1,0 +1,26 @@
+//! `sparkgate admission`: the Kubernetes objects with which the cluster itself enforces the boundaries of tenants.
+
+use std::{
+    fs,
+    io::{self, Write},
+};
+
+use anyhow::{Context, anyhow};
+use sparkgate_admission::{objects, to_yaml};
+
+use super::settings::Admission;
+use crate::access::Access;
+
+/// Reads the access file and prints its objects to standard output.
+///
+/// # Errors
+/// The file can't be read or used.
+pub(super) fn admission(settings: &Admission) -> anyhow::Result<()> {
+    let Admission { access, gateway, applications } = settings;
+    let text = fs::read_to_string(access).with_context(|| format!("reading the access file {}", access.display()))?;
+    let parsed = Access::parse(&text).with_context(|| format!("{} is no access file", access.display()))?;
+    let objects = objects(&parsed, gateway, *applications)
+        .map_err(|error| anyhow!(error).context(format!("generating the objects of {}", access.display())))?;
+    io::stdout().write_all(to_yaml(&objects).as_bytes())?;
+    Ok(())
+}
