@@ -11,8 +11,8 @@ use std::{fs, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use sparkgate_admission::GatewayAccount;
 use secrecy::{ExposeSecret, SecretString};
+use sparkgate_admission::GatewayAccount;
 
 pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};

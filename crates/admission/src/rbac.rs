@@ -47,12 +47,12 @@ pub(crate) fn drivers(tenant: &TenantRules<'_>, namespace: &str) -> Vec<Object> 
     objects
 }
 
-/// Returns the rights of the gateway in a namespace: those of `deploy/kubernetes.yaml` without `get secrets`, and those that the
-/// check of these objects needs.
+/// Returns the rights of the gateway in a namespace: those of `deploy/kubernetes.yaml`, and those that the check of these objects
+/// needs.
 pub(crate) fn gateway(gateway: &GatewayAccount, namespace: &str) -> Vec<Object> {
     let purpose = "The gateway creates drivers and the objects that they own, and watches their pods. patch is for its finalizer.\n\
-                   Secrets are created only: RBAC has no right on names and owners alone, and with get the gateway could read every\n\
-                   Secret of the tenant. get on the other objects distinguishes its own from others of the same name.\n\
+                   get on these objects distinguishes its own from others of the same name. It makes every Secret of the namespace\n\
+                   readable for the gateway by name: RBAC has no right on owners.\n\
                    get on namespaces identifies the cluster; the last two rules are for the check that these objects exist.";
     let rules = json!([
         {
@@ -64,10 +64,9 @@ pub(crate) fn gateway(gateway: &GatewayAccount, namespace: &str) -> Vec<Object> 
         { "apiGroups": [""], "resources": ["events"], "verbs": ["list"] },
         {
             "apiGroups": [""],
-            "resources": ["services", "configmaps", "persistentvolumeclaims"],
+            "resources": ["services", "configmaps", "secrets", "persistentvolumeclaims"],
             "verbs": ["create", "get"]
         },
-        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create"] },
         { "apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create", "get"] },
         { "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"] },
         {
