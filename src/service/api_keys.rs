@@ -7,11 +7,14 @@ use secrecy::SecretString;
 
 use super::{error::Error, session::Session};
 use crate::{
-    access::{Action, ApiKey, Principal, Provider, Role},
+    access::{Action, ApiKey, Provider, Role},
     spark::Refusal,
     store::{self, NewApiKey, Store},
     submission::LONGEST_DURATION,
 };
+
+/// The longest name of a key.
+const NAME_MAX: usize = 128;
 
 /// What a new key is to be.
 #[derive(Debug, Clone)]
@@ -75,7 +78,7 @@ impl ApiKeys {
         actor: Option<&store::Actor>,
     ) -> Result<CreatedKey, Error> {
         let KeyRequest { name, tenant, role, expires_in } = request;
-        Principal::new(Provider::ApiKey, name).map_err(|error| Refusal::field("name", error.to_string()))?;
+        check_name(name)?;
         if *role == Role::Admin && tenant.is_some() {
             return Err(Refusal::field("role", "admin is a role of all tenants: leave the tenant out").into());
         }
@@ -123,6 +126,18 @@ impl ApiKeys {
     }
 }
 
+/// Checks the name of a key: it is printed in lists and in the log.
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._@/-".contains(&byte);
+    let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if begins && name.len() <= NAME_MAX && name.bytes().all(fine) {
+        return Ok(());
+    }
+    let reason =
+        format!("a name has up to {NAME_MAX} letters, digits and `._@/-`, and begins with a letter or a digit");
+    Err(Refusal::field("name", reason))
+}
+
 /// Checks that the caller may grant a role: it manages the keys there, and has the role itself.
 fn may_grant(caller: &Session, request: &KeyRequest) -> Result<(), Error> {
     let (access, principal) = (caller.access(), caller.principal());
@@ -139,7 +154,7 @@ fn may_grant(caller: &Session, request: &KeyRequest) -> Result<(), Error> {
         return Err(Error::Denied(reason));
     }
     if request.tenant.as_ref().is_some_and(|tenant| access.tenant(tenant).is_none()) {
-        return Err(Refusal::field("tenant", "the access file has no such tenant").into());
+        return Err(Error::Denied("the access file has no such tenant".to_owned()));
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ async fn a_caller_grants_at_most_its_own_rights(pool: PgPool) {
         (&operator, Some("green"), "viewer", 403),
         (&admin, Some("blue"), "operator", 201),
         (&admin, Some("blue"), "admin", 400),
-        (&admin, Some("green"), "viewer", 400),
+        (&admin, Some("green"), "viewer", 403),
         (&admin, None, "admin", 201),
         (&admin, None, "owner", 400),
     ] {

@@ -5,7 +5,6 @@ use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 
 use super::{Error, Scoped, Store, error::within};
-use sparkgate_submission::SubmissionId;
 
 /// Who requested a change, and where the request came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub struct AuditEntry {
 /// The entries to return. All criteria have to match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    pub submission: Option<SubmissionId>,
+    pub submission: Option<String>,
     pub tenant: Option<String>,
 }
 
@@ -96,7 +95,7 @@ impl Scoped {
         query.push_bind(after).push(" AND ");
         self.scope.push_condition(&mut query, "a");
         if let Some(id) = &filter.submission {
-            query.push(" AND submission_id = ").push_bind(id.as_str());
+            query.push(" AND submission_id = ").push_bind(id);
         }
         if let Some(tenant) = &filter.tenant {
             query.push(" AND tenant = ").push_bind(tenant);

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -14,7 +14,6 @@ use super::{
 use crate::{
     api::AppState,
     service::{AuditEntry, AuditFilter},
-    submission::SubmissionId,
 };
 
 const LIMIT: u32 = 100;
@@ -32,9 +31,7 @@ pub(super) struct AuditQuery {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// Only entries of this submission
-    #[serde(deserialize_with = "submission")]
-    #[param(value_type = Option<String>)]
-    submission: Option<SubmissionId>,
+    submission: Option<String>,
     /// Only entries of this tenant
     tenant: Option<String>,
 }
@@ -116,9 +113,9 @@ pub(super) async fn audit(
 }
 
 fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    parsed(deserializer, "the `next` of an earlier page")
-}
-
-fn submission<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SubmissionId>, D::Error> {
-    parsed(deserializer, "the id of a submission").map(Some)
+    let position = parsed(deserializer, "the `next` of an earlier page")?;
+    if position < 0 {
+        return Err(D::Error::custom(format!("{position} is below 0")));
+    }
+    Ok(position)
 }

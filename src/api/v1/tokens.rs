@@ -28,6 +28,7 @@ use crate::{
 /// An API key, without its text.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ApiKey)]
 pub(super) struct Token {
     /// The public part of the key.
     #[schema(example = "6f1c2a9b03d4e5f6")]
@@ -76,6 +77,7 @@ impl From<ApiKey> for Token {
 
 /// The API keys that the caller may manage.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ApiKeyList)]
 pub(super) struct TokenList {
     tokens: Vec<Token>,
 }
@@ -83,19 +85,31 @@ pub(super) struct TokenList {
 /// What a new API key is to be.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewApiKey)]
 pub(super) struct NewToken {
     /// A name for people; it needn't be unique.
-    #[schema(example = "airflow")]
+    #[schema(example = "airflow", max_length = 128, pattern = "^[A-Za-z0-9][A-Za-z0-9._@/-]*$")]
     name: String,
     /// The tenant in which the key has its role; all tenants without it.
     #[schema(example = "analytics")]
     tenant: Option<String>,
-    /// `viewer`, `submitter`, `operator` or `admin`: at most the caller's own role.
-    #[schema(example = "submitter")]
+    /// At most the caller's own role.
+    #[schema(value_type = RoleWord)]
     role: String,
     /// How long the key is valid; without it, until it is revoked.
-    #[schema(example = 7_776_000, minimum = 1)]
+    #[schema(example = 7_776_000, minimum = 1, maximum = 315_619_200)]
     expires_in_seconds: Option<u64>,
+}
+
+/// A role in a tenant (docs/access.md).
+#[derive(ToSchema)]
+#[schema(as = Role, rename_all = "lowercase")]
+#[expect(dead_code, reason = "only describes the field; the access layer parses it")]
+enum RoleWord {
+    Viewer,
+    Submitter,
+    Operator,
+    Admin,
 }
 
 /// List API keys
