@@ -11,6 +11,8 @@ use sqlx::{ConnectOptions, PgPool};
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use crate::support::publish_statistics;
+
 const QUEUED: i64 = 5000;
 const LAUNCHED: i64 = 20;
 
@@ -117,6 +119,7 @@ async fn a_claim_reads_nothing_of_namespaces_that_are_left_out(pool: PgPool) {
         }
         claimed.iter().map(|one| one.number).collect()
     };
+    publish_statistics(&pool).await;
     let before = rows_read(&pool).await;
     assert_eq!(claim(room(&[("spark", 0)], &[])).await, (QUEUED..QUEUED + 20).collect::<Vec<_>>());
     assert_eq!(claim(room(&[("spark", 3), ("other", 2)], &[])).await, [0, 1, 2, QUEUED, QUEUED + 1]);

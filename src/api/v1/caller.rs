@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     Problem, Reply,
-    problem::Problems,
+    problem::ProblemBody,
     query::{NoParameters, Query},
     session::Caller,
 };
@@ -45,7 +45,10 @@ pub(super) struct TenantRole {
 /// The principal that the gateway recognized in the request's credentials, with its roles.
 #[utoipa::path(
     get, path = "/v1/me", tag = "Access", operation_id = "getCaller",
-    responses(Problems, (status = 200, description = "The caller", body = Me))
+    responses(
+        (status = 200, description = "The caller", body = Me),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+    )
 )]
 pub(super) async fn me(Caller(caller): Caller, _: Query<NoParameters>) -> Result<Reply<Me>, Problem> {
     let (access, principal) = (caller.access(), caller.principal());
@@ -88,7 +91,10 @@ pub(super) struct Issuer {
 /// Needs no credentials. `sparkgate login` uses the device authorization grant (RFC 8628) of one of these issuers.
 #[utoipa::path(
     get, path = "/v1/login", tag = "Access", operation_id = "getLogin",
-    responses(Problems, (status = 200, description = "The issuers; none if the gateway has none for the command line", body = Login))
+    responses(
+        (status = 200, description = "The issuers; none if the gateway has none for the command line", body = Login),
+        (status = 400, description = "A parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
+    )
 )]
 pub(super) async fn login(State(state): State<AppState>, _: Query<NoParameters>) -> Result<Reply<Login>, Problem> {
     let tenancy = state.service.access.current();

@@ -137,6 +137,7 @@ pub(super) async fn list(
         Problems,
         (status = 201, description = "The new key, with its text", body = Token),
         (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "The caller may not grant this role there", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn create(

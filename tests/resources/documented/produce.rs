@@ -27,6 +27,15 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
         ("killSubmissionResource", 202) => {
             ask(router, "DELETE", &promise.path_of(&place.submitted().await), None).await
         }
+        ("createToken", 403) => {
+            let elsewhere = json!({"name": "new", "role": "viewer", "tenant": "nowhere"});
+            ask(router, "POST", promise.path, Some(&elsewhere)).await
+        }
+        ("createToken", 201) => good(place, router, promise).await,
+        ("revokeToken", 204) => {
+            let created = ask(router, "POST", "/v1/tokens", Some(&new_key())).await.json();
+            ask(router, "DELETE", &promise.path_of(created["id"].as_str().unwrap()), None).await
+        }
         ("followEvents", 410) => expired(place).await,
         ("readLog", 429) => crowded(place, promise).await,
         (_, 429) => good(place, &place.full, promise).await,
@@ -70,6 +79,10 @@ fn body(promise: &Promise<'_>) -> Value {
     if promise.operation == SPARKS_CREATE { spark(json!({"spark.app.name": "x"})) } else { job(json!({})) }
 }
 
+fn new_key() -> Value {
+    json!({"name": "new", "role": "viewer"})
+}
+
 fn unique(promise: &Promise<'_>) -> Value {
     match promise.operation {
         SPARKS_CREATE => spark(json!({"spark.app.name": "sole", "spark.sparkgate.uniqueName": "true"})),
@@ -79,7 +92,11 @@ fn unique(promise: &Promise<'_>) -> Value {
 
 /// Sends a request that succeeds if nothing is wrong.
 async fn good(place: &Place, router: &Router, promise: &Promise<'_>) -> Answer {
-    let body = [CREATE, SPARKS_CREATE].contains(&promise.operation).then(|| body(promise));
+    let body = match promise.operation {
+        CREATE | SPARKS_CREATE => Some(body(promise)),
+        "createToken" => Some(new_key()),
+        _ => None,
+    };
     let path = match promise.path.contains("{id}") {
         true if promise.status == 500 => promise.path_of("driver-20260102030405-0000"),
         true => promise.path_of(&id(place).await),
