@@ -13,7 +13,7 @@ use body::Bodies;
 use request_log::RequestId;
 use tower::ServiceExt;
 
-use crate::service::Service;
+use crate::{service::Service, spark::SparkVersion};
 
 mod authn;
 mod body;
@@ -85,10 +85,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         .fallback(move |Extension(id), request| face(all.clone(), resources.clone(), id, request))
         .with_state(state)
         .layer(from_fn_with_state(authentication, authn::authenticate));
-    // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
-    let router =
-        browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
-    Ok(request_log::logged(router.layer(map_response(page_headers::add))))
+    enclosed(router, &browser, version)
 }
 
 /// Returns the router of the port for clients of Spark's protocol that send no credentials: stock `spark-submit`. It serves that
@@ -108,9 +105,14 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
         .fallback(serve)
         .with_state(state)
         .layer(from_fn_with_state(authentication, authn::of_spark_listener));
-    let router =
-        browser::guard(router, &browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
-    Ok(request_log::logged(router))
+    enclosed(router, &browser, version)
+}
+
+/// Puts around a router what every request of clients passes.
+fn enclosed(router: Router, browser: &BrowserSettings, version: SparkVersion) -> Result<Router, OriginError> {
+    // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
+    let router = browser::guard(router, browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
+    Ok(request_log::logged(router.layer(map_response(page_headers::add))))
 }
 
 /// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.

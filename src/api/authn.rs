@@ -18,7 +18,8 @@ use super::{
     spark, v1,
 };
 use crate::{
-    service::{Authenticator, Credentials, Exceeded, Session, Unauthenticated},
+    access::Principal,
+    service::{Authenticator, Credentials, Exceeded, Session, Tenancy, Unauthenticated},
     spark::SparkVersion,
 };
 
@@ -37,35 +38,24 @@ pub(in crate::api) struct Authentication {
 pub(in crate::api) async fn authenticate(
     State(Authentication { authenticator, version }): State<Authentication>,
     Extension(id): Extension<RequestId>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     if is_open(request.uri().path()) {
         return next.run(request).await;
     }
-    let (peer, address) = (request.extensions().get::<Peer>().cloned(), address(&request));
+    let peer = request.extensions().get::<Peer>();
     let headers = request.headers();
     let credentials = Credentials {
         bearer: bearer(headers),
-        certificate: peer.as_ref().and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
+        certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
         header: &|name| headers.get(name)?.to_str().ok(),
     };
     match authenticator.authenticate(&credentials).await {
-        Ok((principal, tenancy)) => {
-            let is_read = request.method().is_safe();
-            let bytes = request.body().size_hint().lower();
-            if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
-                return limited(&exceeded, request.uri().path().to_owned(), &id, version);
-            }
-            let session = Session::new(principal, tenancy, address, text(&id));
-            request.extensions_mut().insert(session);
-            // Nothing behind this needs it.
-            request.headers_mut().remove(header::AUTHORIZATION);
-            next.run(request).await
-        }
+        Ok(caller) => admit(caller, request, next, &id, version).await,
         Err(why) => {
             let path = request.uri().path().to_owned();
-            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address)
+            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
                 return limited(&exceeded, path, &id, version);
@@ -79,18 +69,31 @@ pub(in crate::api) async fn authenticate(
 pub(in crate::api) async fn of_spark_listener(
     State(Authentication { authenticator, version }): State<Authentication>,
     Extension(id): Extension<RequestId>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path().to_owned();
-    let Some((principal, tenancy)) = authenticator.of_spark_listener() else {
-        return refused(&Unauthenticated::Missing, path, &id, version);
-    };
-    if let Err(exceeded) = tenancy.count(&principal, request.method().is_safe(), request.body().size_hint().lower()) {
-        return limited(&exceeded, path, &id, version);
+    match authenticator.of_spark_listener() {
+        Some(caller) => admit(caller, request, next, &id, version).await,
+        None => refused(&Unauthenticated::Missing, request.uri().path().to_owned(), &id, version),
     }
-    let session = Session::new(principal, tenancy, address(&request), text(&id));
+}
+
+/// Counts a request of a known caller, and hands it on with its session.
+async fn admit(
+    (principal, tenancy): (Arc<Principal>, Arc<Tenancy>),
+    mut request: Request,
+    next: Next,
+    id: &RequestId,
+    version: SparkVersion,
+) -> Response {
+    let (is_read, bytes) = (request.method().is_safe(), request.body().size_hint().lower());
+    if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
+        return limited(&exceeded, request.uri().path().to_owned(), id, version);
+    }
+    let session = Session::new(principal, tenancy, address(&request), text(id));
     request.extensions_mut().insert(session);
+    // Nothing behind this needs it.
+    request.headers_mut().remove(header::AUTHORIZATION);
     next.run(request).await
 }
 

@@ -49,9 +49,17 @@ pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderErr
 /// # Errors
 /// [`Refusal`].
 pub fn driver(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<DriverObjects, Refusal> {
+    built(request, settings).map(|(_, driver)| driver)
+}
+
+fn built(
+    request: CreateSubmissionRequest,
+    settings: &SparkSettings,
+) -> Result<(PreparedSubmission, DriverObjects), Refusal> {
     let prepared = PreparedSubmission::new(request, settings)?;
     let submitted_at = Utc::now();
-    prepared.build(settings, &prepared.names(submitted_at), submitted_at, &[])
+    let driver = prepared.build(settings, &prepared.names(submitted_at), submitted_at, &[])?;
+    Ok((prepared, driver))
 }
 
 /// Runs the command: reads a request from `input` and writes its `List` to `output`. Writes fields and properties without
@@ -82,9 +90,7 @@ pub fn run(
             writeln!(notes, "sparkgate: note: {key}: unknown to every Spark release")?;
         }
     }
-    let prepared = PreparedSubmission::new(request, settings)?;
-    let submitted_at = Utc::now();
-    let mut driver = prepared.build(settings, &prepared.names(submitted_at), submitted_at, &[])?;
+    let (prepared, mut driver) = built(request, settings)?;
     let violations = policy.map(|policy| prepared.judge(policy, &mut driver, &[])).transpose()?.unwrap_or_default();
     for violation in &violations {
         writeln!(notes, "sparkgate: policy: {violation}")?;

@@ -39,11 +39,10 @@ pub(super) struct RateLimits {
 
 impl RateLimits {
     pub(super) fn new(rates: &Rates) -> Self {
-        let bytes = Rate { amount: rates.bytes.amount, period: rates.bytes.period };
         Self {
             writes: limiter(rates.writes, 1),
             reads: limiter(rates.reads, 1),
-            kibibytes: limiter(bytes, KIB),
+            kibibytes: limiter(rates.bytes, KIB),
             failed_logins: limiter(rates.failed_logins, 1),
         }
     }

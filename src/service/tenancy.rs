@@ -18,7 +18,7 @@ use crate::{
     spark::Refusal,
 };
 
-const NAMESPACE: &str = "spark.kubernetes.namespace";
+pub(super) const NAMESPACE: &str = "spark.kubernetes.namespace";
 
 /// The origin of properties that a tenant forces, and of its defaults.
 pub(super) const TENANT: &str = "tenant";

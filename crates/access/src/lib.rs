@@ -9,6 +9,7 @@ mod authentication;
 mod certificate;
 mod file;
 pub mod jwt;
+mod name;
 mod pattern;
 mod principal;
 mod rate;
@@ -22,6 +23,7 @@ pub use authentication::{
 };
 pub use certificate::{CertificateError, ClientCertificate};
 pub use file::{AccessFileError, Fault};
+pub use name::{is_label, is_subdomain};
 pub use pattern::{InvalidPattern, Pattern, Patterns};
 pub use principal::{Grant, InvalidGrant, InvalidName, LONGEST_NAME, Principal, Provider};
 pub use rate::{InvalidRate, Rate, Rates};

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use sparkgate_access::{is_label, is_subdomain};
 use thiserror::Error;
 
 /// The service account of the gateway. It is the only one that may create drivers.
@@ -17,7 +18,7 @@ impl GatewayAccount {
     /// # Errors
     /// A name is not one that Kubernetes permits.
     pub fn new(namespace: &str, name: &str) -> Result<Self, InvalidAccount> {
-        let valid = is_label(namespace) && name.len() <= 253 && name.split('.').all(is_label);
+        let valid = is_label(namespace) && is_subdomain(name);
         if !valid {
             return Err(InvalidAccount(format!("{namespace}/{name}")));
         }
@@ -61,15 +62,6 @@ pub struct InvalidAccount(String);
 /// Returns the name of a service account as a user of the API server.
 pub(crate) fn username(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
-}
-
-/// Returns whether the text is a label of RFC 1123.
-fn is_label(text: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.len() <= 63
-        && text.starts_with(alphanumeric)
-        && text.ends_with(alphanumeric)
-        && text.chars().all(|c| alphanumeric(c) || c == '-')
 }
 
 #[cfg(test)]

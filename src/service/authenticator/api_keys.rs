@@ -2,20 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    Unauthenticated,
-    cache::{Cache, digest},
-};
+use super::{Unauthenticated, cache::Cache};
 use crate::{
     access::{ApiKey, Grant, KeyDigest, Principal},
-    service::error::error_chain,
-    store::{KeyRecord, Store},
+    store::{self, KeyRecord, Store},
 };
 
 /// How long a key counts without asking the database. A key that is revoked is accepted for this long.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long it counts while the database doesn't answer.
-const STALE: Duration = Duration::from_secs(300);
 
 /// The API keys of the database.
 pub(super) struct ApiKeys {
@@ -30,29 +24,17 @@ impl ApiKeys {
 
     /// Returns the principal of a key.
     pub(super) async fn principal(&self, text: &str) -> Result<Arc<Principal>, Unauthenticated> {
-        let cached = digest(text);
-        if let Some(known) = self.known.get(&cached, FRESH) {
-            return Ok(known);
-        }
-        let key = ApiKey::parse(text).map_err(|error| Unauthenticated::Invalid(error.to_string()))?;
-        match self.store.valid_api_key(key.id()).await {
-            Ok(record) => match record.and_then(|record| principal(&record, &key)) {
-                Some(principal) => {
-                    let principal = Arc::new(principal);
-                    self.known.put(cached, principal.clone(), STALE);
-                    Ok(principal)
-                }
-                None => {
-                    self.known.forget(&cached);
-                    let wrong = "the API key is unknown, revoked or expired: create another one";
-                    Err(Unauthenticated::Invalid(wrong.to_owned()))
-                }
-            },
-            Err(error) => self.known.get(&cached, STALE).ok_or_else(|| {
-                tracing::warn!("an API key can't be checked: {}", error_chain(&error));
-                Unauthenticated::Unavailable("the database, which knows the API keys, is not available".to_owned())
-            }),
-        }
+        let check = async {
+            let key = match ApiKey::parse(text) {
+                Ok(key) => key,
+                Err(error) => return Ok(Err(Unauthenticated::Invalid(error.to_string()))),
+            };
+            let record = self.store.valid_api_key(key.id()).await?;
+            let principal = record.and_then(|record| principal(&record, &key));
+            let wrong = "the API key is unknown, revoked or expired: create another one";
+            Ok::<_, store::Error>(principal.ok_or_else(|| Unauthenticated::Invalid(wrong.to_owned())))
+        };
+        self.known.principal(text, FRESH, "the database, which knows the API keys,", check).await
     }
 
     /// Returns whether the key of a principal is still valid. While the database doesn't answer, it is.

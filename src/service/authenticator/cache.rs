@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    error::Error,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -9,10 +10,14 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::access::Principal;
+use super::Unauthenticated;
+use crate::{access::Principal, service::error::error_chain};
 
 /// The most credentials that are remembered.
 const CAPACITY: usize = 10_000;
+
+/// How long a check counts while it can't be made again.
+const STALE: Duration = Duration::from_secs(300);
 
 /// Principals by the digest of their credential.
 #[derive(Debug, Default)]
@@ -22,18 +27,48 @@ pub(super) struct Cache(Mutex<HashMap<[u8; 32], Known>>);
 type Known = (Instant, Arc<Principal>);
 
 /// The key of a credential. The credential itself isn't kept.
-pub(super) fn digest(credential: &str) -> [u8; 32] {
+fn digest(credential: &str) -> [u8; 32] {
     Sha256::digest(credential).into()
 }
 
 impl Cache {
+    /// Returns the principal of a credential: that of a check at most `fresh` ago, else what `check` returns. While it can't be
+    /// checked because of an error, a check of the last minutes counts; without one, the caller learns that `what` is away.
+    pub(super) async fn principal<E: Error>(
+        &self,
+        credential: &str,
+        fresh: Duration,
+        what: &'static str,
+        check: impl Future<Output = Result<Result<Principal, Unauthenticated>, E>>,
+    ) -> Result<Arc<Principal>, Unauthenticated> {
+        let key = digest(credential);
+        if let Some(known) = self.get(&key, fresh) {
+            return Ok(known);
+        }
+        match check.await {
+            Ok(Ok(principal)) => {
+                let principal = Arc::new(principal);
+                self.put(key, principal.clone(), STALE);
+                Ok(principal)
+            }
+            Ok(Err(why)) => {
+                self.forget(&key);
+                Err(why)
+            }
+            Err(error) => self.get(&key, STALE).ok_or_else(|| {
+                tracing::warn!("a caller's credentials can't be checked: {}", error_chain(&error));
+                Unauthenticated::Unavailable(format!("{what} is not available"))
+            }),
+        }
+    }
+
     /// Returns the principal of a credential that was checked at most `age` ago.
-    pub(super) fn get(&self, credential: &[u8; 32], age: Duration) -> Option<Arc<Principal>> {
+    fn get(&self, credential: &[u8; 32], age: Duration) -> Option<Arc<Principal>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(credential).filter(|(at, _)| at.elapsed() <= age).map(|(_, principal)| principal.clone())
     }
 
-    pub(super) fn put(&self, credential: [u8; 32], principal: Arc<Principal>, keep: Duration) {
+    fn put(&self, credential: [u8; 32], principal: Arc<Principal>, keep: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= CAPACITY {
             known.retain(|_, (at, _)| at.elapsed() <= keep);
@@ -43,7 +78,7 @@ impl Cache {
         }
     }
 
-    pub(super) fn forget(&self, credential: &[u8; 32]) {
+    fn forget(&self, credential: &[u8; 32]) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(credential);
     }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::Cluster,
-    service::options::{Caps, SubmissionOptions},
+    service::{
+        options::{Caps, SubmissionOptions},
+        tenancy::NAMESPACE,
+    },
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, NamedRequest, Object, Refusal},
 };
 
-pub(super) const NAMESPACE: &str = "spark.kubernetes.namespace";
 const POD_NAME: &str = "spark.kubernetes.driver.pod.name";
 /// Families of properties that name a variable of the driver.
 const VARIABLES: [&str; 2] = ["spark.kubernetes.driverEnv.", "spark.kubernetes.driver.secretKeyRef."];

@@ -12,7 +12,7 @@ use crate::{
         prepared::{PreparedSubmission, driver_properties},
         redaction,
         session::Session,
-        tenancy::TenantRules,
+        tenancy::{NAMESPACE, TenantRules},
     },
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, expand_command_line},
     store::Drawn,
@@ -172,9 +172,9 @@ fn judge(
 
 /// Returns the rules of the tenant that a request belongs to.
 fn rules(caller: &Session, request: &CreateSubmissionRequest) -> Result<Arc<TenantRules>, Refusal> {
-    let namespace = request.spark_properties.get(limits::NAMESPACE).map(String::as_str);
+    let namespace = request.spark_properties.get(NAMESPACE).map(String::as_str);
     let tenant = caller.access().tenant_for(caller.principal(), namespace);
-    let tenant = tenant.map_err(|error| Refusal::property(limits::NAMESPACE, error.to_string()))?;
+    let tenant = tenant.map_err(|error| Refusal::property(NAMESPACE, error.to_string()))?;
     let rules = caller.tenancy().rules(&tenant.name).cloned();
-    rules.ok_or_else(|| Refusal::property(limits::NAMESPACE, format!("there is no tenant {}", tenant.name)))
+    rules.ok_or_else(|| Refusal::property(NAMESPACE, format!("there is no tenant {}", tenant.name)))
 }

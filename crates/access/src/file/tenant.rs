@@ -14,6 +14,7 @@ use super::{
     member::{self, Known},
 };
 use crate::{
+    name::{is_label, is_subdomain},
     pattern::{Pattern, Patterns},
     tenant::{Caps, Namespaces, Tenant, TenantLimits},
 };
@@ -43,7 +44,7 @@ fn tenant(
     let limits = document.limits.unwrap_or_default();
     Tenant {
         namespaces: namespaces(document.namespaces, &name.value, &path, owners, faults),
-        service_accounts: texts(document.service_accounts, &format!("{path}.serviceAccounts"), is_subdomain, faults),
+        service_accounts: texts(document.service_accounts, &format!("{path}.serviceAccounts"), is_account, faults),
         spark_versions: texts(document.spark_versions, &format!("{path}.sparkVersions"), is_version, faults),
         named_defaults: patterns(document.named_defaults, &format!("{path}.namedDefaults"), faults),
         files: patterns(document.files, &format!("{path}.files"), faults),
@@ -178,19 +179,9 @@ fn caps(document: CapsDocument, path: &str, faults: &mut Faults) -> Caps {
 
 const LABEL: &str = "up to 63 lower-case letters, digits and hyphens, and begins and ends with a letter or a digit";
 
-/// Returns whether the text is a label of RFC 1123, as the names of namespaces are.
-fn is_label(text: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.len() <= 63
-        && text.starts_with(alphanumeric)
-        && text.ends_with(alphanumeric)
-        && text.chars().all(|c| alphanumeric(c) || c == '-')
-}
-
-/// Checks that the text is a subdomain of RFC 1123, as the names of service accounts are.
-fn is_subdomain(text: &str) -> Result<(), &'static str> {
-    let fine = text.len() <= 253 && text.split('.').all(is_label);
-    fine.then_some(()).ok_or("a service account's name has lower-case letters, digits, hyphens and dots")
+/// Checks that the text can be the name of a service account.
+fn is_account(text: &str) -> Result<(), &'static str> {
+    is_subdomain(text).then_some(()).ok_or("a service account's name has lower-case letters, digits, hyphens and dots")
 }
 
 /// Checks that the text begins like a version of Spark.

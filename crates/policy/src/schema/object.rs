@@ -6,6 +6,9 @@ use super::{
     free, refused, ruled,
 };
 
+/// Why a field of the Service is refused.
+const HEADLESS: &str = "the driver's Service is headless and reachable only inside the cluster";
+
 pub(super) const CLIENT_IP_CONFIG: [Field; 1] = [free("timeoutSeconds", Int)];
 
 pub(super) const LABEL_SELECTOR: [Field; 2] =
@@ -59,56 +62,26 @@ pub(super) const CLAIM_SPEC: [Field; 9] = [
 pub(super) const SERVICE_PORT: [Field; 6] = [
     free("appProtocol", Text),
     free("name", Text),
-    refused("nodePort", Int, "services", "the driver's Service is headless and reachable only inside the cluster"),
+    refused("nodePort", Int, "services", HEADLESS),
     free("port", Int),
     free("protocol", Text),
     free("targetPort", Scalar),
 ];
 
 pub(super) const SERVICE_SPEC: [Field; 20] = [
-    refused(
-        "allocateLoadBalancerNodePorts",
-        Bool,
-        "services",
-        "the driver's Service is headless and reachable only inside the cluster",
-    ),
+    refused("allocateLoadBalancerNodePorts", Bool, "services", HEADLESS),
     ruled("clusterIP", Text, "services"),
     ruled("clusterIPs", Texts, "services"),
-    refused("externalIPs", Texts, "services", "the driver's Service is headless and reachable only inside the cluster"),
-    refused("externalName", Text, "services", "the driver's Service is headless and reachable only inside the cluster"),
-    refused(
-        "externalTrafficPolicy",
-        Text,
-        "services",
-        "the driver's Service is headless and reachable only inside the cluster",
-    ),
-    refused(
-        "healthCheckNodePort",
-        Int,
-        "services",
-        "the driver's Service is headless and reachable only inside the cluster",
-    ),
+    refused("externalIPs", Texts, "services", HEADLESS),
+    refused("externalName", Text, "services", HEADLESS),
+    refused("externalTrafficPolicy", Text, "services", HEADLESS),
+    refused("healthCheckNodePort", Int, "services", HEADLESS),
     free("internalTrafficPolicy", Text),
     free("ipFamilies", Texts),
     free("ipFamilyPolicy", Text),
-    refused(
-        "loadBalancerClass",
-        Text,
-        "services",
-        "the driver's Service is headless and reachable only inside the cluster",
-    ),
-    refused(
-        "loadBalancerIP",
-        Text,
-        "services",
-        "the driver's Service is headless and reachable only inside the cluster",
-    ),
-    refused(
-        "loadBalancerSourceRanges",
-        Texts,
-        "services",
-        "the driver's Service is headless and reachable only inside the cluster",
-    ),
+    refused("loadBalancerClass", Text, "services", HEADLESS),
+    refused("loadBalancerIP", Text, "services", HEADLESS),
+    refused("loadBalancerSourceRanges", Texts, "services", HEADLESS),
     free("ports", Objects(&SERVICE_PORT)),
     free("publishNotReadyAddresses", Bool),
     ruled("selector", TextMap, "services"),
