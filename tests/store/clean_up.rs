@@ -171,7 +171,13 @@ async fn a_round_reads_what_is_due_and_not_the_table(options: PgPoolOptions, con
     let store = Store::new(pool.clone());
     assert_eq!(store.ended_pods(7 * DAY, 100, None).await.unwrap().len(), 50);
     assert_eq!(store.delete_ended(90 * DAY, 100, None).await.unwrap(), 0);
-    let after = reads(&pool).await;
+    // Up to Postgres 14, another process collects the statistics, and shows them a moment after they were sent.
+    let after = loop {
+        let after = reads(&pool).await;
+        if after != before {
+            break after;
+        }
+    };
     assert_eq!(after.0 - before.0, 0, "the whole table was read");
     let read = after.1 - before.1;
     assert!((100..400).contains(&read), "{read} entries of indexes for 50 pods and 50 rows");

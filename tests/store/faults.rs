@@ -276,7 +276,11 @@ impl<'a> Faults<'a> {
         Self { pool, disk_full, failed: BTreeSet::new() }
     }
 
+    /// Sets the row whose write fails next; 0 is none. A server reports an error before it releases the locks of the transaction,
+    /// and some calls pass over locked rows, so this waits for the locks of the call before.
     async fn at(&self, place: i64) {
+        let released = format!("BEGIN; LOCK TABLE {} IN EXCLUSIVE MODE; COMMIT", TABLES.join(", "));
+        sqlx::raw_sql(sqlx::AssertSqlSafe(released)).execute(self.pool).await.unwrap();
         sqlx::query("SELECT setval('fault.seen', 1, false)").execute(self.pool).await.unwrap();
         let set = sqlx::query("UPDATE fault.at SET place = $1, disk_full = $2").bind(place).bind(self.disk_full);
         set.execute(self.pool).await.unwrap();
@@ -366,7 +370,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     assert!(faults.everywhere("advance", running).await);
     let executors = [executor(&id)];
     assert_eq!(faults.everywhere("write_executors", async || store.write_executors(&executors).await).await, 1);
-    // A server reports an error before it releases the locks of the transaction, so the next call may still find the lock taken.
+    // A server also releases advisory locks after it reported the error: the next call may still find this one taken.
     let number = async || loop {
         match store.number_events(&Horizon::default()).await {
             Ok(0) => {}

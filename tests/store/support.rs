@@ -13,8 +13,6 @@ use uuid::Uuid;
 /// The longest duration of a lease: a longer one means that a clock went back.
 pub(crate) const LEASE: Duration = Duration::from_secs(25);
 
-/// Connects as `serve` does, and waits until each pool has a connection: a request waits less than a second
-/// for one, and this machine may be busy.
 /// Closes the connection of a pool of one, and waits until its server process has ended: it publishes its statistics then, in every
 /// release of Postgres.
 pub(crate) async fn publish_statistics(pool: &PgPool) {
@@ -25,6 +23,8 @@ pub(crate) async fn publish_statistics(pool: &PgPool) {
     while sqlx::query_scalar(is_there).bind(pid).fetch_one(pool).await.unwrap() {}
 }
 
+/// Connects as `serve` does, and waits until each pool has a connection: a request waits less than a second
+/// for one, and this machine may be busy.
 pub(crate) async fn connect(pool: &PgPool) -> Store {
     let url = pool.connect_options().to_url_lossy().to_string();
     let store = Store::connect(&DatabaseSettings { url, max_connections: 16 }).await.unwrap();
