@@ -8,8 +8,8 @@ help: ## show this list
 demo: ## build and start everything on this machine, run a real Spark job, show its outcome
 	@scripts/demo
 
-dev: ## the gateway on 127.0.0.1:6066 with a private Postgres and the sandbox cluster, until Ctrl-C
-	@scripts/dev
+dev: ## the gateway on 127.0.0.1:6066 with a private Postgres and the sandbox cluster, until Ctrl-C; ARGS="--require-token"
+	@scripts/dev $(ARGS)
 
 test: ## all tests, with real components; ARGS go to cargo test: make test ARGS="--test layers"
 	@scripts/test $(ARGS)

@@ -6,12 +6,17 @@ use axum::{
     middleware::map_response,
     response::Response,
 };
-use utoipa::{Modify, OpenApi};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{PathItem, path::Operation},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+mod authentication;
 mod fallback;
 
+use authentication::Authentication;
 use fallback::Fallback;
 
 use super::{AppState, health, spark, v1};
@@ -67,7 +72,12 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     document.merge(v1::routes().into_openapi());
     document.merge(probes().into_openapi());
     Fallback.modify(&mut document);
+    Authentication.modify(&mut document);
     document
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@
 
 mod child;
 mod lock;
+mod private;
 mod process;
 mod supervise;
 
 use std::{
-    fs::{self, OpenOptions, Permissions},
-    io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -24,6 +23,8 @@ use super::{
     serve::{self, Signals},
     settings::{AdoptCluster, CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
 };
+use private::{PrivateToken, write_private};
+
 use crate::{
     sandbox::{node, postgres::PrivatePostgres},
     service::Submitter,
@@ -54,7 +55,7 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
     }
     let postgres = PrivatePostgres::start(&dir.join("postgres")).await?;
     tracing::info!("database: a private Postgres in {}", dir.display());
-    let served = beside(&settings, path, sandbox, &postgres, listener, signals).await;
+    let served = beside(&settings, &dir, path, sandbox, &postgres, listener, signals).await;
     let stopped = postgres.stop().await;
     served.and(stopped)
 }
@@ -62,19 +63,25 @@ pub(super) async fn dev(settings: Dev) -> anyhow::Result<()> {
 /// Runs the sandbox and the gateway until a signal, or until one of them or Postgres ends.
 async fn beside(
     settings: &Dev,
+    dir: &Path,
     defaults: PathBuf,
     sandbox: child::Sandbox,
     postgres: &PrivatePostgres,
     listener: TcpListener,
     signals: Signals,
 ) -> anyhow::Result<()> {
-    let mut sandbox = sandbox.start(settings).await?;
+    let token = if settings.require_token { Some(PrivateToken::of_sandbox(dir)?) } else { None };
+    let mut sandbox = sandbox.start(settings, token.as_ref()).await?;
     tracing::info!("sandbox: http://{} (log: {})", settings.sandbox_listen, sandbox.log.display());
     let database = Database::new(postgres.url.clone());
     let place = Place { kubeconfig: Some(sandbox.kubeconfig.clone()), context: None, namespaces: Vec::new() };
     // The sandbox keeps its objects in memory: each start is another cluster, without the drivers of the one before.
     adopt_cluster(AdoptCluster { database: database.clone(), place: place.clone(), with_live_submissions: true })
         .await?;
+    let access_file = match settings.require_token {
+        true => Some(private::access_file(dir, &database, listener.local_addr()?).await?),
+        false => None,
+    };
     let gateway = Serve {
         http: Http::listening_on(settings.listen),
         database,
@@ -88,7 +95,7 @@ async fn beside(
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
         limits: Limits::default(),
-        access_file: None,
+        access_file,
     };
     let ended = async {
         tokio::select! {
@@ -99,14 +106,6 @@ async fn beside(
     let served = serve::run(&gateway, listener, ended).await;
     let stopped = sandbox.stop().await;
     served.and(stopped)
-}
-
-/// Writes a file that only its owner can read: defaults may have passwords.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // Of an earlier release, it may have other rights.
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())
 }
 
 /// Returns the operator's Spark defaults, preceded by the one that every submission needs: an image, whose name the

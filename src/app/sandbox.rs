@@ -1,6 +1,6 @@
 //! `sparkgate sandbox`: runs the simulated cluster, or only its node for a cluster that has none.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -38,9 +38,17 @@ pub(super) async fn sandbox(settings: Sandbox) -> anyhow::Result<()> {
             let listener = listen(settings.listen).await?;
             let url = format!("http://{}", listener.local_addr()?);
             tracing::info!("Kubernetes API on {url}");
-            let stop = api_stop.clone();
-            parts.spawn(async move { apiserver::serve(listener, stop).await.context("the sandbox's API server") });
-            Config::new(url.parse().context("making the API's URL")?)
+            let token = settings.token_file.as_ref().map(|path| {
+                let token = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+                anyhow::Ok(token.trim().to_owned())
+            });
+            let (token, stop) = (token.transpose()?, api_stop.clone());
+            let mut config = Config::new(url.parse().context("making the API's URL")?);
+            config.auth_info.token = token.clone().map(Into::into);
+            parts.spawn(async move {
+                apiserver::serve(listener, token.as_deref(), stop).await.context("the sandbox's API server")
+            });
+            config
         }
     };
     parts.spawn(node::run(node_config(config, &settings).await?, node_stop.clone()));
@@ -90,9 +98,8 @@ fn write_ca(config: &Config, settings: &Sandbox) -> anyhow::Result<Option<PathBu
         format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
     };
     let text: String = certificates.iter().map(pem).collect();
-    std::fs::create_dir_all(&settings.dir)
-        .with_context(|| format!("making the directory {}", settings.dir.display()))?;
+    fs::create_dir_all(&settings.dir).with_context(|| format!("making the directory {}", settings.dir.display()))?;
     let path = settings.dir.join("ca.crt");
-    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     Ok(Some(path))
 }

@@ -58,6 +58,11 @@ impl Submissions {
         self.installation.id
     }
 
+    /// Returns the key that encrypts the cursors of lists.
+    pub fn cursor_key(&self) -> [u8; 32] {
+        self.installation.key_for("cursor")
+    }
+
     /// Returns the Spark release whose contract drivers follow and that replies name.
     pub fn spark_version(&self) -> SparkVersion {
         self.spark().version

@@ -102,10 +102,10 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
     let colleague = world.key(Role::Submitter, Some("red")).await;
     let document = serde_json::to_value(sparkgate::api::openapi()).unwrap();
     let roles = [None, Some(Role::Viewer), Some(Role::Submitter), Some(Role::Operator), Some(Role::Admin)];
-    let mut wrong = Vec::new();
-    let mut asked = 0;
+    let (mut wrong, mut asked, mut answered) = (Vec::new(), 0, BTreeSet::new());
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
+            let documented = operation["responses"].as_object().unwrap();
             let operation = operation["operationId"].as_str().unwrap();
             let (needs, body) = needs(operation).unwrap_or_else(|| panic!("{operation} has no row in the matrix"));
             for role in roles {
@@ -130,6 +130,10 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
                     let target = if operation == "waitForSubmission" { target + "?timeoutSeconds=0" } else { target };
                     let answer = world.send(key.as_deref(), &method.to_uppercase(), &target, body.as_ref()).await;
                     asked += 1;
+                    answered.insert((operation, answer.status.to_string()));
+                    if !documented.contains_key(&answer.status.to_string()) {
+                        wrong.push(format!("{operation} {role:?} {owner:?}: {} is not documented", answer.status));
+                    }
                     let right = expected(operation, needs, role, owner);
                     if !right.contains(&answer.status) {
                         wrong.push(format!("{operation} {role:?} {owner:?}: {} {}", answer.status, answer.body));
@@ -143,8 +147,27 @@ async fn every_operation_answers_each_role_and_owner_as_it_should(pool: PgPool) 
                     }
                 }
             }
+            let refusals = documented.keys().filter(|status| ["401", "403"].contains(&status.as_str()));
+            let never = refusals.filter(|status| !answered.contains(&(operation, (*status).clone())));
+            wrong.extend(never.map(|status| format!("{operation}: {status} is documented and never answered")));
         }
     }
     assert!(wrong.is_empty(), "{asked} requests, wrong:\n{}", wrong.join("\n"));
     assert!(asked > 300, "{asked}");
+}
+
+#[sqlx::test]
+async fn every_operation_counts_towards_the_limits_of_its_caller(pool: PgPool) {
+    let world = World::new(pool, &TWO_TENANTS.replace("100000/s", "1/h")).await;
+    let document = serde_json::to_value(sparkgate::api::openapi()).unwrap();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let key = world.key(Role::Viewer, Some("red")).await;
+            let (method, path) = (method.to_uppercase(), path.replace("{id}", "driver-20260101000000-0001"));
+            let ask = async || world.send(Some(&key), &method, &path, None).await.status;
+            let limited = if operation["responses"].get("429").is_some() { 429 } else { 200 };
+            assert_ne!(ask().await, 429, "{method} {path}");
+            assert_eq!(ask().await, limited, "{method} {path}");
+        }
+    }
 }

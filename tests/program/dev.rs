@@ -22,12 +22,16 @@ pub(crate) struct Dev {
 impl Dev {
     /// Starts a `dev` on addresses of its own, with its files below `dir`.
     pub(crate) fn start(dir: &Path, sandbox: SocketAddr) -> Self {
+        Self::start_with(dir, sandbox, &[])
+    }
+
+    fn start_with(dir: &Path, sandbox: SocketAddr, options: &[&str]) -> Self {
         // If this runs as root, Postgres runs as another account.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         let address = free_address();
         let mut command = sparkgate();
         command.args(["dev", "--listen", &address.to_string(), "--sandbox-listen", &sandbox.to_string(), "--dir"]);
-        command.arg(dir).env("SPARK_HOME", std::env::var("SPARK_HOME").unwrap());
+        command.arg(dir).args(options).env("SPARK_HOME", std::env::var("SPARK_HOME").unwrap());
         Self { gateway: Gateway::start(command, address, true), sandbox }
     }
 
@@ -148,4 +152,45 @@ fn a_second_dev_is_refused_and_all_parts_end_when_one_ends() {
         assert_eq!(log.matches("ended by itself, so everything ends").count(), 1, "{log}");
         until("all of it ends", || !pids.iter().any(|pid| runs(pid)));
     }
+}
+
+/// Runs the client with `dev`'s directory, and returns what it prints.
+fn client(dev: &Dev, dir: &Path, arguments: &[&str]) -> String {
+    let mut client = sparkgate();
+    client
+        .args(arguments)
+        .env("SPARKGATE_URL", format!("http://{}", dev.gateway.address))
+        .env("SPARKGATE_DEV_DIR", dir);
+    let output = client.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn only_clients_with_the_token_use_a_dev_that_requires_one() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let sandbox = free_address();
+    let dev = Dev::start_with(dir.path(), sandbox, &["--require-token"]);
+    for (address, path) in [(dev.gateway.address, "/v1/submissions"), (sandbox, "/api/v1/namespaces/default/pods")] {
+        assert_eq!(http::get(address, path).unwrap().status, 401, "{path}");
+    }
+    for file in ["token", "sandbox-token", "kubeconfig", "access.yaml"] {
+        let mode = fs::metadata(dir.path().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    // The driver and its executors use the sandbox's token.
+    client(&dev, dir.path(), &["submit", "--wait", "--conf", "spark.executor.instances=1", PI, "2"]);
+    let token = fs::read_to_string(dir.path().join("token")).unwrap();
+    let (url, key) = token.trim().split_once(' ').unwrap();
+    assert_eq!(url, format!("http://{}", dev.gateway.address));
+    assert!(dev.gateway.terminate(), "Ctrl-C ends all of it");
+
+    let dev = Dev::start_with(dir.path(), sandbox, &["--require-token"]);
+    assert!(
+        fs::read_to_string(dir.path().join("token")).unwrap().ends_with(&format!(" {key}\n")),
+        "it is the same key"
+    );
+    assert!(client(&dev, dir.path(), &["list"]).contains("FINISHED"));
 }

@@ -1,5 +1,6 @@
 //! Every status that the description of the API documents can be produced: the test requests each one, and checks that
-//! its body has the documented type. It fails for a status that it can't produce.
+//! its body has the documented type. It fails for a status that it can't produce. What only a gateway with an access file
+//! answers (401, 403, and 429 for a caller) is in `tests/access`.
 
 use axum::{body::Body, http::Request};
 use serde_json::Value;
@@ -63,7 +64,12 @@ async fn every_documented_status_can_be_produced(pool: PgPool) {
     let document = serde_json::to_value(sparkgate::api::openapi()).unwrap();
     let place = Place::new(pool).await;
     let mut broken = Vec::new();
-    let all = promises(&document);
+    let mut all = promises(&document);
+    all.retain(|promise| match promise.status {
+        401 | 403 => false,
+        429 => ["followEvents", "waitForSubmission", "readLog"].contains(&promise.operation),
+        _ => true,
+    });
     for promise in &all {
         let name = format!("{} {}", promise.operation, promise.status);
         match produce(&place, promise).await {

@@ -60,7 +60,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let apiserver = CancellationToken::new();
-        tokio::spawn(apiserver::serve(listener, apiserver.clone()));
+        tokio::spawn(apiserver::serve(listener, None, apiserver.clone()));
         let mut config = kube::Config::new(url.parse().unwrap());
         config.default_retry = false;
         let client = Client::try_from(config).unwrap();

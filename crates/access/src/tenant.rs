@@ -44,7 +44,7 @@ impl Tenant {
 /// The namespaces of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Namespaces {
-    /// All that the gateway serves: there is no access file.
+    /// All that the gateway serves: there is no access file, or only this tenant.
     All,
     /// These; the first is the default.
     Listed(Vec<String>),

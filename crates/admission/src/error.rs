@@ -8,8 +8,8 @@ use crate::gateway::GatewayAccount;
 /// Why no objects can be generated.
 #[derive(Debug, Error)]
 pub enum AdmissionError {
-    #[error("there is no access file, so there are no tenants: write one (docs/access.md)")]
-    NoAccessFile,
+    #[error("the tenant has all namespaces: list those that its drivers use in an access file (docs/access.md)")]
+    NoNamespaces,
     #[error("the policy of tenant {tenant} can't be read: correct it in the access file (docs/policy.md)")]
     Unreadable {
         tenant: String,

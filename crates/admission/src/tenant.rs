@@ -17,7 +17,7 @@ pub(crate) struct TenantRules<'a> {
 impl<'a> TenantRules<'a> {
     /// Compiles the policy of a tenant. A tenant without one has the default of each rule.
     pub(crate) fn new(tenant: &'a Tenant) -> Result<Self, AdmissionError> {
-        let Namespaces::Listed(namespaces) = &tenant.namespaces else { return Err(AdmissionError::NoAccessFile) };
+        let Namespaces::Listed(namespaces) = &tenant.namespaces else { return Err(AdmissionError::NoNamespaces) };
         let document: PolicyDocument = match &tenant.policy {
             None => PolicyDocument::default(),
             Some(document) => serde_json::from_value(document.clone())

@@ -1,7 +1,7 @@
 //! The part of the Kubernetes API that Sparkgate and a Spark driver use, in memory, over plain HTTP.
 //!
-//! Its answers are those of kube-apiserver: the same test script runs against both. It has no authentication and must listen
-//! only on loopback. Not supported: server-side field ownership, admission webhooks, quotas, protobuf, tables.
+//! Its answers are those of kube-apiserver: the same test script runs against both. It must listen only on loopback, where it
+//! admits every user of the machine unless it is given a token. Not supported: server-side field ownership, admission webhooks, quotas, protobuf, tables.
 
 mod admit;
 mod call;
@@ -74,13 +74,21 @@ impl Apiserver {
     }
 }
 
-/// Serves an empty API on `listener` until `shutdown` is cancelled.
+/// Serves an empty API on `listener` until `shutdown` is cancelled. With a token, it admits only requests that have it.
 ///
 /// # Errors
 /// Returns the errors of the listener.
-pub async fn serve(listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
-    let router = Apiserver::new(shutdown.clone()).router();
+pub async fn serve(listener: TcpListener, token: Option<&str>, shutdown: CancellationToken) -> std::io::Result<()> {
+    let mut router = Apiserver::new(shutdown.clone()).router();
+    if let Some(token) = token {
+        router = with_token(router, token);
+    }
     axum::serve(listener, router).with_graceful_shutdown(shutdown.cancelled_owned()).await
+}
+
+/// Returns routes that only clients with the token reach.
+fn with_token(router: Router, token: &str) -> Router {
+    router.layer(middleware::from_fn_with_state(Arc::from(token), guard::require_token))
 }
 
 #[cfg(test)]

@@ -48,11 +48,20 @@ impl Installation {
         Some((submission.parse().ok()?, attempt))
     }
 
+    /// Derives a key for another purpose, which must not look like an identity: HMAC-SHA-256 of the purpose.
+    pub fn key_for(&self, purpose: &str) -> [u8; 32] {
+        self.hmac().chain_update(purpose).finalize().into_bytes().into()
+    }
+
     fn code(&self, submission: &str, attempt: i32, namespace: &str, pod: &str) -> Hmac<Sha256> {
-        // Keys of any length are valid; none of the names contains a slash.
+        // None of the names contains a slash.
+        self.hmac().chain_update(format!("{submission}/{attempt}/{namespace}/{pod}"))
+    }
+
+    fn hmac(&self) -> Hmac<Sha256> {
+        // Keys of any length are valid.
         let code = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key);
-        let code = code.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default()));
-        code.chain_update(format!("{submission}/{attempt}/{namespace}/{pod}"))
+        code.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default()))
     }
 }
 

@@ -5,11 +5,12 @@
 use utoipa::{
     Modify,
     openapi::{
-        Content, OpenApi, PathItem, Ref, RefOr, Response,
-        path::Operation,
+        Content, OpenApi, Ref, RefOr, Response,
         schema::{ObjectBuilder, Type},
     },
 };
+
+use super::operations;
 
 const DESCRIPTION: &str = "A parameter is invalid (a problem), or the id is malformed (an `ErrorResponse` or an HTML \
                            page of Spark's protocol, which shares these paths)";
@@ -42,8 +43,4 @@ impl Modify for Fallback {
             }
         }
     }
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten()
 }

@@ -1,29 +1,23 @@
-//! Cursors: opaque texts that say where the next page of a list begins. A cursor is valid only for the list that it came
-//! from: it contains a checksum over the installation, the filter and the place.
+//! Cursors: opaque texts that say where the next page of a list begins. A cursor is encrypted, because the numbers of submissions
+//! count those of all tenants, and is valid only for the list that it came from.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use sha2::{Digest, Sha256};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    error::Unspecified,
+    rand::{SecureRandom, SystemRandom},
+};
 
 use super::{Problem, problem::Code};
 
-const MARK: usize = 8;
-
 /// Returns the cursor that continues after `place` in the list that `list` describes.
-pub(super) fn write(installation: &[u8], list: &str, place: i64) -> String {
-    let mut bytes = place.to_be_bytes().to_vec();
-    bytes.extend(mark(installation, list, place));
-    URL_SAFE_NO_PAD.encode(bytes)
+pub(super) fn write(key: &[u8; 32], list: &str, place: i64) -> Result<String, Problem> {
+    seal(key, list, place).map_err(|Unspecified| Problem::internal("encrypting a cursor failed".to_owned()))
 }
 
 /// Returns the place that a cursor of this list stands for.
-pub(super) fn read(installation: &[u8], list: &str, cursor: &str) -> Result<i64, Problem> {
-    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-    let place = bytes.as_deref().and_then(|bytes| {
-        let (place, made) = bytes.split_first_chunk::<8>()?;
-        let place = i64::from_be_bytes(*place);
-        (mark(installation, list, place) == made).then_some(place)
-    });
-    place.ok_or_else(invalid)
+pub(super) fn read(key: &[u8; 32], list: &str, cursor: &str) -> Result<i64, Problem> {
+    open(key, list, cursor).ok_or_else(invalid)
 }
 
 pub(super) fn invalid() -> Problem {
@@ -32,12 +26,29 @@ pub(super) fn invalid() -> Problem {
     Problem::new(Code::InvalidCursor, detail)
 }
 
-fn mark(installation: &[u8], list: &str, place: i64) -> [u8; MARK] {
-    let digest =
-        Sha256::new().chain_update(installation).chain_update(list).chain_update(place.to_be_bytes()).finalize();
-    let mut mark = [0; MARK];
-    mark.copy_from_slice(&digest[..MARK]);
-    mark
+/// Returns the nonce, the encrypted place and its tag.
+fn seal(key: &[u8; 32], list: &str, place: i64) -> Result<String, Unspecified> {
+    let mut nonce = [0; NONCE_LEN];
+    SystemRandom::new().fill(&mut nonce)?;
+    let mut place = place.to_be_bytes();
+    let tag = cipher(key)?.seal_in_place_separate_tag(
+        Nonce::assume_unique_for_key(nonce),
+        Aad::from(list.as_bytes()),
+        &mut place,
+    )?;
+    Ok(URL_SAFE_NO_PAD.encode([&nonce[..], &place, tag.as_ref()].concat()))
+}
+
+fn open(key: &[u8; 32], list: &str, cursor: &str) -> Option<i64> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let (nonce, sealed) = bytes.split_first_chunk()?;
+    let (nonce, mut sealed) = (Nonce::assume_unique_for_key(*nonce), sealed.to_vec());
+    let place = cipher(key).ok()?.open_in_place(nonce, Aad::from(list.as_bytes()), &mut sealed).ok()?;
+    Some(i64::from_be_bytes((&*place).try_into().ok()?))
+}
+
+fn cipher(key: &[u8; 32]) -> Result<LessSafeKey, Unspecified> {
+    Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?))
 }
 
 #[cfg(test)]
@@ -45,18 +56,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursor_is_valid_only_for_its_own_list() {
-        let cursor = write(b"here", "owner=a", 7);
-        assert_eq!(read(b"here", "owner=a", &cursor).ok(), Some(7));
-        for (installation, list, cursor) in [
-            (&b"there"[..], "owner=a", cursor.as_str()),
-            (b"here", "owner=b", &cursor),
-            (b"here", "owner=a", &cursor[1..]),
-            (b"here", "owner=a", "AAAAAAAAAAc"),
-            (b"here", "owner=a", "é"),
-            (b"here", "owner=a", ""),
+    fn a_cursor_is_valid_only_for_its_own_list() {
+        let (here, there) = ([1; 32], [2; 32]);
+        let cursor = write(&here, "owner=a", 7).unwrap();
+        assert_eq!(read(&here, "owner=a", &cursor).ok(), Some(7));
+        for (key, list, cursor) in [
+            (&there, "owner=a", cursor.as_str()),
+            (&here, "owner=b", &cursor),
+            (&here, "owner=a", &cursor[1..]),
+            (&here, "owner=a", "AAAAAAAAAAc"),
+            (&here, "owner=a", "é"),
+            (&here, "owner=a", ""),
         ] {
-            assert_eq!(read(installation, list, cursor).unwrap_err().code, Code::InvalidCursor, "{cursor}");
+            assert_eq!(read(key, list, cursor).unwrap_err().code, Code::InvalidCursor, "{cursor}");
         }
+    }
+
+    #[test]
+    fn cursors_do_not_tell_their_places() {
+        let places = [7, 7, 8].map(|place| write(&[1; 32], "", place).unwrap());
+        let shared = |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        assert!(shared(&places[0], &places[1]) < 16 && shared(&places[0], &places[2]) < 16, "{places:?}");
     }
 }

@@ -104,14 +104,14 @@ pub(super) async fn executors(
     Query(query): Query<ExecutorQuery>,
 ) -> Result<Reply<ExecutorList>, Problem> {
     let limit = query.limit.unwrap_or(LIMIT);
-    let (installation, list) = (state.service.submissions.instance(), format!("executors of {id}"));
-    let after = query.cursor.map(|text| cursor::read(installation.as_bytes(), &list, &text)).transpose()?;
+    let (key, list) = (state.service.submissions.cursor_key(), format!("executors of {id}"));
+    let after = query.cursor.map(|text| cursor::read(&key, &list, &text)).transpose()?;
     find(&state.service, &caller, &id).await?;
     let mut executors = state.service.submissions.executors(&caller, &id, after.map(apart), limit + 1).await?;
     let more = executors.len() > limit as usize;
     executors.truncate(limit as usize);
     let last = executors.last().filter(|_| more);
-    let next = last.map(|last| cursor::write(installation.as_bytes(), &list, together(last.attempt, last.executor_id)));
+    let next = last.map(|last| cursor::write(&key, &list, together(last.attempt, last.executor_id))).transpose()?;
     Ok(Reply::ok(ExecutorList { items: executors.into_iter().map(Executor::from).collect(), next }))
 }
 

@@ -102,11 +102,11 @@ pub(super) async fn list(
         created_after: query.created_after,
         created_before: query.created_before,
     };
-    let (installation, list) = (state.service.submissions.instance(), format!("{filter:?}"));
+    let (key, list) = (state.service.submissions.cursor_key(), format!("{filter:?}"));
     let before = match query.cursor {
         None => None,
         Some(text) => {
-            let place = cursor::read(installation.as_bytes(), &list, &text)?;
+            let place = cursor::read(&key, &list, &text)?;
             // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
             if state.service.submissions.newest(&caller).await?.is_none_or(|newest| place > newest) {
                 return Err(cursor::invalid());
@@ -117,7 +117,7 @@ pub(super) async fn list(
     let page = state.service.submissions.submissions(&caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
     let total = if query.total { Some(state.service.submissions.count(&caller, &filter).await?) } else { None };
     let last = page.last.filter(|_| page.more);
-    let next = last.map(|number| cursor::write(installation.as_bytes(), &list, number));
+    let next = last.map(|number| cursor::write(&key, &list, number)).transpose()?;
     let items = page.items.into_iter().map(Submission::from).collect();
     Ok(Reply::ok(SubmissionList { items, next, total }))
 }

@@ -10,10 +10,14 @@ use std::{
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use super::process::{gone, runs};
+use super::{
+    private::{PrivateToken, write_private},
+    process::{gone, runs},
+};
 use crate::app::{serve::listen, settings::Dev};
 
 /// The sandbox of a directory, before it is started.
@@ -43,18 +47,18 @@ impl Sandbox {
         Ok(Self { dir: dir.to_owned(), running })
     }
 
-    /// Starts the sandbox unless it runs, and waits until its API answers.
-    pub(super) async fn start(self, settings: &Dev) -> anyhow::Result<SandboxProcess> {
+    /// Starts the sandbox unless it runs, and waits until its API answers. With a token file, its clients need the token.
+    pub(super) async fn start(self, settings: &Dev, token: Option<&PrivateToken>) -> anyhow::Result<SandboxProcess> {
         let Self { dir, running } = self;
         fs::create_dir_all(&dir).with_context(|| format!("making the directory {}", dir.display()))?;
         let address = settings.sandbox_listen;
         let (log, kubeconfig) = (dir.join("log"), dir.with_file_name("kubeconfig"));
-        write_kubeconfig(&kubeconfig, &format!("http://{address}"))?;
+        write_kubeconfig(&kubeconfig, &format!("http://{address}"), token)?;
         if let Some(pid) = running {
             tracing::info!("reusing the sandbox of an earlier run");
             return Ok(SandboxProcess { pid, child: None, log, kubeconfig });
         }
-        let child = command(settings, &dir, &log)?.spawn().context("starting the sandbox")?;
+        let child = command(settings, &dir, &log, token)?.spawn().context("starting the sandbox")?;
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).context("the sandbox ended at once")?;
         let mut sandbox = SandboxProcess { pid, child: Some(child), log, kubeconfig };
         match sandbox.ready(address, &dir.join("pid")).await {
@@ -127,7 +131,7 @@ impl SandboxProcess {
     }
 }
 
-fn command(settings: &Dev, dir: &Path, log: &Path) -> anyhow::Result<Command> {
+fn command(settings: &Dev, dir: &Path, log: &Path, token: Option<&PrivateToken>) -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("finding this program")?;
     let file = fs::OpenOptions::new().create(true).append(true).open(log);
     let file = file.with_context(|| format!("opening {}", log.display()))?;
@@ -135,6 +139,9 @@ fn command(settings: &Dev, dir: &Path, log: &Path) -> anyhow::Result<Command> {
     command.arg("sandbox").arg("--listen").arg(settings.sandbox_listen.to_string()).arg("--dir").arg(dir);
     if let Some(home) = &settings.spark_home {
         command.arg("--spark-home").arg(home);
+    }
+    if let Some(token) = token {
+        command.arg("--token-file").arg(&token.path);
     }
     // In its own process group: neither Ctrl-C at the terminal nor a kill of the gateway reaches the sandbox.
     command.process_group(0).stdin(Stdio::null()).stderr(file.try_clone()?).stdout(file);
@@ -153,12 +160,13 @@ async fn answers(address: SocketAddr) -> bool {
     tokio::net::TcpStream::connect(address).await.is_ok()
 }
 
-fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
+fn write_kubeconfig(path: &Path, url: &str, token: Option<&PrivateToken>) -> anyhow::Result<()> {
+    let user = token.map_or_else(|| json!({}), |token| json!({"token": token.text.expose_secret()}));
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "sandbox",
         "clusters": [{"name": "sandbox", "cluster": {"server": url}}],
-        "users": [{"name": "sandbox", "user": {}}],
+        "users": [{"name": "sandbox", "user": user}],
         "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "sandbox", "namespace": "default"}}],
     });
-    fs::write(path, format!("{config:#}")).with_context(|| format!("writing {}", path.display()))
+    write_private(path, &format!("{config:#}")).with_context(|| format!("writing {}", path.display()))
 }

@@ -31,6 +31,10 @@ pub(in crate::app) struct Dev {
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,
+    /// Admit only clients with a token, on a machine that you share: it is written to the file `token` in the directory, where
+    /// `sparkgate` itself finds it. Without this, every user of this machine can run programs as you.
+    #[arg(long, env = "SPARKGATE_DEV_REQUIRE_TOKEN")]
+    pub(in crate::app) require_token: bool,
 }
 
 impl Dev {
@@ -59,6 +63,9 @@ pub(in crate::app) struct Sandbox {
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,
+    /// A file with the bearer token that clients of the Kubernetes API need [default: none is needed].
+    #[arg(long, conflicts_with = "kubeconfig")]
+    pub(in crate::app) token_file: Option<PathBuf>,
 }
 
 impl Sandbox {

@@ -40,7 +40,7 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sandbox = CancellationToken::new();
-        tokio::spawn(apiserver::serve(listener, sandbox.clone()));
+        tokio::spawn(apiserver::serve(listener, None, sandbox.clone()));
         let config = NodeConfig {
             client: client(address),
             api_url: format!("http://{address}"),

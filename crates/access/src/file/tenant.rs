@@ -26,12 +26,18 @@ pub(super) fn check(documents: Entries<TenantDocument>, known: &Known, faults: &
     }
     // The first tenant with each namespace.
     let mut owners = BTreeMap::new();
-    documents.0.into_iter().map(|(name, document)| tenant(name, document, &mut owners, known, faults)).collect()
+    let is_only = documents.0.len() == 1;
+    documents
+        .0
+        .into_iter()
+        .map(|(name, document)| tenant(name, document, is_only, &mut owners, known, faults))
+        .collect()
 }
 
 fn tenant(
     name: Text,
     document: TenantDocument,
+    is_only: bool,
     owners: &mut BTreeMap<String, String>,
     known: &Known,
     faults: &mut Faults,
@@ -43,7 +49,7 @@ fn tenant(
     let (properties, defaults) = properties(document.properties, document.defaults, &path, faults);
     let limits = document.limits.unwrap_or_default();
     Tenant {
-        namespaces: namespaces(document.namespaces, &name.value, &path, owners, faults),
+        namespaces: namespaces(document.namespaces, &name.value, is_only, &path, owners, faults),
         service_accounts: texts(document.service_accounts, &format!("{path}.serviceAccounts"), is_account, faults),
         spark_versions: texts(document.spark_versions, &format!("{path}.sparkVersions"), is_version, faults),
         named_defaults: patterns(document.named_defaults, &format!("{path}.namedDefaults"), faults),
@@ -65,10 +71,20 @@ fn tenant(
 fn namespaces(
     names: Spanned<Vec<Text>>,
     tenant: &str,
+    is_only: bool,
     path: &str,
     owners: &mut BTreeMap<String, String>,
     faults: &mut Faults,
 ) -> Namespaces {
+    if let [all] = names.value.as_slice()
+        && all.value == "*"
+    {
+        if !is_only {
+            let reason = "only a tenant without others can have all namespaces";
+            faults.add(&all.referenced, format!("{path}.namespaces[0]"), reason);
+        }
+        return Namespaces::All;
+    }
     if names.value.is_empty() {
         faults.add(&names.referenced, format!("{path}.namespaces"), "a tenant has one namespace at least");
     }

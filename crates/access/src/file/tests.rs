@@ -76,6 +76,16 @@ fn what_is_absent_has_its_default() {
 }
 
 #[test]
+fn an_only_tenant_can_have_all_namespaces() {
+    let access = parse("tenants: {default: {namespaces: ['*']}}").unwrap();
+    assert_eq!(access.tenant("default").unwrap().namespaces, Namespaces::All);
+    assert_eq!(
+        faults("tenants: {a: {namespaces: ['*']}, b: {namespaces: [b]}}"),
+        ["line 1, column 28: tenants.a.namespaces[0]: only a tenant without others can have all namespaces"]
+    );
+}
+
+#[test]
 fn a_policy_is_passed_on_as_it_is() {
     let access = parse("tenants: {a: {namespaces: [a], policy: {images: ['x/**'], limits: {cores: 4}}}}").unwrap();
     assert_eq!(access.tenant("a").unwrap().policy, Some(json!({"images": ["x/**"], "limits": {"cores": 4}})));

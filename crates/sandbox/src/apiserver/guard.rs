@@ -1,10 +1,13 @@
-//! Refuses requests of web pages. The server listens on loopback without authentication, and a client that creates a pod in the
-//! sandbox starts a process: a page in the user's browser must not be able to do that.
+//! Refuses requests of web pages, and those without the token. A client that creates a pod in the sandbox starts a process: a page
+//! in the user's browser must not be able to do that, nor should other users of the machine.
 
-use axum::extract::Request;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq;
 
 use super::failure::Failure;
 
@@ -20,6 +23,14 @@ pub(super) async fn refuse_browsers(request: Request, next: Next) -> Response {
         return Failure::forbidden("the Host of the request is not one of this machine").into_response();
     }
     next.run(request).await
+}
+
+/// Refuses requests without this bearer token.
+pub(super) async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes);
+    let is_right =
+        |given: &[u8]| given.strip_prefix(b"Bearer ").is_some_and(|given| given.ct_eq(token.as_bytes()).into());
+    if given.is_some_and(is_right) { next.run(request).await } else { Failure::unauthorized().into_response() }
 }
 
 /// Returns whether the origin is this server: some clients send its base address as `Origin` of a WebSocket.

@@ -94,7 +94,7 @@ async fn an_unreachable_kubelet_is_reported() {
 async fn a_watch_works_over_a_websocket() {
     let (listener, port) = listen().await;
     let shutdown = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, shutdown.clone()));
+    let serving = tokio::spawn(serve(listener, None, shutdown.clone()));
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let request = "GET /api/v1/namespaces?watch=true HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -113,7 +113,7 @@ async fn a_watch_works_over_a_websocket() {
 async fn a_watch_does_not_delay_a_shutdown() {
     let (listener, port) = listen().await;
     let shutdown = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, shutdown.clone()));
+    let serving = tokio::spawn(serve(listener, None, shutdown.clone()));
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let request = format!("GET {PODS}?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -171,4 +171,14 @@ async fn malicious_requests_are_refused() {
         "containers": [{ "name": "c", "image": "i" }] } });
     send(&server, "POST", PODS, grace).await;
     assert_eq!(send(&server, "DELETE", &format!("{PODS}/p"), json!({})).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_server_with_a_token_admits_only_clients_that_have_it() {
+    let router = with_token(Apiserver::default().router(), "s3cret");
+    for (header, status) in [("", 401), ("Bearer other", 401), ("s3cret", 401), ("Bearer s3cret", 200)] {
+        let request = Request::get(PODS).header("authorization", header).body(Body::empty()).unwrap();
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{header:?}");
+    }
 }

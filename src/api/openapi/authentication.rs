@@ -1,0 +1,65 @@
+//! What authentication adds to the description of operations: the scheme, and the responses to callers who are unknown, may not do
+//! it, or do it too often. A gateway without an access file gives none of them.
+
+use utoipa::{
+    Modify,
+    openapi::{
+        Components, Content, OpenApi, Ref, RefOr, Response,
+        path::Operation,
+        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+    },
+};
+
+use super::operations;
+
+const SCHEME: &str = "bearer";
+/// Operations without credentials.
+const OPEN: [&str; 3] = ["livez", "readyz", "getLogin"];
+/// Reads that need more than to be known; writes need it anyway.
+const FOR_OPERATORS: [&str; 2] = ["listTokens", "readAudit"];
+
+/// Adds the security scheme and these responses.
+pub(super) struct Authentication;
+
+impl Modify for Authentication {
+    fn modify(&self, document: &mut OpenApi) {
+        let mut http = Http::new(HttpAuthScheme::Bearer);
+        http.description = Some("An API key, or a token of a configured provider".to_owned());
+        let components = document.components.get_or_insert_with(Components::new);
+        components.add_security_scheme(SCHEME, SecurityScheme::Http(http));
+        let scheme = SecurityRequirement::new(SCHEME, Vec::<String>::new());
+        // Without an access file, no credentials are needed.
+        document.security = Some(vec![scheme, SecurityRequirement::default()]);
+        for item in document.paths.paths.values_mut() {
+            let writes = [&item.post, &item.delete].map(|operation| operation.as_ref().map(id).unwrap_or_default());
+            for operation in operations(item) {
+                let id = id(operation);
+                if OPEN.contains(&id.as_str()) {
+                    operation.security = Some(Vec::new());
+                    continue;
+                }
+                add(operation, "401", "The request has no credentials, or invalid ones");
+                if writes.contains(&id) || FOR_OPERATORS.contains(&id.as_str()) {
+                    add(operation, "403", "The caller's roles do not allow this");
+                }
+                add(operation, "429", "The caller exceeds a limit: try again after `Retry-After` seconds");
+            }
+        }
+    }
+}
+
+fn id(operation: &Operation) -> String {
+    operation.operation_id.clone().unwrap_or_default()
+}
+
+/// Adds a response that the operation itself doesn't describe.
+fn add(operation: &mut Operation, status: &str, description: &str) {
+    let is_spark = operation.tags.iter().flatten().any(|tag| tag == "Spark");
+    let (media_type, schema) =
+        if is_spark { ("application/json", "ErrorResponse") } else { ("application/problem+json", "Problem") };
+    operation.responses.responses.entry(status.to_owned()).or_insert_with(|| {
+        let mut response = Response::new(description);
+        response.content.insert(media_type.to_owned(), Content::new(Some(Ref::from_schema_name(schema))).into());
+        RefOr::T(response)
+    });
+}
