@@ -104,7 +104,7 @@ fn an_access_file_that_gives_no_boundaries_is_refused() {
         let refused = objects(access, &gateway.parse().unwrap(), NonZeroU32::MIN);
         refused.unwrap_err().to_string()
     };
-    assert!(refused(&Access::open(), "sparkgate/sparkgate").contains("there is no access file"));
+    assert!(refused(&Access::open(), "sparkgate/sparkgate").contains("the tenant has all namespaces"));
     let example = Access::parse(EXAMPLE).unwrap();
     assert!(refused(&example, "reports/gateway").contains("reports/gateway is in a namespace of tenant reports"));
     let with_policy = |policy: Value| {
