@@ -12,6 +12,7 @@ mod error;
 mod event_feed;
 mod health;
 mod home_cluster;
+mod judgement;
 mod launcher;
 mod leadership;
 mod options;
@@ -127,10 +128,10 @@ impl Service {
             store.clone(),
             cluster.clone(),
             installation.clone(),
-            leases.clone(),
             health.clone(),
             wakeups.clone(),
             effects.clone(),
+            access.clone(),
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());

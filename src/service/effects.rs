@@ -30,7 +30,7 @@ const FINISHING: usize = 32;
 pub(super) struct Effects {
     store: Store,
     cluster: Cluster,
-    leases: Arc<Leases>,
+    pub(super) leases: Arc<Leases>,
     wakeups: Arc<Wakeups>,
     logs: Arc<DriverLogs>,
     /// Whether a finalizer keeps driver pods until their outcome is recorded.

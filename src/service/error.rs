@@ -45,7 +45,8 @@ pub enum Error {
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-fn listed(violations: &[Violation]) -> String {
+/// Returns violations as one text.
+pub(super) fn listed(violations: &[Violation]) -> String {
     violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

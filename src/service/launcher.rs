@@ -11,7 +11,10 @@ use tokio::{sync::Mutex, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::under_way::UnderWay;
-use super::{effects::Effects, error::error_chain, health::Health, leadership::leases::Leases, wakeups::Wakeups};
+use super::{
+    access_file::AccessFile, effects::Effects, error::error_chain, health::Health,
+    wakeups::Wakeups,
+};
 use crate::{cluster::Cluster, store::Store, submission::Installation};
 
 /// Maximum number of submissions that are worked on concurrently.
@@ -27,10 +30,10 @@ pub struct Launcher {
     cluster: Cluster,
     /// The installation that owns the pods of this database.
     installation: Arc<Installation>,
-    leases: Arc<Leases>,
     health: Arc<Health>,
     wakeups: Arc<Wakeups>,
     effects: Arc<Effects>,
+    access: Arc<AccessFile>,
     /// The submissions that this process works on under a claim.
     busy: Mutex<UnderWay>,
 }
@@ -40,12 +43,12 @@ impl Launcher {
         store: Store,
         cluster: Cluster,
         installation: Arc<Installation>,
-        leases: Arc<Leases>,
         health: Arc<Health>,
         wakeups: Arc<Wakeups>,
         effects: Arc<Effects>,
+        access: Arc<AccessFile>,
     ) -> Self {
-        Self { store, cluster, installation, leases, health, wakeups, effects, busy: Mutex::default() }
+        Self { store, cluster, installation, health, wakeups, effects, access, busy: Mutex::default() }
     }
 
     /// Runs until `stop`, then finishes the work that has started.

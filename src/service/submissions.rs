@@ -200,6 +200,6 @@ impl Submissions {
 fn objects(manifest: &str) -> Result<Vec<Value>, Error> {
     let manifest: Manifest<Value> = serde_json::from_str(manifest)
         .map_err(|error| Error::Internal("reading the objects of a submission".into(), error.into()))?;
-    let Manifest { before, pod, beside } = manifest;
+    let Manifest { before, pod, beside, .. } = manifest;
     Ok(before.into_iter().chain([pod]).chain(beside).collect())
 }

@@ -3,8 +3,10 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::{
     options::Caps,
@@ -32,6 +34,7 @@ pub struct Tenancy {
     spark_secret: Option<SharedSecret>,
     /// `None` without an access file: nothing is limited.
     limits: Option<RateLimits>,
+    read_at: DateTime<Utc>,
 }
 
 /// Policies that can't be compiled: one text for each fault.
@@ -49,14 +52,19 @@ pub struct TenantRules {
     pub(super) caps: Caps,
     /// Judges each driver. `None` without an access file.
     pub(super) policy: Option<Policy>,
+    /// A digest of the policy, to tell whether another access file has the same one for this tenant.
+    pub(super) digest: String,
+    /// When this replica read the access file.
+    pub(super) read_at: DateTime<Utc>,
 }
 
 impl Tenancy {
     /// Returns the access of a gateway without a file.
     pub(super) fn open(settings: &Settings) -> Self {
-        let access = Access::open();
-        let rules = |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings)));
-        Self { tenants: access.tenants().map(rules).collect(), limits: None, access, spark_secret: None }
+        let (access, read_at) = (Access::open(), Utc::now());
+        let rules = |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings, read_at)));
+        let tenants = access.tenants().map(rules).collect();
+        Self { tenants, limits: None, access, spark_secret: None, read_at }
     }
 
     /// Combines the access file with the gateway's settings.
@@ -68,18 +76,21 @@ impl Tenancy {
         spark_secret: Option<SharedSecret>,
         settings: &Settings,
     ) -> Result<Self, PolicyFaults> {
-        let (mut tenants, mut faults) = (BTreeMap::new(), Vec::new());
+        let (mut tenants, mut faults, read_at) = (BTreeMap::new(), Vec::new(), Utc::now());
         for tenant in access.tenants() {
             match policy(tenant) {
                 Ok(policy) => {
-                    let rules = TenantRules::new(tenant, Some(policy), settings);
+                    let rules = TenantRules::new(tenant, Some(policy), settings, read_at);
                     tenants.insert(tenant.name.clone(), Arc::new(rules));
                 }
                 Err(each) => faults.extend(each.iter().map(|fault| format!("{}: {fault}", tenant.name))),
             }
         }
         let limits = access.rates().map(RateLimits::new);
-        if faults.is_empty() { Ok(Self { access, tenants, spark_secret, limits }) } else { Err(PolicyFaults(faults)) }
+        if !faults.is_empty() {
+            return Err(PolicyFaults(faults));
+        }
+        Ok(Self { access, tenants, spark_secret, limits, read_at })
     }
 
     pub fn access(&self) -> &Access {
@@ -102,6 +113,11 @@ impl Tenancy {
         self.limits.as_ref().map_or(Ok(()), |limits| limits.count_failed_login(address))
     }
 
+    /// Returns when this replica read the access file.
+    pub(super) fn read_at(&self) -> DateTime<Utc> {
+        self.read_at
+    }
+
     pub(super) fn spark_secret(&self) -> Option<&SharedSecret> {
         self.spark_secret.as_ref()
     }
@@ -109,6 +125,11 @@ impl Tenancy {
     /// Returns the rules of a tenant of the access file.
     pub(super) fn rules(&self, tenant: &str) -> Option<&Arc<TenantRules>> {
         self.tenants.get(tenant)
+    }
+
+    /// Returns the rules of the tenant that a namespace belongs to.
+    pub(super) fn rules_of_namespace(&self, namespace: &str) -> Option<&Arc<TenantRules>> {
+        self.rules(&self.access.tenant_of_namespace(namespace)?.name)
     }
 }
 
@@ -120,10 +141,11 @@ impl fmt::Debug for Tenancy {
 }
 
 impl TenantRules {
-    fn new(tenant: &Tenant, policy: Option<Policy>, settings: &Settings) -> Self {
+    fn new(tenant: &Tenant, policy: Option<Policy>, settings: &Settings, read_at: DateTime<Utc>) -> Self {
         let mut spark = settings.spark.clone();
         spark.submitter.retain(|name| tenant.named_defaults.matches(name), |file| tenant.files.matches(file));
-        Self { tenant: tenant.clone(), spark, caps: stricter(&settings.caps, tenant.caps), policy }
+        let caps = stricter(&settings.caps, tenant.caps);
+        Self { tenant: tenant.clone(), spark, caps, policy, digest: digest(tenant), read_at }
     }
 
     /// Writes the forced properties over those of a request, and puts it into a namespace of the tenant.
@@ -161,6 +183,13 @@ fn policy(tenant: &Tenant) -> Result<Policy, Vec<Fault>> {
     let document = PolicyDocument::deserialize(document)
         .map_err(|error| vec![Fault { path: "policy".to_owned(), message: error.to_string() }])?;
     Policy::compile(document, &tenant.service_accounts)
+}
+
+/// Returns a digest of all that the verdicts of a tenant's policy depend on.
+fn digest(tenant: &Tenant) -> String {
+    let Tenant { name, service_accounts, policy, .. } = tenant;
+    let digest = Sha256::digest(json!([name, service_accounts, policy]).to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn stricter(gateway: &Caps, tenant: access::Caps) -> Caps {

@@ -6,6 +6,7 @@
 mod audit;
 mod foreign;
 mod keys;
+mod launch;
 mod matrix;
 mod oidc;
 mod policy;

@@ -42,6 +42,8 @@ pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) file: NamedTempFile,
     pub(crate) pool: PgPool,
+    /// A client of the cluster.
+    pub(crate) client: kube::Client,
 }
 
 /// An answer.
@@ -65,7 +67,8 @@ impl World {
         let cluster = Apiserver::new(CancellationToken::new()).router();
         let cluster =
             MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
-        let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
+        let client = kube::Client::new(cluster, "default");
+        let cluster = Cluster::new(client.clone(), &[]);
         let property = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let defaults = BTreeMap::from([
             property("spark.kubernetes.container.image", "spark"),
@@ -80,7 +83,7 @@ impl World {
         let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
         service.pods.take_in(None, [listed]).await;
         let router = router(service.clone(), HttpSettings::default()).unwrap();
-        Self { service, router, file, pool }
+        Self { service, router, file, pool, client }
     }
 
     /// Creates an API key with a role in a tenant, or in all, and returns its text.

@@ -15,7 +15,7 @@ fn cost_of_rendering_is_as_expected() {
     let once = || {
         measure(|| {
             let (request, _) = parse_create(&body, settings.version).unwrap();
-            drop(std::hint::black_box(Manifest::text_of(&driver(request, &settings).unwrap()).unwrap()));
+            drop(std::hint::black_box(Manifest::text_of(&driver(request, &settings).unwrap(), None::<&()>).unwrap()));
         })
     };
     // The first call fills the caches.

@@ -52,7 +52,7 @@ fn once(settings: &SparkSettings, time: Duration) -> anyhow::Result<(f64, f64, f
     let objects = list["items"].as_array().context("a list without items")?.len();
     let ours = rate(time, || {
         let (request, _) = parse_create(black_box(&body), settings.version)?;
-        Ok(Manifest::text_of(&driver(request, settings)?)?)
+        Ok(Manifest::text_of(&driver(request, settings)?, None::<&()>)?)
     })?;
     let alone = rate(time, || {
         let request: serde_json::Value = serde_json::from_slice(black_box(&body))?;

@@ -24,7 +24,7 @@ mod watch;
 pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
 pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
-pub use manifest::{Manifest, OwnershipLabels};
+pub use manifest::{Manifest, OwnershipLabels, is_executor_property};
 pub use namespaces::SYSTEM;
 pub use release::Released;
 pub use rights::MissingRight;

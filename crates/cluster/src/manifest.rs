@@ -5,7 +5,7 @@ mod attempt;
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::labels;
 use sparkgate_spark::{DriverObjects, Object};
@@ -21,6 +21,17 @@ pub struct Manifest<Object = Box<RawValue>> {
     pub pod: Object,
     /// Objects that are created after the pod, which owns them.
     pub beside: Vec<Object>,
+    /// What the objects were judged by, for the service. Nothing is created from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Object>,
+}
+
+/// Spark's properties for labels of executors.
+const EXECUTOR_LABEL: &str = "spark.kubernetes.executor.label.";
+
+/// Returns whether a property of a driver is one of [`OwnershipLabels::executor_properties`].
+pub fn is_executor_property(key: &str) -> bool {
+    key.strip_prefix(EXECUTOR_LABEL).is_some_and(|label| labels::ALL.contains(&label))
 }
 
 /// What identifies an attempt's objects.
@@ -41,7 +52,7 @@ impl OwnershipLabels<'_> {
 
     /// Returns the properties that make Spark put these labels on executor pods.
     pub fn executor_properties(&self) -> [(String, String); 3] {
-        self.labels().map(|(label, value)| (format!("spark.kubernetes.executor.label.{label}"), value))
+        self.labels().map(|(label, value)| (format!("{EXECUTOR_LABEL}{label}"), value))
     }
 
     /// Marks the pod, and the objects that are created before it.
@@ -81,18 +92,51 @@ impl Manifest {
         self.pod.get().contains(labels::IDENTITY)
     }
 
-    /// Serializes a marked driver's objects as a manifest, to be stored.
+    /// Parses the objects, in the order of their creation, as they were before [`OwnershipLabels::put_on`] marked them.
+    ///
+    /// # Errors
+    /// An object isn't JSON, which doesn't happen: the manifest was written by a gateway.
+    pub fn unmarked(&self) -> serde_json::Result<Vec<Value>> {
+        let objects = self.before.iter().chain([&self.pod]).chain(&self.beside);
+        let mut objects: Vec<Value> = objects.map(|object| serde_json::from_str(object.get())).collect::<Result<_, _>>()?;
+        for metadata in objects.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
+            remove_marks(metadata);
+        }
+        Ok(objects)
+    }
+
+    /// Serializes a marked driver's objects as a manifest, to be stored, with what they were judged by.
     ///
     /// # Errors
     /// An object can't be written as JSON, which doesn't happen.
-    pub fn text_of(driver: &DriverObjects) -> serde_json::Result<String> {
+    pub fn text_of(driver: &DriverObjects, judged: Option<&impl Serialize>) -> serde_json::Result<String> {
         #[derive(Serialize)]
-        struct Borrowed<'a> {
+        struct Borrowed<'a, Judged> {
             before: &'a [Object],
             pod: &'a Pod,
             beside: &'a [Object],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            judged: Option<&'a Judged>,
         }
         let DriverObjects { pre_resources, pod, resources, .. } = driver;
-        serde_json::to_string(&Borrowed { before: pre_resources, pod, beside: resources })
+        serde_json::to_string(&Borrowed { before: pre_resources, pod, beside: resources, judged })
+    }
+}
+
+/// Removes our labels, annotations and finalizer, and a list of them that is empty then.
+fn remove_marks(metadata: &mut Map<String, Value>) {
+    for key in ["labels", "annotations"] {
+        if let Some(values) = metadata.get_mut(key).and_then(Value::as_object_mut) {
+            values.retain(|key, _| !labels::ALL.contains(&key.as_str()) && !labels::ANNOTATIONS.contains(&key.as_str()));
+        }
+    }
+    if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+        finalizers.retain(|finalizer| finalizer != labels::FINALIZER);
+    }
+    for key in ["labels", "annotations", "finalizers"] {
+        let is_empty = metadata.get(key).is_some_and(|value| *value == json!({}) || *value == json!([]));
+        if is_empty {
+            metadata.remove(key);
+        }
     }
 }

@@ -87,6 +87,12 @@ impl DriverObjects {
     }
 }
 
+/// Returns the executors' pod template in objects that were stored as JSON.
+pub fn executor_template_of(objects: &[Value]) -> Option<Value> {
+    let mut texts = objects.iter().filter_map(|object| object["data"][EXECUTOR_TEMPLATE].as_str());
+    texts.find_map(|text| yaml::parse(text).ok())
+}
+
 /// One object of a driver other than its pod.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]

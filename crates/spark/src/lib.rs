@@ -75,7 +75,7 @@ mod yaml;
 
 pub use builder::build_driver;
 pub use defaults::parse_properties;
-pub use driver::{DriverObjects, Object, PodGroup, SubmitContext};
+pub use driver::{DriverObjects, Object, PodGroup, SubmitContext, executor_template_of};
 pub use names::{DriverNames, NameEntropy};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;

@@ -7,37 +7,55 @@ use uuid::Uuid;
 use super::Launcher;
 use crate::{
     cluster::Manifest,
-    service::effects::Stopped,
+    service::{
+        effects::Stopped,
+        judgement::{NoLaunch, judge_again},
+    },
     spark::NameEntropy,
     store::{Before, Claimed},
 };
 
-/// The objects of a claimed submission, or the reason why there are none, and the name of its driver pod.
+/// The objects of a claimed submission, and the name of its driver pod.
 pub(super) struct Objects {
-    pub(super) manifest: Result<Manifest, String>,
+    pub(super) manifest: Manifest,
     pub(super) pod: String,
+    /// Why they must not be created.
+    pub(super) fault: Option<NoLaunch>,
+}
+
+impl Objects {
+    fn none(pod: String, fault: Option<NoLaunch>) -> Self {
+        Self { manifest: Manifest::default(), pod, fault }
+    }
 }
 
 impl Launcher {
     /// Returns the stored objects of a claimed attempt. The first launch of a later attempt derives its objects from those of
-    /// the previous attempt, with new names, and stores them before anything is created.
+    /// the previous attempt, with new names, and stores them before anything is created. Objects whose pod doesn't exist yet are
+    /// judged again if the policy of their tenant has changed.
     pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {
         let pod = claimed.pod.clone();
         if let Some(text) = &claimed.manifest {
-            let manifest = serde_json::from_str(text)
-                .map_err(|error| format!("the stored objects of the submission can't be read: {error}"));
-            return Ok(Objects { manifest, pod });
+            return Ok(match serde_json::from_str(text) {
+                Ok(manifest) => {
+                    let is_begun = !launch || claimed.pod_uid.is_some();
+                    let fault = if is_begun { None } else { self.judge(claimed, &manifest).err() };
+                    Objects { manifest, pod, fault }
+                }
+                Err(error) => {
+                    let why = format!("the stored objects of the submission can't be read: {error}");
+                    Objects::none(pod, Some(NoLaunch::unreadable(why)))
+                }
+            });
         }
         if !launch {
             // Nothing of this attempt was created.
-            return Ok(Objects { manifest: Ok(Manifest::default()), pod });
+            return Ok(Objects::none(pod, None));
         }
         let before = if claimed.attempt > 1 { self.store.attempt_before(claimed).await? } else { None };
         let Some(before) = before else {
-            return Ok(Objects {
-                manifest: Err("the objects of the submission weren't stored: submit it again".to_owned()),
-                pod,
-            });
+            let why = "the objects of the submission weren't stored: submit it again".to_owned();
+            return Ok(Objects::none(pod, Some(NoLaunch::unreadable(why))));
         };
         self.begin_attempt(claimed, &before).await
     }
@@ -56,12 +74,19 @@ impl Launcher {
             Ok(made) => made,
             Err(why) => {
                 let why = format!("the objects can't be derived from those of the previous attempt: {why}");
-                return Ok(Objects { manifest: Err(why), pod });
+                return Ok(Objects::none(pod, Some(NoLaunch::unreadable(why))));
             }
         };
+        if let Err(why) = self.judge(claimed, &manifest) {
+            return Ok(Objects::none(pod, Some(why)));
+        }
         if !self.store.keep_attempt(claimed, &names, &text).await? {
             return Err(Stopped::ClaimLost);
         }
-        Ok(Objects { manifest: Ok(manifest), pod })
+        Ok(Objects { manifest, pod, fault: None })
+    }
+
+    fn judge(&self, claimed: &Claimed, manifest: &Manifest) -> Result<(), NoLaunch> {
+        judge_again(&self.access.current(), &claimed.namespace, manifest)
     }
 }

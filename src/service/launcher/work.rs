@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use super::{Launcher, attempts::Objects};
 use crate::{
-    cluster::Manifest,
     service::{
         effects::{Claim, Stopped, Subject},
         error::{Error, error_chain},
         home_cluster::FRESH,
+        judgement::NoLaunch,
     },
     store::{Claimed, Task},
     submission::engine::{Job, Kill, Launch, Settled},
@@ -39,11 +39,11 @@ impl Launcher {
     /// Claims up to `slots` launches and kills that are due, oldest first. One namespace gets no more than its share of the
     /// slots. While the cluster doesn't answer for a namespace, the claim takes only one of its submissions.
     pub async fn claim(&self, slots: usize) -> Result<Vec<Work>, Error> {
-        self.leases.begin().await?;
+        self.effects.leases.begin().await?;
         if !self.health.home.is_here(FRESH).await {
             return Ok(Vec::new());
         }
-        let Some(session) = self.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
+        let Some(session) = self.effects.leases.session().filter(|_| slots > 0) else { return Ok(Vec::new()) };
         if self.health.watch.is_cut_off() {
             return Ok(Vec::new());
         }
@@ -108,7 +108,7 @@ impl Launcher {
         };
         while let Err(error) = self.settle(claimed, &settled).await {
             tracing::warn!(submission = %id, "{}", error_chain(&error));
-            if !error.may_pass() || !self.leases.holds(*session) {
+            if !error.may_pass() || !self.effects.leases.holds(*session) {
                 return;
             }
             sleep(SETTLE).await;
@@ -117,11 +117,7 @@ impl Launcher {
 
     async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
         let Claimed { id, attempt, namespace, epoch, .. } = claimed;
-        let Objects { manifest, pod } = self.objects(claimed, claimed.task == Task::Launch).await?;
-        let (manifest, fault) = match manifest {
-            Ok(manifest) => (manifest, None),
-            Err(why) => (Manifest::default(), Some(why)),
-        };
+        let Objects { manifest, pod, fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
         let job = Job {
             pod_uid: claimed.pod_uid.clone(),
             signed: manifest.is_signed(),
@@ -136,7 +132,10 @@ impl Launcher {
         match (claimed.task, fault) {
             (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,
             (Task::Launch, None) => self.effects.run(&subject, Launch::begin(job)).await,
-            (Task::Launch, Some(why)) => self.effects.run(&subject, Launch::refuse(job, "Unreadable", why)).await,
+            (Task::Launch, Some(NoLaunch { reason, message })) => {
+                tracing::warn!(submission = %id, reason, "not launched: {message}");
+                self.effects.run(&subject, Launch::refuse(job, reason, message)).await
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use crate::{
     cluster::{Manifest, OwnershipLabels},
     service::{
         error::Error,
+        judgement::Judgement,
         options::SubmissionOptions,
         prepared::{PreparedSubmission, driver_properties},
         redaction,
@@ -86,10 +87,10 @@ impl Submissions {
         let own = ownership.executor_properties();
         let mut driver = prepared.build(self.spark(), &names, drawn.at, &own)?;
         limits::grace_period(&driver, &rules.caps)?;
-        judge(rules, prepared, &mut driver, &own)?;
+        let judged = judge(rules, prepared, &mut driver, &own)?;
         limits::check(&prepared.request.request, &names, &driver, &self.cluster)?;
         ownership.put_on(&mut driver, &names.driver_pod);
-        let manifest = Manifest::text_of(&driver);
+        let manifest = Manifest::text_of(&driver, judged.as_ref());
         let manifest = manifest.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
         Ok(Rendered { names, driver, manifest })
     }
@@ -154,18 +155,18 @@ impl Plan {
     }
 }
 
-/// Judges a driver by the policy of its tenant.
+/// Judges a driver by the policy of its tenant, if it has one. Returns what a later verdict will need.
 fn judge(
     rules: &TenantRules,
     prepared: &PreparedSubmission,
     driver: &mut DriverObjects,
     own: &[(String, String)],
-) -> Result<(), Error> {
-    let Some(policy) = &rules.policy else { return Ok(()) };
+) -> Result<Option<Judgement>, Error> {
+    let Some(policy) = &rules.policy else { return Ok(None) };
     let violations = prepared.judge(policy, driver, own);
     let violations = violations.map_err(|error| Error::Internal("writing the objects as JSON".into(), error.into()))?;
     match violations.is_empty() {
-        true => Ok(()),
+        true => Ok(Some(Judgement::new(rules, prepared))),
         false => Err(Error::Policy { tenant: rules.tenant.name.clone(), violations }),
     }
 }

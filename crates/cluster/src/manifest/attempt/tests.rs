@@ -3,9 +3,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::OwnershipLabels;
+use crate::{OwnershipLabels, is_executor_property};
 use sparkgate_spark::{
-    CreateSubmissionRequest, NameEntropy, NamedRequest, SubmitContext, SubmitterFiles, build_driver,
+    CreateSubmissionRequest, DriverObjects, NameEntropy, NamedRequest, SubmitContext, SubmitterFiles, build_driver,
 };
 use sparkgate_submission::Installation;
 
@@ -20,15 +20,12 @@ fn installation() -> Installation {
     Installation::new(Uuid::nil(), vec![7; 32])
 }
 
-/// Returns the manifest that the service builds for an attempt with these names.
-fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
-    let installation = installation();
-    let ownership = OwnershipLabels {
-        submission: "driver-20260101000000-0001".parse().unwrap(),
-        attempt,
-        installation: &installation,
-        finalizer: true,
-    };
+fn ownership(installation: &Installation, attempt: i32) -> OwnershipLabels<'_> {
+    OwnershipLabels { submission: "driver-20260101000000-0001".parse().unwrap(), attempt, installation, finalizer: true }
+}
+
+/// Returns a driver with these names before it is marked.
+fn driver(names: &DriverNames, ownership: &OwnershipLabels<'_>) -> DriverObjects {
     let submitted_at: DateTime<Utc> = NOW.parse().unwrap();
     let mut request = CreateSubmissionRequest {
         app_resource: "local:///opt/app.jar".to_owned(),
@@ -60,9 +57,20 @@ fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
         submitter: &SubmitterFiles::default(),
         properties: &ownership.executor_properties(),
     };
-    let mut driver = build_driver(&request, &context).unwrap();
+    build_driver(&request, &context).unwrap()
+}
+
+/// Returns the text of the manifest that the service builds for an attempt with these names.
+fn text(names: &DriverNames, attempt: i32) -> String {
+    let installation = installation();
+    let ownership = ownership(&installation, attempt);
+    let mut driver = driver(names, &ownership);
     ownership.put_on(&mut driver, &names.driver_pod);
-    serde_json::from_str(&Manifest::text_of(&driver).unwrap()).unwrap()
+    Manifest::text_of(&driver, Some(&json!({"by": "a policy"}))).unwrap()
+}
+
+fn built(names: &DriverNames, attempt: i32) -> Manifest<Value> {
+    serde_json::from_str(&text(names, attempt)).unwrap()
 }
 
 fn identity(names: &DriverNames, attempt: i32) -> String {
@@ -88,6 +96,17 @@ fn the_manifest_of_a_later_attempt_equals_one_that_is_built_for_it() {
         assert!(!text.contains(old.as_str()), "{old}");
     }
     assert!(text.contains("\"attempt=1\"") && text.contains("\"sparkgate.dev/attempt=1\""), "arguments are the user's");
+}
+
+#[test]
+fn objects_without_their_marks_are_those_that_were_judged() {
+    let (names, installation) = (names(1), installation());
+    let ownership = ownership(&installation, 1);
+    let judged = driver(&names, &ownership).to_list().unwrap();
+    let manifest: Manifest = serde_json::from_str(&text(&names, 1)).unwrap();
+    assert_eq!(Value::from(manifest.unmarked().unwrap()), judged["items"]);
+    assert!(ownership.executor_properties().iter().all(|(key, _)| is_executor_property(key)));
+    assert!(!is_executor_property("spark.kubernetes.executor.label.sparkgate.dev/other"));
 }
 
 #[test]
