@@ -26,6 +26,7 @@ mod shares;
 mod submissions;
 mod submitter;
 mod tenancy;
+mod tenant_slots;
 mod wakeups;
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{error::Error, shares::Shares};
+use super::{error::Error, rate_limits::Exceeded, shares::Shares, tenant_slots::TenantSlots};
 use crate::{cluster::Cluster, store::Store};
 
 /// Maximum number of logs of one namespace that a process reads concurrently. Each one holds a stream of the API server.
@@ -33,6 +33,8 @@ pub struct DriverLogs {
     kept_log: usize,
     /// Limits the logs that are read concurrently.
     readers: Shares,
+    /// The readers of each tenant.
+    of_tenants: TenantSlots,
     /// Limits the concurrent lists of events.
     event_lists: Shares,
     /// Limits the logs that are read before the end of their driver is recorded.
@@ -44,7 +46,8 @@ pub struct DriverLogs {
 impl DriverLogs {
     pub(super) fn new(store: Store, cluster: Cluster, kept_log: usize, closing: CancellationToken) -> Self {
         let (readers, event_lists) = (Shares::new(READERS), Shares::new(EVENT_LISTS));
-        Self { store, cluster, kept_log, readers, event_lists, early: Shares::new(EARLY), closing }
+        let (early, of_tenants) = (Shares::new(EARLY), TenantSlots::new("logReaders"));
+        Self { store, cluster, kept_log, readers, of_tenants, event_lists, early, closing }
     }
 }
 
@@ -98,6 +101,8 @@ pub enum NoLog {
     ExecutorGone,
     /// Too many logs are being read.
     Busy,
+    /// The tenant's cap on readers is reached.
+    Limited(Exceeded),
 }
 
 /// The answer to a [`LogRequest`].

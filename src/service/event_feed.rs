@@ -12,6 +12,7 @@ pub(super) mod wait;
 use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
+use super::tenant_slots::TenantSlots;
 use crate::store::Store;
 
 /// The state changes of all replicas in one order, and the subscribers of this one.
@@ -19,13 +20,15 @@ use crate::store::Store;
 pub struct EventFeed {
     store: Store,
     hub: Hub,
+    /// The subscribers of each tenant.
+    of_tenants: TenantSlots,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
 }
 
 impl EventFeed {
     pub(super) fn new(store: Store, closing: CancellationToken) -> Self {
-        Self { store, hub: Hub::default(), closing }
+        Self { store, hub: Hub::default(), of_tenants: TenantSlots::new("subscribers"), closing }
     }
 
     /// Reports that this process changed a state, so that subscribers get the event soon.

@@ -111,7 +111,8 @@ pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifes
     if tenancy.access().authentication().is_none() {
         return Ok(());
     }
-    let unreadable = |error: serde_json::Error| NoLaunch::unreadable(format!("the stored objects can't be read: {error}"));
+    let unreadable =
+        |error: serde_json::Error| NoLaunch::unreadable(format!("the stored objects can't be read: {error}"));
     let judged = manifest.judged.as_ref().map(|judged| judged.get());
     let basis: Option<Basis<'_>> = judged.map(serde_json::from_str).transpose().map_err(unreadable)?;
     let rules = tenancy.rules_of_namespace(namespace);
@@ -191,8 +192,10 @@ mod tests {
     }
 
     fn manifest(judged: Option<Judgement>) -> Manifest {
-        let container = json!({"name": "driver", "image": "spark", "securityContext": {"allowPrivilegeEscalation": false}});
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [container]}});
+        let container =
+            json!({"name": "driver", "image": "spark", "securityContext": {"allowPrivilegeEscalation": false}});
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [container]}});
         let properties = "spark.kubernetes.container.image=spark\n";
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"spark.properties": properties}});
         serde_json::from_value(json!({"before": [], "pod": pod, "beside": [map], "judged": judged})).unwrap()
@@ -210,7 +213,11 @@ mod tests {
         assert_eq!(verdict(Some(Judgement { policy, ..judged(&tenancy) })), Ok(()), "the same policy");
         assert_eq!(verdict(Some(judged(&tenancy))), Err(VIOLATION));
         let read_at = tenancy.read_at() + chrono::TimeDelta::milliseconds(1);
-        assert_eq!(verdict(Some(Judgement { read_at, ..judged(&tenancy) })), Ok(()), "another replica has a newer file");
+        assert_eq!(
+            verdict(Some(Judgement { read_at, ..judged(&tenancy) })),
+            Ok(()),
+            "another replica has a newer file"
+        );
         assert_eq!(verdict(None), Err(VIOLATION), "it was accepted without an access file");
     }
 

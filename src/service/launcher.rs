@@ -11,10 +11,7 @@ use tokio::{sync::Mutex, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::under_way::UnderWay;
-use super::{
-    access_file::AccessFile, effects::Effects, error::error_chain, health::Health,
-    wakeups::Wakeups,
-};
+use super::{access_file::AccessFile, effects::Effects, error::error_chain, health::Health, wakeups::Wakeups};
 use crate::{cluster::Cluster, store::Store, submission::Installation};
 
 /// Maximum number of submissions that are worked on concurrently.

@@ -15,17 +15,22 @@ const KIB: u64 = 1024;
 type Limiter<K> = RateLimiter<K, DefaultKeyedStateStore<K>, DefaultClock>;
 
 /// A limit that a request exceeds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exceeded {
     /// The name of the limit in the access file.
     pub limit: &'static str,
+    /// The tenant whose limit it is; `None` for a limit of principals or addresses.
+    pub tenant: Option<String>,
     /// When the same request would be within it; `None` if it never is.
     pub retry_after: Option<Duration>,
 }
 
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the limit `{}` of the access file is exceeded", self.limit)
+        match &self.tenant {
+            Some(tenant) => write!(f, "the limit `{}` of tenant {tenant} is exceeded", self.limit),
+            None => write!(f, "the limit `{}` of the access file is exceeded", self.limit),
+        }
     }
 }
 
@@ -86,9 +91,9 @@ fn within<K: Clone + Eq + Hash>(
         Ok(Ok(())) => Ok(()),
         Ok(Err(until)) => {
             let retry_after = until.wait_time_from(governor::clock::Clock::now(limiter.clock()));
-            Err(Exceeded { limit, retry_after: Some(retry_after) })
+            Err(Exceeded { limit, tenant: None, retry_after: Some(retry_after) })
         }
-        Err(_) => Err(Exceeded { limit, retry_after: None }),
+        Err(_) => Err(Exceeded { limit, tenant: None, retry_after: None }),
     }
 }
 
@@ -124,7 +129,7 @@ mod tests {
         let limits = limits();
         assert!(limits.count("corp:alice", true, 8 << 10).is_ok());
         assert_eq!(limits.count("corp:alice", true, 1).unwrap_err().limit, "bytes");
-        let never = Exceeded { limit: "bytes", retry_after: None };
+        let never = Exceeded { limit: "bytes", tenant: None, retry_after: None };
         assert_eq!(limits.count("corp:bob", true, 9 << 10), Err(never));
     }
 

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{error::Error, tenancy::Tenancy};
 use crate::{
-    access::{Access, Action, Principal, Visible},
+    access::{Access, Action, Principal, Tenant, Visible},
     store::{Actor, Scope},
 };
 
@@ -71,6 +71,14 @@ impl Session {
             (None, _) => Scope::installation(),
             (Some(any), None) => Scope::of(any, Vec::new(), self.principal.subject()),
             (Some(any), Some(own)) => Scope::of(any, own.unwrap_or_default(), self.principal.subject()),
+        }
+    }
+
+    /// Returns the tenants whose caps concern the caller: those that it may read. Callers that read every tenant have no caps.
+    pub(super) fn capped(&self) -> Vec<&Tenant> {
+        match self.access().visible(&self.principal) {
+            Visible::All => Vec::new(),
+            Visible::Tenants(names) => names.iter().filter_map(|name| self.access().tenant(name)).collect(),
         }
     }
 

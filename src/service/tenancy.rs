@@ -62,7 +62,8 @@ impl Tenancy {
     /// Returns the access of a gateway without a file.
     pub(super) fn open(settings: &Settings) -> Self {
         let (access, read_at) = (Access::open(), Utc::now());
-        let rules = |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings, read_at)));
+        let rules =
+            |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings, read_at)));
         let tenants = access.tenants().map(rules).collect();
         Self { tenants, limits: None, access, spark_secret: None, read_at }
     }

@@ -87,7 +87,8 @@ async fn a_driver_that_a_changed_policy_permits_is_created(pool: PgPool) {
     let (world, key) = world(pool).await;
     let mut body = job("red");
     body["executorPodTemplate"] = json!({"spec": {"containers": [{"name": "executor"}], "nodeSelector": {"a": "b"}}});
-    body["driverPodTemplate"] = json!({"metadata": {"labels": {"team": "x"}}, "spec": {"containers": [{"name": "driver"}]}});
+    body["driverPodTemplate"] =
+        json!({"metadata": {"labels": {"team": "x"}}, "spec": {"containers": [{"name": "driver"}]}});
     let submitted = world.send(Some(&key), "POST", "/v1/submissions", Some(&body)).await;
     assert_eq!(submitted.status, 201, "{submitted:?}");
     change(&world, &key, file("red, red-2", "spark, \"registry.example.org/**\""), "red-2").await;

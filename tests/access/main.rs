@@ -7,6 +7,7 @@ mod audit;
 mod foreign;
 mod keys;
 mod launch;
+mod limits;
 mod matrix;
 mod oidc;
 mod policy;

@@ -10,6 +10,7 @@ use axum::{
     Router,
     body::Body,
     http::{Request, header},
+    response::Response,
 };
 use http_body_util::BodyExt;
 use secrecy::ExposeSecret;
@@ -92,6 +93,14 @@ impl World {
         let request = KeyRequest { name, tenant: tenant.map(str::to_owned), role, expires_in: None };
         let created = self.service.api_keys.create_by_operator(&request).await.unwrap();
         created.text.expose_secret().to_owned()
+    }
+
+    /// Sends a request and returns the response without its body, which may be endless.
+    pub(crate) async fn open(&self, token: &str, path: &str) -> Response {
+        let request = Request::get(path).header(header::HOST, "gateway");
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let request = request.header(header::ACCEPT, "text/event-stream, */*").body(Body::empty());
+        self.router.clone().oneshot(request.unwrap()).await.unwrap()
     }
 
     /// Sends a request with a token, if there is one.

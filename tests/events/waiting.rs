@@ -68,7 +68,8 @@ async fn a_shutdown_ends_waits_and_streams(pool: PgPool) {
     let address = replica.address;
     let waiting = tokio::spawn(async move { get(address, &target).await });
     // Succeeds until the stream and the wait occupy both slots: then the wait has begun.
-    while replica.service.events.subscribe(EventFilter::of(&replica.service.anonymous()), None, 2).await.is_ok() {}
+    let caller = replica.service.anonymous();
+    while replica.service.events.subscribe(&caller, EventFilter::of(&caller), None, 2).await.is_ok() {}
     replica.end().await;
     assert_eq!(waiting.await.unwrap().waited.as_deref(), Some("timeout"));
     assert!(stream.next().await.is_none());

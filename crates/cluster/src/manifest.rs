@@ -98,7 +98,8 @@ impl Manifest {
     /// An object isn't JSON, which doesn't happen: the manifest was written by a gateway.
     pub fn unmarked(&self) -> serde_json::Result<Vec<Value>> {
         let objects = self.before.iter().chain([&self.pod]).chain(&self.beside);
-        let mut objects: Vec<Value> = objects.map(|object| serde_json::from_str(object.get())).collect::<Result<_, _>>()?;
+        let mut objects: Vec<Value> =
+            objects.map(|object| serde_json::from_str(object.get())).collect::<Result<_, _>>()?;
         for metadata in objects.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
             remove_marks(metadata);
         }
@@ -127,7 +128,8 @@ impl Manifest {
 fn remove_marks(metadata: &mut Map<String, Value>) {
     for key in ["labels", "annotations"] {
         if let Some(values) = metadata.get_mut(key).and_then(Value::as_object_mut) {
-            values.retain(|key, _| !labels::ALL.contains(&key.as_str()) && !labels::ANNOTATIONS.contains(&key.as_str()));
+            values
+                .retain(|key, _| !labels::ALL.contains(&key.as_str()) && !labels::ANNOTATIONS.contains(&key.as_str()));
         }
     }
     if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {

@@ -161,7 +161,8 @@ pub(super) async fn follow(
         let last = after(Some(last.to_str().unwrap_or_default()))?;
         cursor = if wants_stream { last } else { cursor };
     }
-    let mut subscription = state.service.events.subscribe(filter, cursor, state.settings.max_subscribers).await?;
+    let mut subscription =
+        state.service.events.subscribe(&caller, filter, cursor, state.settings.max_subscribers).await?;
     if wants_stream {
         let first = subscription.pull().await?;
         let end = state.service.authenticator.clone().end_of(caller);
@@ -246,6 +247,7 @@ impl From<Interrupted> for Problem {
             Interrupted::Expired(_) => Code::CursorExpired,
             Interrupted::Future { .. } => Code::InvalidCursor,
             Interrupted::TooMany(_) => Code::TooManyRequests,
+            Interrupted::Limited(exceeded) => return exceeded.into(),
             Interrupted::Closing => Code::Unavailable,
             Interrupted::Failed(error) => return error.into(),
         };

@@ -176,6 +176,7 @@ fn problem(id: &SubmissionId, request: &LogRequest, why: NoLog) -> Problem {
         NoLog::NeverStarted => no_log(format!("{id} ended before it started: see its `failure`.")),
         NoLog::Gone => no_log("The pod is gone, and its log was not kept.".to_owned()),
         NoLog::ExecutorGone => no_log("The executor's pod is gone, and its log was deleted with it.".to_owned()),
+        NoLog::Limited(exceeded) => exceeded.into(),
         NoLog::Busy => Problem::new(Code::TooManyRequests, "Too many logs are being read at once; try again."),
     }
 }

@@ -30,6 +30,8 @@ pub(in crate::api) struct Problem {
     pub(super) members: serde_json::Map<String, serde_json::Value>,
     /// The cause of an error on the server's side, only for the log.
     pub(super) cause: Option<String>,
+    /// The seconds after which the same request may succeed, if that makes sense.
+    pub(super) retry_after: Option<u16>,
 }
 
 /// An invalid part of the request.
@@ -85,7 +87,8 @@ pub(in crate::api) struct ProblemBody {
 
 impl Problem {
     pub(in crate::api) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), errors: Vec::new(), members: serde_json::Map::new(), cause: None }
+        let (errors, members) = (Vec::new(), serde_json::Map::new());
+        Self { code, detail: detail.into(), errors, members, cause: None, retry_after: code.retry_after() }
     }
 
     /// Creates the problem of an invalid parameter.
@@ -116,7 +119,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = StatusCode::from_u16(self.code.status()).unwrap_or_default().into_response();
-        if let Some(seconds) = self.code.retry_after() {
+        if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response.extensions_mut().insert(Arc::new(self));

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cluster::{LogAnswer, LogBytes, LogPart},
-    service::{error::Error, session::Session, shares::Place},
+    service::{error::Error, session::Session, shares::Place, tenant_slots::TenantSlot},
     store::{LogEnd, LogTarget},
     submission::SubmissionId,
 };
@@ -35,7 +35,14 @@ impl DriverLogs {
             Ok(found) => found,
             Err(none) => return Ok(Log::None(none)),
         };
+        let capped = caller.capped().into_iter().filter(|tenant| tenant.namespaces.contains(&target.namespace));
+        let capped = capped.map(|tenant| (tenant.name.as_str(), tenant.limits.log_readers));
+        let of_tenant = match self.of_tenants.take(capped) {
+            Ok(slot) => slot,
+            Err(exceeded) => return Ok(Log::None(NoLog::Limited(exceeded))),
+        };
         let Some(place) = self.readers.try_acquire(&target.namespace) else { return Ok(Log::None(NoLog::Busy)) };
+        let place = (place, of_tenant);
         let lines = Lines::new(request.timestamps, request.since);
         if request.follow && !target.ended {
             let follower = Follower::new(self.clone(), id.clone(), whose, request.tail, lines);
@@ -76,7 +83,7 @@ impl DriverLogs {
 }
 
 /// Wraps a log stream so that it keeps its permit until it ends.
-fn of_pod(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: Place) -> Log {
+fn of_pod(bytes: impl Stream<Item = Result<Bytes, Error>> + Send + 'static, place: (Place, TenantSlot)) -> Log {
     let bytes = bytes.inspect(move |_| _ = &place).boxed();
     Log::Stream(LogStream { source: LogSource::Pod, cut: false, bytes })
 }

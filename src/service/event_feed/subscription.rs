@@ -11,7 +11,7 @@ use super::{
     ring::{Next, PublishedEvent},
 };
 use crate::{
-    service::{detached::detached, error::Error},
+    service::{detached::detached, error::Error, rate_limits::Exceeded, session::Session, tenant_slots::TenantSlot},
     store::Event,
 };
 
@@ -30,6 +30,9 @@ pub enum Interrupted {
     Future { cursor: i64, newest: i64 },
     #[error("there are {0} subscribers already")]
     TooMany(usize),
+    /// The tenant's cap on subscribers is reached.
+    #[error("{0}")]
+    Limited(Exceeded),
     /// This process is shutting down: the client can reconnect to another replica.
     #[error("the gateway is shutting down")]
     Closing,
@@ -45,7 +48,7 @@ pub struct Subscription {
     cursor: i64,
     newest: watch::Receiver<Newest>,
     history: u64,
-    _place: Place,
+    _places: (Place, TenantSlot),
 }
 
 impl EventFeed {
@@ -53,14 +56,17 @@ impl EventFeed {
     /// this one.
     ///
     /// # Errors
-    /// [`Interrupted::Future`], [`Interrupted::TooMany`], or an error of the database.
+    /// [`Interrupted::Future`], [`Interrupted::TooMany`], [`Interrupted::Limited`], or an error of the database.
     pub async fn subscribe(
         self: &Arc<Self>,
+        caller: &Session,
         filter: EventFilter,
         after: Option<i64>,
         most: usize,
     ) -> Result<Subscription, Interrupted> {
         let hub = &self.hub;
+        let capped = caller.capped().into_iter().map(|tenant| (tenant.name.as_str(), tenant.limits.subscribers));
+        let of_tenants = self.of_tenants.take(capped).map_err(Interrupted::Limited)?;
         let place = hub.enter(most).ok_or(Interrupted::TooMany(most))?;
         let newest = hub.follow();
         let history = newest.borrow().history;
@@ -76,7 +82,7 @@ impl EventFeed {
                 cursor
             }
         };
-        Ok(Subscription { feed: self.clone(), filter, cursor, newest, history, _place: place })
+        Ok(Subscription { feed: self.clone(), filter, cursor, newest, history, _places: (place, of_tenants) })
     }
 }
 

@@ -41,7 +41,7 @@ impl EventFeed {
     /// including this one.
     ///
     /// # Errors
-    /// [`Interrupted::TooMany`], or the database.
+    /// [`Interrupted::TooMany`], [`Interrupted::Limited`], or the database.
     pub async fn wait(
         self: &Arc<Self>,
         caller: &Session,
@@ -55,7 +55,7 @@ impl EventFeed {
         filter.submission = Some(id.clone());
         let readable = self.store.scoped(&caller.readable());
         // Subscribed before the row is read: any later event has a higher number.
-        let mut subscription = self.subscribe(filter.clone(), None, most).await?;
+        let mut subscription = self.subscribe(caller, filter.clone(), None, most).await?;
         loop {
             match stands(&readable, id, target).await? {
                 Waited::NotYet => {}
@@ -65,7 +65,8 @@ impl EventFeed {
                 Ok(Ok(_)) => {}
                 // No cursor is needed here: the row has the present state.
                 Ok(Err(Interrupted::Expired(_))) => {
-                    subscription = self.subscribe(filter.clone(), None, most).await?;
+                    drop(subscription);
+                    subscription = self.subscribe(caller, filter.clone(), None, most).await?;
                 }
                 Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(stands(&readable, id, target).await?),
                 Ok(Err(error)) => return Err(error),

@@ -2,7 +2,7 @@
 
 use super::{Code, Problem};
 use crate::{
-    service::{self, error_chain},
+    service::{self, Exceeded, error_chain},
     spark::{Refusal, rest::RequestError},
     submission::SubmissionId,
 };
@@ -44,6 +44,15 @@ impl From<service::Error> for Problem {
             },
             service::Error::Internal(..) => Self::internal(cause),
         }
+    }
+}
+
+impl From<Exceeded> for Problem {
+    fn from(exceeded: Exceeded) -> Self {
+        let seconds = exceeded.retry_after.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
+        let retry_after = seconds.map(|seconds| u16::try_from(seconds).unwrap_or(u16::MAX));
+        let detail = format!("{exceeded}; an operator of the gateway can raise it.");
+        Self { retry_after, ..Self::new(Code::RateLimited, detail) }
     }
 }
 

@@ -21,7 +21,12 @@ fn installation() -> Installation {
 }
 
 fn ownership(installation: &Installation, attempt: i32) -> OwnershipLabels<'_> {
-    OwnershipLabels { submission: "driver-20260101000000-0001".parse().unwrap(), attempt, installation, finalizer: true }
+    OwnershipLabels {
+        submission: "driver-20260101000000-0001".parse().unwrap(),
+        attempt,
+        installation,
+        finalizer: true,
+    }
 }
 
 /// Returns a driver with these names before it is marked.
