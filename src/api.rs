@@ -35,6 +35,7 @@ pub use health::management_router;
 pub use openapi::openapi;
 pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
 pub use startup::StartupRouter;
+pub use v1::audit_line;
 
 /// Limits of the HTTP layer.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 mod admission;
 mod adopt_cluster;
+mod audit_log;
 mod bootstrap_key;
 mod cli;
 mod dev;

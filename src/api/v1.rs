@@ -27,6 +27,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::AppState;
 use reply::Reply;
 
+pub use audit::audit_line;
 pub(super) use middleware::{compress, forbidden, internal_error, not_found, refused, without_length_of_nothing};
 pub(super) use problem::{Code, Problem, ProblemBody};
 pub(super) use suggest::closest;

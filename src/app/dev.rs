@@ -96,6 +96,7 @@ async fn beside(
         kept_log: KeptLog::default(),
         limits: Limits::default(),
         access_file,
+        audit_log: None,
     };
     let ended = async {
         tokio::select! {

@@ -22,9 +22,9 @@ pub(super) use signals::Signals;
 /// or up to a minute if webhooks are slow. Another process completes launches that are unfinished by then; it determines
 /// how far they got.
 const DRAIN: Duration = Duration::from_secs(26);
-/// How long releasing the leases, and then closing the database connections, may take after the drain. It is limited
-/// because a database server that is gone never answers.
-/// All three together fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.
+/// How long releasing the leases, then closing the database connections, and then writing the rest of the audit log may take
+/// after the drain. It is limited because a database server that is gone never answers, nor does a disk that hangs.
+/// All four together fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Connections of the management port at the same time.
@@ -97,7 +97,7 @@ impl Parts {
         stop: CancellationToken,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let Self { store, service, http, clean_up } = self;
+        let Self { store, service, http, clean_up, audit_log } = self;
         let last = CancellationToken::new();
         // Work in progress needs its leases until the end of the drain.
         let keeper = tokio::spawn(service.leadership.clone().run_renewal(last.clone()));
@@ -126,6 +126,9 @@ impl Parts {
         last.cancel();
         let _ = timeout(GOODBYE, keeper).await;
         let _ = timeout(GOODBYE, store.close()).await;
+        if let Some(log) = audit_log {
+            log.flush(GOODBYE).await;
+        }
         ended
     }
 }
@@ -166,7 +169,7 @@ mod tests {
         let manifests = include_str!("../../deploy/kubernetes.yaml");
         let grace = manifests.lines().find_map(|line| line.trim().strip_prefix("terminationGracePeriodSeconds: "));
         let grace = Duration::from_secs(grace.unwrap().parse().unwrap());
-        let ours = DRAIN + GOODBYE + GOODBYE;
+        let ours = DRAIN + 3 * GOODBYE;
         assert!(ours + Duration::from_secs(5) <= grace, "{ours:?} of {grace:?}");
     }
 }

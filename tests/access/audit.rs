@@ -1,14 +1,33 @@
 //! The audit.
 
-use serde_json::json;
-use sparkgate::access::Role;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use sparkgate::{
+    access::Role,
+    api::audit_line,
+    store::{AuditEntry, AuditLog, Store},
+};
 use sqlx::PgPool;
 
-use crate::world::{TWO_TENANTS, World, spark_job};
+use crate::world::{TWO_TENANTS, World, job, spark_job};
+
+/// Collects the lines of the audit log.
+#[derive(Debug, Default)]
+struct Lines(Mutex<Vec<Value>>);
+
+impl AuditLog for Lines {
+    fn append(&self, entry: AuditEntry) {
+        let line = audit_line(entry);
+        assert!(line.find('\n') == Some(line.len() - 1));
+        self.0.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+    }
+}
 
 #[sqlx::test]
 async fn each_change_has_an_entry_with_its_principal_and_verdict(pool: PgPool) {
-    let world = World::new(pool, TWO_TENANTS).await;
+    let lines = Arc::<Lines>::default();
+    let world = World::on(Store::new(pool.clone()).with_audit_log(lines.clone()), pool, TWO_TENANTS).await;
     let (alice, viewer) = (world.key(Role::Submitter, Some("red")).await, world.key(Role::Viewer, Some("red")).await);
     let operator = world.key(Role::Operator, Some("red")).await;
     let admin = world.key(Role::Admin, None).await;
@@ -25,6 +44,7 @@ async fn each_change_has_an_entry_with_its_principal_and_verdict(pool: PgPool) {
     assert_eq!(world.send(Some(&operator), "DELETE", &path, None).await.status, 204);
 
     let audit = world.get(&operator, "/v1/audit").await.json();
+    assert_eq!(audit["entries"], Value::from(lines.0.lock().unwrap().clone()), "the log has the same entries");
     let subject = async |key: &str| world.get(key, "/v1/me").await.json()["subject"].as_str().unwrap().to_owned();
     let (alice, viewer, operator_) = (subject(&alice).await, subject(&viewer).await, subject(&operator).await);
     let entries: Vec<_> = audit["entries"]
@@ -60,6 +80,18 @@ async fn each_change_has_an_entry_with_its_principal_and_verdict(pool: PgPool) {
     assert_eq!(of_one["entries"].as_array().unwrap().len(), 1);
     let next = format!("/v1/audit?submission={second}&after={}", of_one["next"]);
     assert_eq!(world.get(&admin, &next).await.json()["entries"][0]["action"], "killall");
+}
+
+#[sqlx::test]
+async fn a_refused_submission_is_in_the_audit_and_its_log(pool: PgPool) {
+    let lines = Arc::<Lines>::default();
+    let world = World::on(Store::new(pool.clone()).with_audit_log(lines.clone()), pool, TWO_TENANTS).await;
+    let viewer = world.key(Role::Viewer, Some("red")).await;
+    assert_eq!(world.send(Some(&viewer), "POST", "/v1/submissions", Some(&job("red"))).await.status, 403);
+    let lines = lines.0.lock().unwrap().clone();
+    assert_eq!((lines.len(), &lines[0]["verdict"]), (1, &json!("denied")), "{lines:?}");
+    let admin = world.key(Role::Admin, None).await;
+    assert_eq!(world.get(&admin, "/v1/audit").await.json()["entries"], Value::from(lines));
 }
 
 #[sqlx::test]

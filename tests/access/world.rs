@@ -63,6 +63,11 @@ impl Answer {
 
 impl World {
     pub(crate) async fn new(pool: PgPool, access: &str) -> Self {
+        Self::on(Store::new(pool.clone()), pool, access).await
+    }
+
+    /// Creates the same on another store of the database.
+    pub(crate) async fn on(store: Store, pool: PgPool, access: &str) -> Self {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(access.as_bytes()).unwrap();
         let cluster = Apiserver::new(CancellationToken::new()).router();
@@ -79,7 +84,7 @@ impl World {
         let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
-        let service = Service::with_access(Store::new(pool.clone()), cluster, Arc::new(access)).await.unwrap();
+        let service = Service::with_access(store, cluster, Arc::new(access)).await.unwrap();
         // As after the first list of the watch.
         let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
         service.pods.take_in(None, [listed]).await;

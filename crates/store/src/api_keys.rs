@@ -3,7 +3,11 @@
 use chrono::{DateTime, Utc};
 use sqlx::QueryBuilder;
 
-use super::{Actor, Error, Scoped, Store, audit::push_entries, error::within};
+use super::{
+    Actor, Error, Scoped, Store,
+    audit::{Written, push_entries},
+    error::within,
+};
 
 /// An API key, without its digest.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -44,6 +48,14 @@ pub struct NewApiKey {
     pub expires_in: Option<i64>,
 }
 
+/// A new key, and its entry of the audit.
+#[derive(sqlx::FromRow)]
+struct Created {
+    #[sqlx(flatten)]
+    key: ApiKey,
+    written: Written,
+}
+
 const COLUMNS: &str = "id, name, tenant, role, created_at, created_by, expires_at, revoked_at, last_used_at";
 
 impl Store {
@@ -60,10 +72,12 @@ impl Store {
         let entry =
             "SELECT tenant, NULL::text AS id, 'allowed' AS verdict, 'key ' || id || ', ' || role AS detail FROM new";
         push_entries(&mut query, actor, "create-key", entry);
-        query.push(format_args!(" SELECT {COLUMNS} FROM new"));
+        query.push(format_args!(" SELECT {COLUMNS}{} FROM new", self.written(actor)));
         let mut connection = self.connection(action).await?;
         let key = query.build_query_as().fetch_one(&mut *connection);
-        within(action, key).await.map_err(Error::after_sending)
+        let Created { key, written } = within(action, key).await.map_err(Error::after_sending)?;
+        self.pass_on(written);
+        Ok(key)
     }
 
     /// Returns a key that is neither revoked nor expired, and notes about once in five minutes that it is used.
@@ -113,10 +127,11 @@ impl Scoped {
         query.push_bind(by).push(" FROM mine WHERE k.id = mine.id RETURNING k.id, k.tenant)");
         let entry = "SELECT tenant, NULL::text AS id, 'allowed' AS verdict, 'key ' || id AS detail FROM revoked";
         push_entries(&mut query, actor, "revoke-key", entry);
-        query.push(" SELECT count(*) FROM revoked");
+        query.push(" SELECT count(*)").push(self.store.written(actor)).push(" FROM revoked");
         let mut connection = self.store.connection(action).await?;
-        let revoked = query.build_query_scalar().fetch_one(&mut *connection);
-        let revoked: i64 = within(action, revoked).await.map_err(Error::after_sending)?;
+        let revoked = query.build_query_as().fetch_one(&mut *connection);
+        let (revoked, written): (i64, Written) = within(action, revoked).await.map_err(Error::after_sending)?;
+        self.store.pass_on(written);
         Ok(revoked > 0)
     }
 }

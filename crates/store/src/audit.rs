@@ -1,8 +1,11 @@
 //! The audit: who did what to which submission. A change writes its entry in its own statement, so that neither exists without
 //! the other. The gateway only inserts entries and reads them.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
-use sqlx::{Postgres, QueryBuilder};
+use serde::Deserialize;
+use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use super::{Error, Scoped, Store, error::within};
 
@@ -17,7 +20,7 @@ pub struct Actor {
 }
 
 /// One entry of the audit.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, sqlx::FromRow)]
 pub struct AuditEntry {
     /// The position in the order of entries.
     pub id: i64,
@@ -40,6 +43,21 @@ pub struct AuditFilter {
     pub tenant: Option<String>,
 }
 
+/// Receives the entries that a store writes.
+pub trait AuditLog: fmt::Debug + Send + Sync {
+    /// Receives an entry, after the statement that wrote it has committed. Must not block.
+    fn append(&self, entry: AuditEntry);
+}
+
+/// The entries that one statement has written; `None` if they aren't needed.
+pub(crate) type Written = Option<Json<Vec<AuditEntry>>>;
+
+const COLUMNS: &str = "id, at, principal, address, request_id, action, tenant, submission_id, verdict, detail";
+
+/// A column with the entries that the same statement writes.
+const WRITTEN: &str = ", (SELECT jsonb_agg(audited ORDER BY id) FROM audited) AS written";
+const UNWRITTEN: &str = ", NULL::jsonb AS written";
+
 /// Appends a part of a `WITH` list that writes an entry for each row of `from`, which has the columns `tenant`, `id` and
 /// `verdict`. Appends nothing without an actor.
 pub(crate) fn push_entries(query: &mut QueryBuilder<Postgres>, actor: Option<&Actor>, action: &str, from: &str) {
@@ -50,7 +68,29 @@ pub(crate) fn push_entries(query: &mut QueryBuilder<Postgres>, actor: Option<&Ac
              SELECT ",
     );
     query.push_bind(principal).push(", ").push_bind(address).push(", ").push_bind(request_id).push(", ");
-    query.push_bind(action).push(format_args!(", tenant, id, verdict, detail FROM ({from}) AS audited)"));
+    query
+        .push_bind(action)
+        .push(format_args!(", tenant, id, verdict, detail FROM ({from}) AS entries RETURNING {COLUMNS})"));
+}
+
+impl Store {
+    /// Returns the same store, which passes its entries of the audit on.
+    #[must_use]
+    pub fn with_audit_log(self, log: std::sync::Arc<dyn AuditLog>) -> Self {
+        Self { audit_log: Some(log), ..self }
+    }
+
+    /// Returns a column for a statement with [`push_entries`]: the entries, if they are needed.
+    pub(crate) fn written(&self, actor: Option<&Actor>) -> &'static str {
+        if actor.is_some() && self.audit_log.is_some() { WRITTEN } else { UNWRITTEN }
+    }
+
+    /// Passes on the entries of a statement that has committed.
+    pub(crate) fn pass_on(&self, written: Written) {
+        if let (Some(log), Some(Json(entries))) = (&self.audit_log, written) {
+            entries.into_iter().for_each(|entry| log.append(entry));
+        }
+    }
 }
 
 impl Store {
@@ -65,19 +105,21 @@ impl Store {
     ) -> Result<(), Error> {
         let what = "writing the audit";
         let mut connection = self.connection(what).await?;
-        let statement = sqlx::query(
+        let statement = format!(
             "INSERT INTO audit (principal, address, request_id, action, tenant, verdict, detail)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        )
-        .bind(&actor.principal)
-        .bind(&actor.address)
-        .bind(&actor.request_id)
-        .bind(action)
-        .bind(tenant)
-        .bind(if allowed { "allowed" } else { "denied" })
-        .bind(detail)
-        .execute(&mut *connection);
-        within(what, statement).await?;
+             VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING {COLUMNS}"
+        );
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
+            .bind(&actor.principal)
+            .bind(&actor.address)
+            .bind(&actor.request_id)
+            .bind(action)
+            .bind(tenant)
+            .bind(if allowed { "allowed" } else { "denied" })
+            .bind(detail)
+            .fetch_one(&mut *connection);
+        let entry = within(what, statement).await?;
+        self.pass_on(Some(Json(vec![entry])));
         Ok(())
     }
 }
@@ -88,10 +130,7 @@ impl Scoped {
     pub async fn audit(&self, filter: &AuditFilter, after: i64, limit: u32) -> Result<Vec<AuditEntry>, Error> {
         let action = "reading the audit";
         let mut connection = self.store.for_long_read(action).await?;
-        let mut query = QueryBuilder::new(
-            "SELECT id, at, principal, address, request_id, action, tenant, submission_id, verdict, detail
-             FROM audit a WHERE id > ",
-        );
+        let mut query = QueryBuilder::new(format!("SELECT {COLUMNS} FROM audit a WHERE id > "));
         query.push_bind(after).push(" AND ");
         self.scope.push_condition(&mut query, "a");
         if let Some(id) = &filter.submission {

@@ -10,7 +10,11 @@ use sqlx::{Postgres, QueryBuilder, Row};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Actor, Error, Found, Scope, Scoped, audit::push_entries, claim::UNCLAIMED, error::within, session::REQUESTS,
+    Actor, Error, Found, Scope, Scoped,
+    audit::{Written, push_entries},
+    claim::UNCLAIMED,
+    error::within,
+    session::REQUESTS,
     submissions::COLUMNS,
 };
 use sparkgate_submission::{KillCause, SubmissionId};
@@ -126,15 +130,19 @@ impl Scoped {
         );
         let entry = "SELECT tenant, id, CASE WHEN allowed THEN 'allowed' ELSE 'denied' END AS verdict, state AS detail FROM found";
         push_entries(&mut query, actor, "kill", entry);
+        let written = self.store.written(actor);
         query.push(format_args!(
-            " SELECT {COLUMNS}, true AS live, true AS allowed FROM moved
+            " SELECT {COLUMNS}, true AS live, true AS allowed {written} FROM moved
             UNION ALL
-            SELECT {COLUMNS}, EXISTS (SELECT FROM live), allowed FROM found WHERE NOT EXISTS (SELECT FROM moved)"
+            SELECT {COLUMNS}, EXISTS (SELECT FROM live), allowed {written} FROM found
+            WHERE NOT EXISTS (SELECT FROM moved)"
         ));
         let mut connection = self.store.connection(ACTION).await?;
         let row = within(ACTION, query.build().fetch_optional(&mut *connection)).await.map_err(Error::after_sending)?;
         let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
         let (live, allowed) = (flag("live"), flag("allowed"));
+        let written: Written = row.as_ref().and_then(|row| row.try_get("written").ok()).flatten();
+        self.store.pass_on(written);
         Ok(KillAnswer { live, allowed, submission: row.map(|row| Found::read(id.clone(), &row)) })
     }
 
@@ -186,10 +194,13 @@ impl Scoped {
         push_entries(&mut query, actor, "killall", entries);
         query.push(" SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions s WHERE ");
         self.push_live(&mut query, these);
-        query.push(" EXCEPT ALL SELECT id FROM free)");
+        query.push(" EXCEPT ALL SELECT id FROM free)").push(self.store.written(actor));
         let mut connection = self.store.connection(ACTION).await?;
         let round = query.build_query_as().fetch_one(&mut *connection);
-        within(ACTION, round).await.map_err(Error::after_sending)
+        let (count, rest, written): (i64, Vec<String>, Written) =
+            within(ACTION, round).await.map_err(Error::after_sending)?;
+        self.store.pass_on(written);
+        Ok((count, rest))
     }
 
     /// Appends the condition for live submissions of the scope, or for these of them.
@@ -238,10 +249,12 @@ impl Scoped {
             "SELECT tenant, NULL::text AS id, 'allowed' AS verdict, count(*) || ' ended submissions' AS detail
                        FROM cleared GROUP BY tenant";
         push_entries(&mut query, actor, "clear", entries);
-        query.push(" SELECT count(*), max(number) FROM cleared");
+        query.push(" SELECT count(*), max(number)").push(self.store.written(actor)).push(" FROM cleared");
         let mut connection = self.store.connection(action).await?;
         let round = query.build_query_as().fetch_one(&mut *connection);
-        let (count, last): (i64, Option<i64>) = within(action, round).await.map_err(Error::after_sending)?;
+        let (count, last, written): (i64, Option<i64>, Written) =
+            within(action, round).await.map_err(Error::after_sending)?;
+        self.store.pass_on(written);
         // After a round that isn't full, none is left, so no later round can fail.
         Ok((count.unsigned_abs(), last.filter(|_| count >= ROUND)))
     }

@@ -41,7 +41,7 @@ use tokio::sync::Semaphore;
 pub use accept::{Accepted, Drawn, KeySpace, NewSubmission, Options, accept_on};
 pub use api_keys::{ApiKey, KeyRecord, NewApiKey};
 pub use attempts::{AttemptRecord, Before};
-pub use audit::{Actor, AuditEntry, AuditFilter};
+pub use audit::{Actor, AuditEntry, AuditFilter, AuditLog};
 pub use claim::{Claimed, Room, Task};
 pub use clean_up::EndedPod;
 pub use connect::{ConnectError, DatabaseSettings};
@@ -82,6 +82,8 @@ pub struct Store {
     /// For leases, which must not wait for other statements.
     leases: PgPool,
     groups: Arc<Groups>,
+    /// Where entries of the audit go besides the database.
+    audit_log: Option<Arc<dyn AuditLog>>,
 }
 
 impl Store {
@@ -95,6 +97,7 @@ impl Store {
             patience: Duration::from_secs(8),
             long_reads: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             groups: Arc::default(),
+            audit_log: None,
         }
     }
 

@@ -112,6 +112,14 @@ pub(super) async fn audit(
     Ok(Reply::ok(AuditList { entries: entries.into_iter().map(Entry::from).collect(), next }))
 }
 
+/// Returns an entry as a line of JSON with the same fields as in a response.
+pub fn audit_line(entry: AuditEntry) -> String {
+    // Serializing strings and numbers can't fail, and the JSON has no line breaks.
+    let mut line = serde_json::to_string(&Entry::from(entry)).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
 fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let position = parsed(deserializer, "the `next` of an earlier page")?;
     if position < 0 {

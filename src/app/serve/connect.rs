@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     api::HttpSettings,
-    app::settings::Serve,
+    app::{audit_log::AuditLog, settings::Serve},
     cluster::Cluster,
     service::{self, AccessFile, CleanUpSettings, Service, Settings, SparkSettings, error_chain},
     store::{ConnectError, Store},
@@ -18,6 +18,7 @@ pub(super) struct Parts {
     pub(super) service: Service,
     pub(super) http: HttpSettings,
     pub(super) clean_up: CleanUpSettings,
+    pub(super) audit_log: Option<AuditLog>,
 }
 
 impl Parts {
@@ -34,7 +35,11 @@ impl Parts {
                  authority of your own"
             );
         }
-        let store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
+        let audit_log = settings.audit_log.as_deref().map(AuditLog::open).transpose()?;
+        let mut store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
+        if let Some(log) = &audit_log {
+            store = store.with_audit_log(Arc::new(log.clone()));
+        }
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
@@ -57,7 +62,7 @@ impl Parts {
             }
             checked => checked?,
         }
-        Ok(Self { store, service, http, clean_up })
+        Ok(Self { store, service, http, clean_up, audit_log })
     }
 }
 

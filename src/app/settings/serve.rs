@@ -39,6 +39,9 @@ pub(in crate::app) struct Serve {
     /// Without it, every caller may do everything.
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]
     pub(in crate::app) access_file: Option<PathBuf>,
+    /// Write each entry of the audit as a line of JSON as well: to a file, or with `-` to standard output.
+    #[arg(long, env = "SPARKGATE_AUDIT_LOG", value_name = "FILE|-", requires = "access_file")]
+    pub(in crate::app) audit_log: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

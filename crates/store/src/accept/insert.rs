@@ -3,11 +3,11 @@
 use std::{collections::HashSet, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs};
+use sqlx::{PgConnection, Postgres, postgres::PgArguments, query::QueryAs, types::Json};
 
 use super::{Drawn, NewSubmission};
 use crate::{
-    Error, Store,
+    AuditEntry, Error, Store,
     error::{likewise, within},
     group_commit::BatchWriter,
 };
@@ -109,8 +109,10 @@ impl Inserter {
             }
             inserted => inserted?,
         };
-        spares.keep(inserted.iter().filter_map(|(_, spare, at)| Some(Drawn::new((*spare)?, *at))));
-        Ok(inserted.into_iter().map(|(id, ..)| id).collect())
+        spares.keep(inserted.iter().filter_map(|(_, spare, at, _)| Some(Drawn::new((*spare)?, *at))));
+        let (ids, entries): (_, Vec<_>) = inserted.into_iter().map(|(id, _, _, entry)| (id, entry)).unzip();
+        self.0.pass_on(Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
+        Ok(ids)
     }
 }
 
@@ -119,13 +121,13 @@ fn may_be_of_one(error: &Error) -> bool {
     matches!(error, Error::Statement { .. } | Error::Row { .. }) || error.is_contention()
 }
 
-/// Its id, a preallocated number, and the time of that allocation.
-type Inserted = (String, Option<i64>, DateTime<Utc>);
+/// Its id, a preallocated number, the time of that allocation, and the entry of the audit.
+type Inserted = (String, Option<i64>, DateTime<Utc>, Option<Json<AuditEntry>>);
 
 /// The statement, with a part of its `WITH` list. All statements insert keys in the same order, so that two groups never wait for
 /// each other.
 macro_rules! statement {
-    ($audited:literal) => {
+    ($audited:literal, $written:literal) => {
         concat!(
             r#"
         WITH new AS MATERIALIZED (
@@ -149,20 +151,22 @@ macro_rules! statement {
             r#"
         INSERT INTO submission_events (submission_id, attempt, state, at)
         SELECT id, attempt, state, created_at FROM accepted
-        RETURNING submission_id, CASE WHEN $22 THEN nextval('submission_number') END, clock_timestamp()
-        "#
+        RETURNING submission_id, CASE WHEN $22 THEN nextval('submission_number') END, clock_timestamp(), "#,
+            $written
         )
     };
 }
 
-const UNAUDITED: &str = statement!("");
-/// Writes an entry of the audit for each accepted submission that has an actor.
+const UNAUDITED: &str = statement!("", "NULL::jsonb");
+/// Writes an entry of the audit for each accepted submission that has an actor, and returns it.
 const AUDITED: &str = statement!(
     r#", audited AS (
             INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict)
             SELECT principal, address, request_id, 'submit', tenant, id, 'allowed'
             FROM accepted JOIN unnest($25::text[], $26::text[], $27::text[]) AS actor (id, address, request_id) USING (id)
-        )"#
+            RETURNING *
+        )"#,
+    r#"(SELECT to_jsonb(audited) FROM audited WHERE audited.submission_id = submission_events.submission_id)"#
 );
 
 fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
