@@ -5,6 +5,7 @@ mod access_file;
 mod api_keys;
 mod audit;
 mod authenticator;
+mod boundaries;
 mod detached;
 mod driver_logs;
 mod effects;
@@ -46,6 +47,7 @@ pub use self::{
     api_keys::{ApiKeys, CreatedKey, KeyRequest},
     audit::Audit,
     authenticator::{Authenticator, Credentials, Unauthenticated},
+    boundaries::Boundaries,
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
     error::{Error, error_chain},
     event_feed::{
@@ -95,6 +97,7 @@ pub struct Service {
     pub authenticator: Arc<Authenticator>,
     pub api_keys: Arc<ApiKeys>,
     pub audit: Arc<Audit>,
+    pub boundaries: Arc<Boundaries>,
 }
 
 impl Service {
@@ -139,6 +142,7 @@ impl Service {
         let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
+        let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone());
         Ok(Self {
             submissions: Arc::new(submissions),
@@ -152,6 +156,7 @@ impl Service {
             authenticator: Arc::new(authenticator),
             api_keys: Arc::new(api_keys),
             audit: Arc::new(audit),
+            boundaries,
         })
     }
 
@@ -167,7 +172,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 7] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 8] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -175,6 +180,7 @@ impl Service {
             ("watcher", self.pods.clone().run(stop.clone()).boxed()),
             ("deadlines", leadership.clone().run_deadlines(stop.clone()).boxed()),
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
+            ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
             ("access file", self.access.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]

@@ -13,10 +13,12 @@ use axum::{
 use super::{AppState, request_log};
 use crate::service::{Readiness, Reason, Service};
 
-/// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out.
+/// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out, and
+/// what the cluster lacks to enforce the boundaries of tenants.
 pub fn management_router(service: Service) -> Router {
     let detailed = |State(service): State<Service>| async move {
-        answer(service.health.readiness().await, |reason| reason.to_string())
+        let notes = service.boundaries.findings();
+        answer(service.health.readiness().await, |reason| reason.to_string(), &notes)
     };
     let router = Router::new().route("/livez", get(livez)).route("/readyz", get(detailed)).fallback(only_probes);
     request_log::logged(router.with_state(service))
@@ -47,16 +49,19 @@ pub(super) async fn livez() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
-    answer(state.service.health.readiness().await, |reason| reason.summary.to_owned())
+    answer(state.service.health.readiness().await, |reason| reason.summary.to_owned(), &[])
 }
 
-fn answer(readiness: Readiness, text: impl FnOnce(&Reason) -> String) -> Response {
+/// Returns the answer to a readiness probe, with notes in lines of their own.
+fn answer(readiness: Readiness, text: impl FnOnce(&Reason) -> String, notes: &[String]) -> Response {
+    let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
     match readiness {
-        Readiness::Ready => "ok".into_response(),
+        Readiness::Ready => format!("ok{notes}").into_response(),
         // No replica reaches the cluster. Submissions are still accepted.
-        Readiness::Accepting(reason) => format!("ok, but {}", text(&reason)).into_response(),
+        Readiness::Accepting(reason) => format!("ok, but {}{notes}", text(&reason)).into_response(),
         Readiness::NotReady(reason) => {
-            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], text(&reason)).into_response()
+            let text = format!("{}{notes}", text(&reason));
+            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], text).into_response()
         }
     }
 }

@@ -12,6 +12,7 @@ mod kube_apiserver;
 #[path = "../support/webhook.rs"]
 mod webhook;
 
+mod boundaries;
 mod clean_up;
 mod denials;
 mod executors;

@@ -12,7 +12,7 @@ const CRATES: [&str; 10] =
 /// all of them.
 const ROOMS: [(&str, &[&str]); 2] = [
     ("api", &["service", "access", "spark", "submission"]),
-    ("service", &["store", "cluster", "access", "policy", "spark", "submission"]),
+    ("service", &["store", "cluster", "access", "admission", "policy", "spark", "submission"]),
 ];
 
 /// Libraries of the service and the places that may use them: a folder, and the file of `app` that starts the part.

@@ -25,6 +25,12 @@ impl GatewayAccount {
         Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
+    /// Returns the account that is this user of the API server; `None` if the user isn't a service account.
+    pub fn of_user(user: &str) -> Option<Self> {
+        let (namespace, name) = user.strip_prefix(USER)?.split_once(':')?;
+        Self::new(namespace, name).ok()
+    }
+
     /// Returns the name of the account as a user of the API server
     /// (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/>).
     pub fn username(&self) -> String {
@@ -61,8 +67,11 @@ pub struct InvalidAccount(String);
 
 /// Returns the name of a service account as a user of the API server.
 pub(crate) fn username(namespace: &str, name: &str) -> String {
-    format!("system:serviceaccount:{namespace}:{name}")
+    format!("{USER}{namespace}:{name}")
 }
+
+/// The beginning of the user of a service account.
+const USER: &str = "system:serviceaccount:";
 
 #[cfg(test)]
 mod tests {
@@ -73,6 +82,8 @@ mod tests {
         let account: GatewayAccount = "platform/gate.way-1".parse().unwrap();
         assert_eq!(account.to_string(), "platform/gate.way-1");
         assert_eq!(account.username(), "system:serviceaccount:platform:gate.way-1");
+        assert_eq!(GatewayAccount::of_user(&account.username()), Some(account));
+        assert_eq!(GatewayAccount::of_user("alice"), None);
         assert_eq!(GatewayAccount::default(), "sparkgate/sparkgate".parse().unwrap());
         for wrong in ["", "sparkgate", "a/", "/a", "a/b/c", "A/b", "a.b/c", "a/'b", "a/b:c"] {
             assert!(wrong.parse::<GatewayAccount>().is_err(), "{wrong}");

@@ -21,15 +21,18 @@ impl Object {
         Self { purpose: purpose.into(), manifest }
     }
 
-    pub(crate) fn kind(&self) -> &str {
+    /// Returns the kind, such as `Role`.
+    pub fn kind(&self) -> &str {
         self.manifest["kind"].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn namespace(&self) -> Option<&str> {
+    /// Returns the namespace; `None` for an object of the whole cluster.
+    pub fn namespace(&self) -> Option<&str> {
         self.manifest["metadata"]["namespace"].as_str()
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
         self.manifest["metadata"]["name"].as_str().unwrap_or_default()
     }
 }
