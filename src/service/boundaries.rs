@@ -95,8 +95,8 @@ impl Boundaries {
             Ok(objects) => objects,
             Err(error) => return Ok(vec![error_chain(&error)]),
         };
-        let each = stream::iter(&objects).map(|object| self.read(object)).buffered(AT_ONCE);
-        let read: Vec<Read> = each.try_collect().await?;
+        let each: Vec<_> = objects.iter().map(|object| self.read(object)).collect();
+        let read: Vec<Read> = stream::iter(each).buffered(AT_ONCE).try_collect().await?;
         let mut denied = BTreeSet::new();
         let (mut readable, mut found) = (Vec::new(), HashMap::new());
         for (object, read) in objects.into_iter().zip(read) {

@@ -57,6 +57,8 @@ pub(super) struct Claim<'a> {
     pub(super) session: Uuid,
     pub(super) epoch: i64,
     pub(super) manifest: &'a Manifest,
+    /// The driver pod was recorded under an earlier claim, so that objects which it owns may exist.
+    pub(super) is_repeated: bool,
     /// Grace period of a deleted pod in seconds; that of its spec if `None`.
     pub(super) grace: Option<i32>,
 }
@@ -193,10 +195,15 @@ impl Effects {
                 Some(object) => cluster.delete_before_pod(namespace, object, id).await.map(|()| EffectResult::Done),
                 None => Ok(EffectResult::Done),
             },
-            (Effect::CreateBeside(n, uid), Some(Claim { manifest, .. })) => match manifest.beside.get(*n) {
-                Some(object) => cluster.create_owned(namespace, object, pod, uid).await.map(|()| EffectResult::Done),
-                None => Ok(EffectResult::Done),
-            },
+            (Effect::CreateBeside(n, uid), Some(Claim { manifest, is_repeated, .. })) => {
+                match manifest.beside.get(*n) {
+                    Some(object) => {
+                        let created = cluster.create_owned(namespace, object, (pod, uid), *is_repeated).await;
+                        created.map(|()| EffectResult::Done)
+                    }
+                    None => Ok(EffectResult::Done),
+                }
+            }
             (Effect::Delete(uid), _) => {
                 tracing::info!(submission = %id, pod = %format_args!("{namespace}/{pod}"), "deleting the driver pod");
                 let grace = claim.as_ref().and_then(|claim| claim.grace);

@@ -1,10 +1,13 @@
 //! The gateway's rights: those of the deployment, and fewer.
 
 use http::Request;
-use k8s_openapi::api::rbac::v1::Role;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
-use sparkgate::cluster::Cluster;
+use k8s_openapi::api::{core::v1::Secret, rbac::v1::Role};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::{json, value::to_raw_value};
+use sparkgate::cluster::{Cluster, Error};
 use sqlx::PgPool;
 
 use crate::{
@@ -38,6 +41,20 @@ async fn a_missing_right_is_named_before_a_launch_needs_it(pool: PgPool) {
     eventually(|| async { (missing().await == expected).then_some(()).ok_or("not yet") }).await;
     let elsewhere = cluster.missing_rights(Some("default")).await.unwrap();
     assert!(elsewhere.len() > expected.len(), "the account has no rights there: {elsewhere:?}");
+}
+
+#[sqlx::test]
+async fn secrets_are_created_by_an_account_that_may_not_read_them(pool: PgPool) {
+    let world = World::new(pool).await;
+    let cluster = Cluster::new(world.client.clone(), std::slice::from_ref(&world.namespace));
+    let secret = to_raw_value(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keytab"}})).unwrap();
+    let create = async |is_repeated| cluster.create_owned(&world.namespace, &secret, ("a", "b"), is_repeated).await;
+    create(false).await.unwrap();
+    create(true).await.expect("an earlier try may have created it");
+    let foreign = create(false).await.unwrap_err();
+    assert!(matches!(&foreign, Error::Refused { code: 409, .. }), "{foreign:?}");
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), &world.namespace);
+    assert!(matches!(secrets.get("keytab").await, Err(kube::Error::Api(status)) if status.code == 403));
 }
 
 /// All these tests use the deployment's account.

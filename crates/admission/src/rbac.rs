@@ -51,8 +51,7 @@ pub(crate) fn drivers(tenant: &TenantRules<'_>, namespace: &str) -> Vec<Object> 
 /// needs.
 pub(crate) fn gateway(gateway: &GatewayAccount, namespace: &str) -> Vec<Object> {
     let purpose = "The gateway creates drivers and the objects that they own, and watches their pods. patch is for its finalizer.\n\
-                   get on these objects distinguishes its own from others of the same name. It makes every Secret of the namespace\n\
-                   readable for the gateway by name: RBAC has no right on owners.\n\
+                   get on these objects distinguishes its own from others of the same name. Secrets are created and never read.\n\
                    get on namespaces identifies the cluster; the last two rules are for the check that these objects exist.";
     let rules = json!([
         {
@@ -64,9 +63,10 @@ pub(crate) fn gateway(gateway: &GatewayAccount, namespace: &str) -> Vec<Object> 
         { "apiGroups": [""], "resources": ["events"], "verbs": ["list"] },
         {
             "apiGroups": [""],
-            "resources": ["services", "configmaps", "secrets", "persistentvolumeclaims"],
+            "resources": ["services", "configmaps", "persistentvolumeclaims"],
             "verbs": ["create", "get"]
         },
+        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["create"] },
         { "apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create", "get"] },
         { "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"] },
         {

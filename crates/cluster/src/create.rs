@@ -37,13 +37,31 @@ impl Cluster {
     /// Creates one object that the pod owns. An object of that name that this pod already owns counts as created, so that a
     /// launch can be repeated.
     ///
+    /// Secrets are not read, so that the account needs no right to: a Secret of that name counts as created if `is_repeated`,
+    /// that is, if the pod was recorded by an earlier try. Before it is, nothing that it owns is created; and once the pod
+    /// exists, an owner reference proves no more, since the uid in it can be read from the pod.
+    ///
     /// # Errors
     /// [`Error::Refused`] if an object of that name belongs to something else.
-    pub async fn create_owned(&self, namespace: &str, object: &RawValue, pod: &str, uid: &str) -> Result<(), Error> {
+    pub async fn create_owned(
+        &self,
+        namespace: &str,
+        object: &RawValue,
+        (pod, uid): (&str, &str),
+        is_repeated: bool,
+    ) -> Result<(), Error> {
         let (part, members, metadata) = ManifestObject::with_members(namespace, object)?;
         let owned =
             owned(members, metadata, &owner_reference(pod, uid)).map_err(|error| unreadable("object", &error))?;
-        self.create(&part, &owned, |there| is_owned_by(there, uid)).await
+        if !part.is_secret() {
+            return self.create(&part, &owned, |there| is_owned_by(there, uid)).await;
+        }
+        let action = format!("creating the {}", part.subject());
+        match part.post(self, action.clone(), &owned).await {
+            Err(Error::AlreadyExists { .. }) if is_repeated => Ok(()),
+            Err(Error::AlreadyExists { message, .. }) => Err(foreign(action, &message)),
+            other => other.map(drop),
+        }
     }
 
     /// Creates an object. An existing object of its name that is ours counts as created, so that a launch can be repeated.
@@ -65,12 +83,17 @@ impl Cluster {
                 if is_ours(&there) {
                     return Ok(());
                 }
-                let message = format!("{message}, and it belongs to something else");
-                Err(Error::Refused { action, code: 409, reason: "AlreadyExists".to_owned(), message })
+                Err(foreign(action, &message))
             }
             other => other.map(drop),
         }
     }
+}
+
+/// Refuses an object whose name is taken.
+fn foreign(action: String, message: &str) -> Error {
+    let message = format!("{message}, and it belongs to something else");
+    Error::Refused { action, code: 409, reason: "AlreadyExists".to_owned(), message }
 }
 
 /// Returns an object with its owner added; the rest of the object isn't parsed.

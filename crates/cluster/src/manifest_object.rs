@@ -71,6 +71,10 @@ impl<'a> ManifestObject<'a> {
         format!("{} {}", self.resource.kind, self.place())
     }
 
+    pub(super) fn is_secret(&self) -> bool {
+        self.resource.kind == "Secret"
+    }
+
     pub(super) fn place(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }

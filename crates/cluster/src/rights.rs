@@ -20,7 +20,7 @@ const NEEDED: &[(&str, &str, &str, &[&str])] = &[
     ("", "events", "", &["list"]),
     ("", "services", "", &["create", "get"]),
     ("", "configmaps", "", &["create", "get"]),
-    ("", "secrets", "", &["create", "get"]),
+    ("", "secrets", "", &["create"]),
     ("", "persistentvolumeclaims", "", &["create", "get"]),
     ("networking.k8s.io", "networkpolicies", "", &["create", "get"]),
 ];

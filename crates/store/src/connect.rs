@@ -178,6 +178,7 @@ impl Store {
             patience: super::request::IMPATIENT,
             long_reads: Arc::new(Semaphore::new(for_requests.div_ceil(2) as usize)),
             groups: Arc::default(),
+            audit_log: None,
         };
         // A request waits less than a second for a connection. On a busy machine, opening the first one may take longer.
         // Each goes back at once: both may come from one pool with a single connection.

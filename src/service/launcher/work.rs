@@ -127,7 +127,8 @@ impl Launcher {
         };
         // A launch that is given up has started no driver that could use a grace period.
         let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
-        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, grace };
+        let is_repeated = claimed.pod_uid.is_some();
+        let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, is_repeated, grace };
         let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, claim: Some(claim) };
         match (claimed.task, fault) {
             (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,

@@ -209,7 +209,7 @@ impl Both {
                 format!("hand the object over to {name}")
             }
             2 => {
-                let real = cluster.create_owned(&namespace, &beside, &place, &uid).await;
+                let real = cluster.create_owned(&namespace, &beside, (&place, &uid), false).await;
                 let model = self.model.create_beside(name, 0, pod.uid, false, self.now);
                 assert_eq!(model.is_ok(), real.is_ok(), "{real:?}");
                 format!("create the object beside {name}")
