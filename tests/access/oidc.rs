@@ -3,20 +3,17 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use axum::{Json, Router, extract::State, http::StatusCode, routing::get};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{TimeDelta, Utc};
-use ring::{
-    rand::SystemRandom,
-    signature::{Ed25519KeyPair, KeyPair},
-};
 use serde_json::{Value, json};
+use sparkgate_testing::TokenKey;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use crate::world::World;
+use crate::world::{Answer, World};
 
 /// An issuer with one signing key at a time.
 #[derive(Clone)]
@@ -26,21 +23,15 @@ struct Issuer {
 }
 
 struct Keys {
-    id: u32,
-    pair: Ed25519KeyPair,
+    key: TokenKey,
     is_away: bool,
     fetched: u32,
-}
-
-fn pair() -> Ed25519KeyPair {
-    let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-    Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap()
 }
 
 impl Issuer {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let keys = Keys { id: 1, pair: pair(), is_away: false, fetched: 0 };
+        let keys = Keys { key: TokenKey::create("1"), is_away: false, fetched: 0 };
         let issuer = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(keys)) };
         let router = Router::new()
             .route("/realm/.well-known/openid-configuration", get(discovery))
@@ -55,11 +46,7 @@ impl Issuer {
     }
 
     fn token(&self, claims: &Value) -> String {
-        let keys = self.state.lock().unwrap();
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let header = json!({"alg": "EdDSA", "typ": "JWT", "kid": keys.id.to_string()});
-        let signed = format!("{}.{}", part(&header), part(claims));
-        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(keys.pair.sign(signed.as_bytes())))
+        self.with(|keys| keys.key.sign(claims))
     }
 
     /// Returns a token for a member of the group `eng`.
@@ -82,7 +69,6 @@ authentication:
     - name: corp
       issuer: {}
       audience: sparkgate
-      algorithms: [EdDSA]
       subjectClaim: preferred_username
       groupsClaim: groups
       clientId: sparkgate-cli
@@ -106,9 +92,19 @@ async fn discovery(State(issuer): State<Issuer>) -> Result<Json<Value>, StatusCo
 async fn keys_of(State(issuer): State<Issuer>) -> Json<Value> {
     issuer.with(|keys| {
         keys.fetched += 1;
-        let x = URL_SAFE_NO_PAD.encode(keys.pair.public_key());
-        Json(json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": x, "kid": keys.id.to_string(), "use": "sig"}]}))
+        Json(keys.key.set())
     })
+}
+
+/// Repeats a request until the answer has another status.
+async fn until_other(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
+    loop {
+        let answer = ask().await;
+        if answer.status != status {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[sqlx::test]
@@ -167,11 +163,26 @@ async fn while_the_issuer_is_away_known_keys_stay_valid_and_without_keys_the_ans
     assert_eq!((answer.status, &answer.json()["code"]), (503, &json!("authentication-unavailable")), "{answer:?}");
     assert!(answer.body.contains(&issuer.url()) && answer.headers.contains_key("retry-after"), "{answer:?}");
     issuer.with(|keys| keys.is_away = false);
-    while world.get(&issuer.token_for("alice"), "/v1/me").await.status != 200 {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    assert_eq!(until_other(503, async || world.get(&issuer.token_for("alice"), "/v1/me").await).await.status, 200);
     issuer.with(|keys| keys.is_away = true);
     assert_eq!(world.get(&issuer.token_for("alice"), "/v1/me").await.status, 200);
+}
+
+#[sqlx::test]
+async fn a_key_that_the_gateway_can_not_fetch_is_answered_with_503_and_not_with_401(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    let before = issuer.token_for("alice");
+    assert_eq!(world.get(&before, "/v1/me").await.status, 200);
+    issuer.with(|keys| (keys.key, keys.is_away) = (TokenKey::create("2"), true));
+    let after = issuer.token_for("alice");
+    // Until the gateway may ask again, it relies on the keys of a moment ago.
+    let answer = until_other(401, async || world.get(&after, "/v1/me").await).await;
+    assert_eq!((answer.status, &answer.json()["code"]), (503, &json!("authentication-unavailable")), "{answer:?}");
+    assert!(answer.body.contains(&issuer.url()) && answer.headers.contains_key("retry-after"), "{answer:?}");
+    assert_eq!(world.get(&before, "/v1/me").await.status, 200, "its key is known");
+    issuer.with(|keys| keys.is_away = false);
+    assert_eq!(until_other(503, async || world.get(&after, "/v1/me").await).await.status, 200);
 }
 
 #[sqlx::test]
@@ -180,7 +191,7 @@ async fn new_keys_of_the_issuer_are_fetched_when_a_token_names_one(pool: PgPool)
     let world = World::new(pool, &issuer.access()).await;
     let before = issuer.token_for("alice");
     assert_eq!(world.get(&before, "/v1/me").await.status, 200);
-    issuer.with(|keys| (keys.id, keys.pair) = (2, pair()));
+    issuer.with(|keys| keys.key = TokenKey::create("2"));
     let after = issuer.token_for("alice");
     // The keys were fetched a moment ago: tokens with invented keys must not make the gateway ask for each of them.
     assert_eq!(world.get(&after, "/v1/me").await.status, 401);

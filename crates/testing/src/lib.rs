@@ -1,8 +1,10 @@
 //! What the tests and benchmarks of several crates share. Nothing else depends on it.
 
 mod tls;
+mod token_key;
 
 pub use tls::SelfSigned;
+pub use token_key::TokenKey;
 
 /// `SplitMix64` (Steele, Lea and Flood 2014): random numbers from a seed. It is small, so no update of a dependency changes what a
 /// recorded seed means, on any machine.

@@ -23,9 +23,10 @@ use crate::access::{
 
 /// How old keys may become before they are fetched again, so that a withdrawn key is noticed.
 const FRESH: Duration = Duration::from_secs(3600);
-/// The shortest time between two fetches of one issuer's keys: tokens with invented keys cause no load there.
-const PAUSE: Duration = Duration::from_secs(60);
-/// The same after a fetch that failed, while there are no keys at all.
+/// The shortest time between two fetches of one issuer's keys: tokens with invented keys cause no load there. A token that is signed
+/// with a new key is refused for this long after the last fetch.
+const PAUSE: Duration = Duration::from_secs(10);
+/// The same after a fetch that failed.
 const RETRY: Duration = Duration::from_secs(3);
 /// Timeout of one request to an issuer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,8 +41,23 @@ pub(super) struct Issuers(Mutex<HashMap<String, Arc<Issuer>>>);
 #[derive(Default)]
 struct Issuer {
     keys: RwLock<Option<(Arc<KeySet>, Instant)>>,
-    /// When the last fetch began. Held while one is in progress.
-    fetched: tokio::sync::Mutex<Option<Instant>>,
+    /// The last fetch. Held while one is in progress.
+    fetched: tokio::sync::Mutex<Option<Fetch>>,
+}
+
+/// A fetch of an issuer's keys.
+#[derive(Clone, Copy)]
+struct Fetch {
+    began: Instant,
+    succeeded: bool,
+}
+
+impl Fetch {
+    /// Returns whether its result still counts for a request that began to wait at `asked`.
+    fn counts(self, asked: Instant) -> bool {
+        let pause = if self.succeeded { PAUSE } else { RETRY };
+        self.began > asked || self.began.elapsed() < pause
+    }
 }
 
 impl Issuers {
@@ -66,17 +82,19 @@ impl Issuers {
 
 impl Issuer {
     async fn principal(&self, issuer: &OidcIssuer, token: &str) -> Result<Principal, Unauthenticated> {
+        let away =
+            || Unauthenticated::Unavailable(format!("the keys of the issuer {} can't be fetched", issuer.issuer));
         let keys = match self.keys() {
             Some((keys, at)) if at.elapsed() < FRESH => keys,
+            // Another request fetches them at this moment: an issuer that doesn't answer must not delay all requests.
+            Some((keys, _)) if self.fetched.try_lock().is_err() => keys,
             // Keys that are too old are better than none.
-            known => self.fetch(issuer).await.or_else(|| known.map(|(keys, _)| keys)).ok_or_else(|| {
-                Unauthenticated::Unavailable(format!("the keys of the issuer {} can't be fetched", issuer.issuer))
-            })?,
+            known => self.fetch(issuer).await.or_else(|| known.map(|(keys, _)| keys)).ok_or_else(away)?,
         };
         let verified = match issuer.authenticate(token, &keys, Utc::now()) {
             Err(JwtError::UnknownKey) => {
-                let newer = self.fetch(issuer).await.ok_or(JwtError::UnknownKey);
-                newer.and_then(|keys| issuer.authenticate(token, &keys, Utc::now()))
+                let newer = self.fetch(issuer).await.ok_or_else(away)?;
+                issuer.authenticate(token, &newer, Utc::now())
             }
             verified => verified,
         };
@@ -87,28 +105,29 @@ impl Issuer {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fetches the keys, unless that was tried a moment ago: then the known ones are returned. One request of many fetches.
+    /// Fetches the keys, unless that was done a moment ago. One request of many fetches. Returns `None` if the last fetch failed.
     async fn fetch(&self, issuer: &OidcIssuer) -> Option<Arc<KeySet>> {
         let asked = Instant::now();
-        let mut fetched = self.fetched.lock().await;
-        let known = self.keys();
-        let pause = if known.is_some() { PAUSE } else { RETRY };
-        // Another request may have fetched them while this one waited.
-        if fetched.is_some_and(|at| at > asked || at.elapsed() < pause) {
-            return known.map(|(keys, _)| keys);
+        let mut last = self.fetched.lock().await;
+        if let Some(fetch) = last.filter(|fetch| fetch.counts(asked)) {
+            return self.keys().map(|(keys, _)| keys).filter(|_| fetch.succeeded);
         }
-        *fetched = Some(Instant::now());
+        // It counts as failed if this request is cancelled.
+        *last = Some(Fetch { began: Instant::now(), succeeded: false });
         match fetch(issuer).await {
             Ok(keys) => {
                 tracing::info!(issuer = issuer.issuer, ?keys, "keys of the issuer fetched");
                 let keys = Arc::new(keys);
                 let mut known = self.keys.write().unwrap_or_else(PoisonError::into_inner);
                 *known = Some((keys.clone(), Instant::now()));
+                if let Some(fetch) = last.as_mut() {
+                    fetch.succeeded = true;
+                }
                 Some(keys)
             }
             Err(error) => {
                 tracing::warn!(issuer = issuer.issuer, "the keys of the issuer can't be fetched: {error:#}");
-                known.map(|(keys, _)| keys)
+                None
             }
         }
     }
