@@ -1,6 +1,7 @@
 //! Tokens of an OIDC issuer, which is a server of these tests: discovery, keys, rotation, outages.
 
 use std::{
+    fs,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use sparkgate_testing::TokenKey;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{Answer, World};
 
@@ -183,6 +185,23 @@ async fn a_key_that_the_gateway_can_not_fetch_is_answered_with_503_and_not_with_
     assert_eq!(world.get(&before, "/v1/me").await.status, 200, "its key is known");
     issuer.with(|keys| keys.is_away = false);
     assert_eq!(until_other(503, async || world.get(&after, "/v1/me").await).await.status, 200);
+}
+
+#[sqlx::test]
+async fn a_token_that_was_accepted_is_verified_again_after_a_change_of_the_access_file(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    let token = issuer.token_for("alice");
+    for _ in 0..2 {
+        assert_eq!(world.get(&token, "/v1/me").await.status, 200);
+    }
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    tokio::spawn(world.service.access.clone().run(stop));
+    fs::write(world.file.path(), issuer.access().replace("audience: sparkgate", "audience: other")).unwrap();
+    let answer = until_other(200, async || world.get(&token, "/v1/me").await).await;
+    assert!(answer.status == 401 && answer.body.contains("another audience"), "{answer:?}");
+    assert_eq!(issuer.with(|keys| keys.fetched), 1, "the keys are kept");
 }
 
 #[sqlx::test]

@@ -11,6 +11,7 @@ mod kube_apiserver;
 mod request;
 
 mod accept;
+mod access;
 mod bodies;
 mod expected;
 mod life;

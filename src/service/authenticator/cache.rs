@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::Unauthenticated;
@@ -21,13 +21,15 @@ const STALE: Duration = Duration::from_secs(300);
 
 /// Principals by the digest of their credential.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<HashMap<[u8; 32], Known>>);
+pub(super) struct Cache(Mutex<HashMap<Digest, Known>>);
+
+/// The key of a credential (SHA-256). The credential itself isn't kept.
+pub(super) type Digest = [u8; 32];
 
 /// When a credential was checked, and whose it is.
 type Known = (Instant, Arc<Principal>);
 
-/// The key of a credential. The credential itself isn't kept.
-fn digest(credential: &str) -> [u8; 32] {
+pub(super) fn digest(credential: &str) -> Digest {
     Sha256::digest(credential).into()
 }
 
@@ -63,12 +65,13 @@ impl Cache {
     }
 
     /// Returns the principal of a credential that was checked at most `age` ago.
-    fn get(&self, credential: &[u8; 32], age: Duration) -> Option<Arc<Principal>> {
+    pub(super) fn get(&self, credential: &Digest, age: Duration) -> Option<Arc<Principal>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(credential).filter(|(at, _)| at.elapsed() <= age).map(|(_, principal)| principal.clone())
     }
 
-    fn put(&self, credential: [u8; 32], principal: Arc<Principal>, keep: Duration) {
+    /// Remembers a principal. A full cache forgets what is older than `keep`.
+    pub(super) fn put(&self, credential: Digest, principal: Arc<Principal>, keep: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= CAPACITY {
             known.retain(|_, (at, _)| at.elapsed() <= keep);
@@ -78,7 +81,7 @@ impl Cache {
         }
     }
 
-    fn forget(&self, credential: &[u8; 32]) {
+    fn forget(&self, credential: &Digest) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(credential);
     }
 }

@@ -1,8 +1,8 @@
 //! Tokens of OIDC issuers. Their keys are fetched when a token needs them, and kept: while an issuer is away, tokens that were
-//! signed with known keys stay valid.
+//! signed with known keys stay valid. A token that was verified is remembered as long as its keys are, so that not each request
+//! verifies a signature.
 
 use std::{
-    collections::HashMap,
     fs,
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
@@ -15,7 +15,10 @@ use rustls::crypto::ring;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Unauthenticated;
+use super::{
+    Unauthenticated,
+    cache::{Cache, Digest, digest},
+};
 use crate::access::{
     OidcIssuer, Principal,
     jwt::{JwtError, KeySet, unverified_issuer},
@@ -28,6 +31,8 @@ const FRESH: Duration = Duration::from_secs(3600);
 const PAUSE: Duration = Duration::from_secs(10);
 /// The same after a fetch that failed.
 const RETRY: Duration = Duration::from_secs(3);
+/// How long a verified token is remembered.
+const VERIFIED: Duration = Duration::from_secs(300);
 /// Timeout of one request to an issuer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest document of an issuer, in bytes.
@@ -35,14 +40,37 @@ const LARGEST: usize = 256 << 10;
 
 /// The issuers that have been asked, by their settings.
 #[derive(Default)]
-pub(super) struct Issuers(Mutex<HashMap<String, Arc<Issuer>>>);
+pub(super) struct Issuers(Mutex<Vec<(OidcIssuer, Arc<Issuer>)>>);
 
-/// The keys of one issuer.
+/// What is known of one issuer.
 #[derive(Default)]
 struct Issuer {
-    keys: RwLock<Option<(Arc<KeySet>, Instant)>>,
+    keys: RwLock<Option<Arc<Keys>>>,
     /// The last fetch. Held while one is in progress.
     fetched: tokio::sync::Mutex<Option<Fetch>>,
+}
+
+/// The keys of one issuer, and the tokens that they verified.
+struct Keys {
+    set: Arc<KeySet>,
+    since: Instant,
+    verified: Cache,
+}
+
+impl Keys {
+    fn new(set: Arc<KeySet>, since: Instant) -> Arc<Self> {
+        Arc::new(Self { set, since, verified: Cache::default() })
+    }
+
+    fn are_fresh(&self) -> bool {
+        self.since.elapsed() < FRESH
+    }
+
+    fn verify(&self, issuer: &OidcIssuer, token: &str, digest: Digest) -> Result<Arc<Principal>, JwtError> {
+        let principal = Arc::new(issuer.authenticate(token, &self.set, Utc::now())?);
+        self.verified.put(digest, principal.clone(), VERIFIED);
+        Ok(principal)
+    }
 }
 
 /// A fetch of an issuer's keys.
@@ -67,59 +95,78 @@ impl Issuers {
         token: &str,
         issuers: &[OidcIssuer],
     ) -> Option<Result<Arc<Principal>, Unauthenticated>> {
+        let digest = digest(token);
+        if let Some(principal) = issuers.iter().find_map(|issuer| self.known(issuer).verified(&digest)) {
+            return Some(Ok(principal));
+        }
         let named = unverified_issuer(token).ok()?;
         let issuer = issuers.iter().find(|issuer| issuer.issuer == named)?;
-        let known = self.known(issuer);
-        Some(known.principal(issuer, token).await.map(Arc::new))
+        Some(self.known(issuer).principal(issuer, token, digest).await)
     }
 
     fn known(&self, issuer: &OidcIssuer) -> Arc<Issuer> {
-        // Other settings of the same issuer have keys of their own.
-        let settings = format!("{}\n{:?}\n{:?}", issuer.issuer, issuer.jwks_uri, issuer.ca_file);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(settings).or_default().clone()
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known.iter().find(|(settings, _)| settings == issuer) {
+            return found.clone();
+        }
+        // New settings: each token is verified again, with the same keys if they would be fetched from the same place.
+        let place = |of: &OidcIssuer| (of.issuer.clone(), of.jwks_uri.clone(), of.ca_file.clone());
+        let keys = known.iter().filter(|(settings, _)| place(settings) == place(issuer)).find_map(|(_, it)| it.keys());
+        let keys = keys.map(|keys| Keys::new(keys.set.clone(), keys.since));
+        let new = Arc::new(Issuer { keys: RwLock::new(keys), ..Issuer::default() });
+        known.retain(|(settings, _)| settings.issuer != issuer.issuer);
+        known.push((issuer.clone(), new.clone()));
+        new
     }
 }
 
 impl Issuer {
-    async fn principal(&self, issuer: &OidcIssuer, token: &str) -> Result<Principal, Unauthenticated> {
+    /// Returns the principal of a token that the present keys have verified.
+    fn verified(&self, digest: &Digest) -> Option<Arc<Principal>> {
+        let keys = self.keys().filter(|keys| keys.are_fresh())?;
+        keys.verified.get(digest, VERIFIED).filter(|principal| !principal.is_expired(Utc::now()))
+    }
+
+    async fn principal(
+        &self,
+        issuer: &OidcIssuer,
+        token: &str,
+        digest: Digest,
+    ) -> Result<Arc<Principal>, Unauthenticated> {
         let away =
             || Unauthenticated::Unavailable(format!("the keys of the issuer {} can't be fetched", issuer.issuer));
         let keys = match self.keys() {
-            Some((keys, at)) if at.elapsed() < FRESH => keys,
+            Some(keys) if keys.are_fresh() => keys,
             // Another request fetches them at this moment: an issuer that doesn't answer must not delay all requests.
-            Some((keys, _)) if self.fetched.try_lock().is_err() => keys,
+            Some(keys) if self.fetched.try_lock().is_err() => keys,
             // Keys that are too old are better than none.
-            known => self.fetch(issuer).await.or_else(|| known.map(|(keys, _)| keys)).ok_or_else(away)?,
+            known => self.fetch(issuer).await.or(known).ok_or_else(away)?,
         };
-        let verified = match issuer.authenticate(token, &keys, Utc::now()) {
-            Err(JwtError::UnknownKey) => {
-                let newer = self.fetch(issuer).await.ok_or_else(away)?;
-                issuer.authenticate(token, &newer, Utc::now())
-            }
+        let verified = match keys.verify(issuer, token, digest) {
+            Err(JwtError::UnknownKey) => self.fetch(issuer).await.ok_or_else(away)?.verify(issuer, token, digest),
             verified => verified,
         };
         verified.map_err(|error| Unauthenticated::Invalid(error.to_string()))
     }
 
-    fn keys(&self) -> Option<(Arc<KeySet>, Instant)> {
+    fn keys(&self) -> Option<Arc<Keys>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Fetches the keys, unless that was done a moment ago. One request of many fetches. Returns `None` if the last fetch failed.
-    async fn fetch(&self, issuer: &OidcIssuer) -> Option<Arc<KeySet>> {
+    async fn fetch(&self, issuer: &OidcIssuer) -> Option<Arc<Keys>> {
         let asked = Instant::now();
         let mut last = self.fetched.lock().await;
         if let Some(fetch) = last.filter(|fetch| fetch.counts(asked)) {
-            return self.keys().map(|(keys, _)| keys).filter(|_| fetch.succeeded);
+            return self.keys().filter(|_| fetch.succeeded);
         }
         // It counts as failed if this request is cancelled.
         *last = Some(Fetch { began: Instant::now(), succeeded: false });
         match fetch(issuer).await {
             Ok(keys) => {
                 tracing::info!(issuer = issuer.issuer, ?keys, "keys of the issuer fetched");
-                let keys = Arc::new(keys);
-                let mut known = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-                *known = Some((keys.clone(), Instant::now()));
+                let keys = Keys::new(Arc::new(keys), Instant::now());
+                *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
                 if let Some(fetch) = last.as_mut() {
                     fetch.succeeded = true;
                 }
