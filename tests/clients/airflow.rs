@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 use serde_json::Value;
 
 use crate::{
+    closed::Closed,
     dev::Dev,
     http, markdown,
     process::until,
@@ -63,6 +64,29 @@ impl Airflow {
         said.lines().filter_map(|line| line.strip_prefix("RESULT ")).map(str::to_owned).collect()
     }
 
+    /// Writes a jar without entries: Spark copies the application's own jar, so the file has to exist.
+    fn jar(&self) -> PathBuf {
+        let jar = self.file("app.jar", "");
+        fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
+        jar
+    }
+
+    /// Writes the DAGs of pages. The job doesn't matter to Airflow; it takes a moment.
+    fn dags(&self, pages: &[&str]) -> Vec<PathBuf> {
+        let (script, jar) = (self.file("ends.py", "print('done')\n"), self.jar());
+        let blocks = pages.iter().flat_map(|path| markdown::blocks(&markdown::page(path), "python"));
+        let write = |(number, text): (usize, String)| {
+            // The sandbox's Spark doesn't have the examples' jar; this class is Spark's own launcher of a Python file.
+            let text = text
+                .replace("local:///opt/spark/examples/src/main/python/pi.py", &format!("local://{}", script.display()))
+                .replace("local:///opt/spark/examples/jars/spark-examples.jar", &format!("local://{}", jar.display()))
+                .replace("org.apache.spark.examples.SparkPi", "org.apache.spark.deploy.PythonRunner")
+                .replace("application_args=[\"10\"]", &format!("application_args=[\"{}\", \"\"]", script.display()));
+            self.dag(&format!("page{number}.py"), &text)
+        };
+        blocks.enumerate().map(write).collect()
+    }
+
     fn run_dags(&self, files: &[PathBuf], environment: &[(&str, String)]) -> Vec<Value> {
         let mut command = self.program("python");
         command.arg(here("airflow/run.py")).args(files).envs(environment.iter().map(|(key, value)| (key, value)));
@@ -84,28 +108,24 @@ fn spark_connection(port: u16) -> String {
     connection.to_string().replace("6066", &port.to_string()).replace("sparkgate.example", "127.0.0.1")
 }
 
+/// Returns the connection of docs/airflow.md with a token, with this gateway's port and a token of it.
+fn connection_with_token(port: u16, token: &str) -> String {
+    let page = markdown::page("docs/airflow.md");
+    let mut lines = page.lines().filter_map(|line| line.strip_prefix("AIRFLOW_CONN_SPARKGATE='"));
+    let mut connection: Value = serde_json::from_str(lines.next().unwrap().trim_end_matches('\'')).unwrap();
+    let header = connection["extra"]["Authorization"].as_str().unwrap();
+    connection["extra"]["Authorization"] = header.replace("sg_…", token).into();
+    // The page's gateway has TLS.
+    connection["schema"] = "http".into();
+    connection["port"] = port.into();
+    connection["host"] = "127.0.0.1".into();
+    connection.to_string()
+}
+
 #[test]
 fn the_dags_of_the_pages_run() {
     let airflow = Airflow::with_database();
-    let script = airflow.file("ends.py", "print('done')\n");
-    // A jar without entries: Spark copies the application's own jar, so the file has to exist.
-    let jar = airflow.file("app.jar", "");
-    fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
-    let dags: Vec<PathBuf> = ["README.md", "docs/airflow.md"]
-        .into_iter()
-        .flat_map(|path| markdown::blocks(&markdown::page(path), "python"))
-        .enumerate()
-        .map(|(number, text)| {
-            // The job doesn't matter to Airflow; it takes a moment. The sandbox's Spark doesn't have the examples' jar;
-            // this class is Spark's own launcher of a Python file.
-            let text = text
-                .replace("local:///opt/spark/examples/src/main/python/pi.py", &format!("local://{}", script.display()))
-                .replace("local:///opt/spark/examples/jars/spark-examples.jar", &format!("local://{}", jar.display()))
-                .replace("org.apache.spark.examples.SparkPi", "org.apache.spark.deploy.PythonRunner")
-                .replace("application_args=[\"10\"]", &format!("application_args=[\"{}\", \"\"]", script.display()));
-            airflow.dag(&format!("page{number}.py"), &text)
-        })
-        .collect();
+    let dags = airflow.dags(&["README.md", "docs/airflow.md"]);
     assert!(dags.len() >= 2, "the pages have DAGs");
     for result in airflow.run_dags(&dags, &[]) {
         assert_eq!(result["state"], "success", "{result:#}");
@@ -113,6 +133,26 @@ fn the_dags_of_the_pages_run() {
     let finished = airflow.get("/v1/submissions?state=FINISHED&total=true");
     assert_eq!(finished["total"], dags.len(), "{finished:#}");
     assert_eq!(airflow.get("/v1/submissions?total=true")["total"], dags.len());
+}
+
+#[test]
+fn the_dags_of_the_page_run_on_a_gateway_with_an_access_file() {
+    let airflow = Airflow::with_database();
+    let closed = Closed::beside(&airflow.dev);
+    let dags = airflow.dags(&["docs/airflow.md"]);
+    assert_eq!(http::get(closed.gateway.address, "/v1/submissions").unwrap().status, 401);
+    let environment = [
+        ("AIRFLOW_CONN_SPARKGATE", connection_with_token(closed.gateway.address.port(), &closed.key)),
+        ("AIRFLOW_CONN_SPARK", spark_connection(closed.listener.port())),
+    ];
+    for result in airflow.run_dags(&dags, &environment) {
+        assert_eq!(result["state"], "success", "{result:#}\n{}", closed.gateway.log());
+    }
+    let submissions = closed.submissions();
+    let of_spark = submissions.iter().filter(|submission| submission["principal"] == "listener:airflow");
+    let of_http = submissions.iter().filter(|submission| submission["principal"].as_str().unwrap().starts_with("key:"));
+    assert_eq!((of_http.count(), of_spark.count(), submissions.len()), (1, 1, 2), "{submissions:#?}");
+    assert!(submissions.iter().all(|submission| submission["state"] == "FINISHED"), "{submissions:#?}");
 }
 
 #[test]
@@ -143,9 +183,7 @@ fn sensors_detect_failures_and_a_lost_reply_submits_once() {
 #[test]
 fn the_spark_hook_submits_and_kills() {
     let airflow = Airflow::start();
-    let script = airflow.file("sleeps.py", "import time\ntime.sleep(600)\n");
-    let jar = airflow.file("app.jar", "");
-    fs::write(&jar, [&b"PK\x05\x06"[..], &[0; 18]].concat()).unwrap();
+    let (script, jar) = (airflow.file("sleeps.py", "import time\ntime.sleep(600)\n"), airflow.jar());
     let mut command = airflow.program("python");
     command.arg(here("airflow/hook.py")).arg(format!("local://{}", jar.display())).arg(script);
     let id = airflow.results(&mut command).remove(0);

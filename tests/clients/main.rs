@@ -1,12 +1,13 @@
 //! Third-party clients, and the examples of the documentation: Airflow, schemathesis, a client that is generated from
 //! the API's description, and the commands of the pages, all against `sparkgate dev`.
 //!
-//! Requires what `make test` provides: Postgres' programs, `SPARK_HOME`, curl, and the Python environments
+//! Requires what `make test` provides: `DATABASE_URL`, Postgres' programs, `SPARK_HOME`, curl, and the Python environments
 //! `SPARKGATE_AIRFLOW` and `SPARKGATE_API_TOOLS`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod airflow;
+mod closed;
 mod described;
 mod dev;
 mod generated;
