@@ -14,3 +14,4 @@ mod settings;
 mod telemetry;
 
 pub use cli::{Cli, run};
+pub use telemetry::log_filter;

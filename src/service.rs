@@ -9,6 +9,7 @@ mod boundaries;
 mod detached;
 mod driver_logs;
 mod effects;
+mod encryption;
 mod error;
 mod event_feed;
 mod health;
@@ -49,6 +50,7 @@ pub use self::{
     authenticator::{Authenticator, Credentials, Unauthenticated},
     boundaries::Boundaries,
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
+    encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
     error::{Error, error_chain},
     event_feed::{
         EventFeed,
@@ -94,6 +96,7 @@ pub struct Service {
     pub leadership: Arc<Leadership>,
     pub health: Arc<Health>,
     pub access: Arc<AccessFile>,
+    pub encryption: Arc<EncryptionKeys>,
     pub authenticator: Arc<Authenticator>,
     pub api_keys: Arc<ApiKeys>,
     pub audit: Arc<Audit>,
@@ -101,19 +104,25 @@ pub struct Service {
 }
 
 impl Service {
-    /// Creates the service of a gateway without an access file.
+    /// Creates the service of a gateway without an access file and encryption keys.
     ///
     /// # Errors
     /// The id of the installation can't be read from the database.
     pub async fn new(store: Store, cluster: Cluster, settings: Settings) -> Result<Self, Error> {
-        Self::with_access(store, cluster, Arc::new(AccessFile::none(settings))).await
+        let (access, keys) = (AccessFile::none(settings), EncryptionKeys::none());
+        Self::with_files(store, cluster, Arc::new(access), Arc::new(keys)).await
     }
 
-    /// Creates the service of a gateway with the settings of its access file.
+    /// Creates the service of a gateway with the settings of its access file, and with its encryption keys.
     ///
     /// # Errors
     /// As for [`Service::new`].
-    pub async fn with_access(store: Store, cluster: Cluster, access: Arc<AccessFile>) -> Result<Self, Error> {
+    pub async fn with_files(
+        store: Store,
+        cluster: Cluster,
+        access: Arc<AccessFile>,
+        keys: Arc<EncryptionKeys>,
+    ) -> Result<Self, Error> {
         let settings = access.settings().clone();
         let installation = Arc::new(store.installation().await?);
         let cluster = cluster.of_installation((*installation).clone());
@@ -136,6 +145,7 @@ impl Service {
             wakeups.clone(),
             effects.clone(),
             access.clone(),
+            keys.clone(),
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
@@ -143,7 +153,7 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
-        let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone());
+        let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone());
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher: Arc::new(launcher),
@@ -153,6 +163,7 @@ impl Service {
             leadership: Arc::new(leadership),
             health,
             access,
+            encryption: keys,
             authenticator: Arc::new(authenticator),
             api_keys: Arc::new(api_keys),
             audit: Arc::new(audit),
@@ -182,6 +193,7 @@ impl Service {
             ("rights", launcher.clone().check_rights(stop.clone()).boxed()),
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
             ("access file", self.access.clone().run(stop.clone()).boxed()),
+            ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]
     }

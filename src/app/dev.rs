@@ -97,6 +97,7 @@ async fn beside(
         limits: Limits::default(),
         access_file,
         audit_log: None,
+        encryption_key_file: None,
     };
     let ended = async {
         tokio::select! {

@@ -7,14 +7,13 @@ use tracing_subscriber::EnvFilter;
 
 use super::settings::{LogFormat, Logs};
 
-/// Silences libraries' log lines about failures, because the gateway reports each failure once itself.
-const QUIET: &str = "sqlx=warn,kube_client::client::builder=off";
+/// Silences libraries' log lines about failures, because the gateway reports each failure once itself. kube's client also quotes
+/// replies of the API server that it can't parse, with all that is in them, and statuses.
+const QUIET: &str = "sqlx=warn,kube_client::client=off,kube_client::client::tls=warn";
 
 /// Starts the log on standard error.
 pub(super) fn init(logs: &Logs) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(format!("{QUIET},{}", logs.filter)).with_context(|| {
-        format!("--log {:?} is not a filter: give a level such as info, or target=level", logs.filter)
-    })?;
+    let filter = log_filter(&logs.filter)?;
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(stderr().is_terminal());
     match logs.format {
@@ -22,4 +21,13 @@ pub(super) fn init(logs: &Logs) -> anyhow::Result<()> {
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
     Ok(())
+}
+
+/// Returns the filter of the log for a level or a filter of the operator. It keeps libraries from logging bodies at any level.
+///
+/// # Errors
+/// The text is no filter.
+pub fn log_filter(filter: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(format!("{QUIET},{filter}"))
+        .with_context(|| format!("--log {filter:?} is not a filter: give a level such as info, or target=level"))
 }

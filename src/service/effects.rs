@@ -9,8 +9,10 @@ use uuid::Uuid;
 use self::circuit_breaker::{CircuitBreakers, Failure};
 use super::{
     driver_logs::DriverLogs,
+    encryption::Undecryptable,
     error::{Error, error_chain},
     leadership::leases::Leases,
+    redaction,
     shares::{Place, Shares},
     wakeups::Wakeups,
 };
@@ -75,11 +77,19 @@ pub(super) enum Stopped {
     /// The claim is lost: another replica continues.
     ClaimLost,
     Store(Error),
+    /// The objects can't be decrypted: they wait for their key.
+    Undecryptable(Undecryptable),
 }
 
 impl From<store::Error> for Stopped {
     fn from(error: store::Error) -> Self {
         Self::Store(error.into())
+    }
+}
+
+impl From<Undecryptable> for Stopped {
+    fn from(error: Undecryptable) -> Self {
+        Self::Undecryptable(error)
     }
 }
 
@@ -230,7 +240,7 @@ impl Effects {
             (Effect::Settle(_), _) => return Ok(EffectResult::Done),
         };
         self.note_answer(namespace, effect.writes_to_the_cluster(), called.as_ref().err());
-        Ok(called.unwrap_or_else(result_of))
+        Ok(called.unwrap_or_else(|error| result_of(error, claim.as_ref().map(|claim| claim.manifest))))
     }
 
     /// Archives the log and the events in the background, for a pod without our finalizer.
@@ -262,9 +272,13 @@ impl Effects {
     }
 }
 
-/// Classifies a failed call: a `404` on a create means that the namespace doesn't exist.
-fn result_of(error: cluster::Error) -> EffectResult {
+/// Classifies a failed call: a `404` on a create means that the namespace doesn't exist. The message has no secrets of the objects.
+fn result_of(error: cluster::Error, manifest: Option<&Manifest>) -> EffectResult {
     let message = error_chain(&error);
+    let message = match manifest {
+        Some(manifest) => redaction::message_about(manifest, message),
+        None => message,
+    };
     match error {
         cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => EffectResult::Unknown(message),
         cluster::Error::AlreadyExists { .. } => EffectResult::Taken(message),

@@ -11,7 +11,10 @@ use tokio::{sync::Mutex, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::under_way::UnderWay;
-use super::{access_file::AccessFile, effects::Effects, error::error_chain, health::Health, wakeups::Wakeups};
+use super::{
+    access_file::AccessFile, effects::Effects, encryption::EncryptionKeys, error::error_chain, health::Health,
+    wakeups::Wakeups,
+};
 use crate::{cluster::Cluster, store::Store, submission::Installation};
 
 /// Maximum number of submissions that are worked on concurrently.
@@ -31,11 +34,13 @@ pub struct Launcher {
     wakeups: Arc<Wakeups>,
     effects: Arc<Effects>,
     access: Arc<AccessFile>,
+    keys: Arc<EncryptionKeys>,
     /// The submissions that this process works on under a claim.
     busy: Mutex<UnderWay>,
 }
 
 impl Launcher {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     pub(super) fn new(
         store: Store,
         cluster: Cluster,
@@ -44,8 +49,9 @@ impl Launcher {
         wakeups: Arc<Wakeups>,
         effects: Arc<Effects>,
         access: Arc<AccessFile>,
+        keys: Arc<EncryptionKeys>,
     ) -> Self {
-        Self { store, cluster, installation, health, wakeups, effects, access, busy: Mutex::default() }
+        Self { store, cluster, installation, health, wakeups, effects, access, keys, busy: Mutex::default() }
     }
 
     /// Runs until `stop`, then finishes the work that has started.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{
     driver_logs::DriverLogs,
+    encryption::EncryptionKeys,
     error::Error,
     redaction,
     session::Session,
@@ -39,6 +40,7 @@ pub struct Submissions {
     settings: Settings,
     wakeups: Arc<Wakeups>,
     logs: Arc<DriverLogs>,
+    keys: Arc<EncryptionKeys>,
 }
 
 impl Submissions {
@@ -49,8 +51,9 @@ impl Submissions {
         settings: Settings,
         wakeups: Arc<Wakeups>,
         logs: Arc<DriverLogs>,
+        keys: Arc<EncryptionKeys>,
     ) -> Self {
-        Self { store, cluster, installation, settings, wakeups, logs }
+        Self { store, cluster, installation, settings, wakeups, logs, keys }
     }
 
     /// Returns the id in the label that marks this installation's pods.

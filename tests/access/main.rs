@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod audit;
+mod cluster;
+mod encryption;
 mod foreign;
 mod keys;
 mod launch;

@@ -13,6 +13,7 @@ use axum::{
     response::Response,
 };
 use http_body_util::BodyExt;
+use kube::Client;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use sparkgate::{
@@ -20,7 +21,7 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
     sandbox::apiserver::Apiserver,
-    service::{AccessFile, Caps, KeyRequest, Service, Settings, SparkSettings, Submitter},
+    service::{AccessFile, Caps, EncryptionKeys, KeyRequest, Service, Settings, SparkSettings, Submitter},
     store::Store,
 };
 use sqlx::PgPool;
@@ -43,8 +44,8 @@ pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) file: NamedTempFile,
     pub(crate) pool: PgPool,
-    /// A client of the cluster.
-    pub(crate) client: kube::Client,
+    /// The API server's client, for the test's reads and the actions of kubelets.
+    pub(crate) client: Client,
 }
 
 /// An answer.
@@ -68,12 +69,16 @@ impl World {
 
     /// Creates the same on another store of the database.
     pub(crate) async fn on(store: Store, pool: PgPool, access: &str) -> Self {
-        let mut file = NamedTempFile::new().unwrap();
-        file.write_all(access.as_bytes()).unwrap();
         let cluster = Apiserver::new(CancellationToken::new()).router();
         let cluster =
             MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
-        let client = kube::Client::new(cluster, "default");
+        Self::of(store, pool, access, Client::new(cluster, "default"), EncryptionKeys::none()).await
+    }
+
+    /// Creates a gateway on this API server, with these keys.
+    pub(crate) async fn of(store: Store, pool: PgPool, access: &str, client: Client, keys: EncryptionKeys) -> Self {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(access.as_bytes()).unwrap();
         let cluster = Cluster::new(client.clone(), &[]);
         let property = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let defaults = BTreeMap::from([
@@ -84,7 +89,7 @@ impl World {
         let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
-        let service = Service::with_access(store, cluster, Arc::new(access)).await.unwrap();
+        let service = Service::with_files(store, cluster, Arc::new(access), Arc::new(keys)).await.unwrap();
         // As after the first list of the watch.
         let listed = WatchReport::Listed { drivers: HashSet::new(), executors: HashSet::new() };
         service.pods.take_in(None, [listed]).await;
@@ -118,7 +123,12 @@ impl World {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
         let body = body.map(|body| Body::from(body.to_string())).unwrap_or_default();
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        self.answer(request.body(body).unwrap()).await
+    }
+
+    /// Sends a request.
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
         let (head, body) = response.into_parts();
         let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         Answer {

@@ -1,10 +1,12 @@
 //! Errors at the start: a start that can't succeed ends at once, with a message and an exit code.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     process::{Command, Stdio},
 };
+
+use tempfile::NamedTempFile;
 
 use crate::{
     crash::Place,
@@ -137,6 +139,17 @@ fn a_certificate_that_cannot_be_read_is_refused() {
     let mut command = serve(&database()).0;
     let said = refusal(command.args(["--tls-certificate", "/nowhere.pem", "--tls-key", "/nowhere.pem"]));
     assert!(said.contains("--tls-certificate /nowhere.pem: the file can't be read"), "{said}");
+}
+
+#[test]
+fn a_wrong_encryption_key_is_refused_with_its_line_and_without_its_text() {
+    let mut file = NamedTempFile::new().unwrap();
+    writeln!(file, "# keys\nk1:hunter2").unwrap();
+    let said = refusal(serve(&database()).0.arg("--encryption-key-file").arg(file.path()));
+    assert!(
+        said.contains("is no encryption key file: line 2: the key isn't base64") && !said.contains("hunter2"),
+        "{said}"
+    );
 }
 
 #[test]

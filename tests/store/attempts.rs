@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sparkgate::{
-    store::{NewSubmission, Scope, Store, Task},
+    store::{NewSubmission, Scope, Sealed, Store, Task},
     submission::{KillCause, Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -176,9 +176,9 @@ async fn the_objects_of_an_attempt_are_kept_once_and_under_its_claim(pool: PgPoo
 
     store.end_leases(one).await.unwrap();
     let second = store.claim(two, 1, &[], &[]).await.unwrap().remove(0);
-    assert!(!store.keep_attempt(&first, &names("late"), "late").await.unwrap());
-    assert!(store.keep_attempt(&second, &names("pod-2"), "two").await.unwrap());
-    assert!(!store.keep_attempt(&second, &names("pod-3"), "three").await.unwrap());
+    assert!(!store.keep_attempt(&first, &names("late"), "late", None).await.unwrap());
+    assert!(store.keep_attempt(&second, &names("pod-2"), "two", None).await.unwrap());
+    assert!(!store.keep_attempt(&second, &names("pod-3"), "three", None).await.unwrap());
     store.release(&second).await.unwrap();
     let third = store.claim(two, 1, &[], &[]).await.unwrap().remove(0);
     assert_eq!((third.pod.as_str(), third.manifest.as_deref()), ("pod-2", Some("two")));
@@ -211,6 +211,39 @@ async fn a_release_that_knows_one_attempt_leaves_later_ones_alone(pool: PgPool) 
     store.release(&claimed).await.unwrap();
     assert_eq!(its_due().await, 0);
     assert_eq!(store.claim(worker, 1, &[], &[]).await.unwrap().len(), 1);
+}
+
+/// During a rollout a replica of the previous release, which doesn't decrypt, must not launch a driver without its secrets.
+#[sqlx::test]
+async fn a_release_that_does_not_decrypt_leaves_encrypted_objects_alone(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let its_due = "SELECT count(*) FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+        AND (claimed_by IS NULL OR claimed_by = '00000000-0000-0000-0000-000000000000' OR claimed_by IN
+            (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND expires_at <= clock_timestamp()))";
+    let its_due = async || sqlx::query_scalar::<_, i64>(its_due).fetch_one(&pool).await.unwrap();
+    let drawn = store.draw().await.unwrap();
+    let id = drawn.id.clone();
+    let sealed = Some(Sealed { key: "a".to_owned(), text: b"encrypted".to_vec() });
+    store.accept(NewSubmission { sealed: sealed.clone(), ..new(drawn, "pod-1") }).await.unwrap();
+    sqlx::query("UPDATE submissions SET max_retries_infrastructure = 1").execute(&pool).await.unwrap();
+    assert_eq!(its_due().await, 0);
+    let worker = session(&store).await;
+    let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
+    assert_eq!(claimed.sealed, sealed);
+    store.retry_later(&claimed, Duration::ZERO, Some((None, "away"))).await.unwrap();
+    assert_eq!(its_due().await, 0);
+    assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
+    assert_eq!(its_due().await, 0, "nor a retry");
+    sqlx::query("UPDATE submissions SET not_before = NULL").execute(&pool).await.unwrap();
+    let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
+    assert_eq!((claimed.attempt, &claimed.sealed), (2, &None));
+    let before = store.attempt_before(&claimed).await.unwrap().unwrap();
+    assert_eq!((before.attempt, &before.sealed), (1, &sealed));
+    let again = Sealed { key: "b".to_owned(), text: b"again".to_vec() };
+    assert!(store.keep_attempt(&claimed, &names("pod-2"), "two", Some(&again)).await.unwrap());
+    let kept = "SELECT attempt, sealed_key FROM manifests WHERE sealed IS NOT NULL";
+    let kept: Vec<(i32, String)> = sqlx::query_as(kept).fetch_all(&pool).await.unwrap();
+    assert_eq!(kept, [(2, "b".to_owned())], "later attempts are derived from the last");
 }
 
 const OVERDUE: &str = "start_timeout = 600, run_timeout = 7200, deadline = now() - interval '1 s'";

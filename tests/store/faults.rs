@@ -385,7 +385,7 @@ async fn life(store: &Store, mut faults: Faults<'_>) {
     sqlx::query("UPDATE submissions SET not_before = NULL, deadline = now()").execute(faults.pool).await.unwrap();
     let claimed = claim_one(store, holder).await;
     let before = store.attempt_before(&claimed).await.unwrap().unwrap();
-    let kept = async || store.keep_attempt(&claimed, &before.names, "{}").await;
+    let kept = async || store.keep_attempt(&claimed, &before.names, "{}", None).await;
     assert!(faults.everywhere("keep_attempt", kept).await);
     assert_eq!(faults.everywhere("kill_overdue", async || store.kill_overdue(10, None).await).await.killed, 1);
     faults.everywhere("release", async || store.release(&claimed).await).await;

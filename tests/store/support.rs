@@ -84,6 +84,7 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         namespace: "spark".to_owned(),
         names: names(pod),
         manifest: r#"{"pod":1}"#.to_owned(),
+        sealed: None,
         name: "job".to_owned(),
         owner: "tester".to_owned(),
         tenant: DEFAULT_TENANT.to_owned(),

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, io, sync::Arc};
 use sqlx::Row;
 
 use super::{
-    Actor, Error, ExecutorCounts, Found, Store, Submission,
+    Actor, Error, ExecutorCounts, Found, Sealed, Store, Submission,
     error::within,
     group_commit::{GroupCommit, Unanswered},
     row::parse,
@@ -28,6 +28,7 @@ pub use insert::accept_on;
 #[derive(Debug, Clone)]
 pub struct NewSubmission {
     pub drawn: Drawn,
+    /// It is stored without secrets.
     pub request: CreateSubmissionRequest,
     pub spark_version: SparkVersion,
     /// `SPARK_USER` if the request names none.
@@ -36,6 +37,8 @@ pub struct NewSubmission {
     pub names: DriverNames,
     /// The objects to create, as JSON.
     pub manifest: String,
+    /// The same with their secrets. The others are without them then.
+    pub sealed: Option<Sealed>,
     /// The name for searches.
     pub name: String,
     pub owner: String,

@@ -1,6 +1,12 @@
 //! Moves a submission forwards.
 
-use super::{Error, Store, deadlines::started, error::within, row::words};
+use super::{
+    Error, Store,
+    deadlines::started,
+    error::within,
+    row::words,
+    sealed::{DROPPED, NEEDLESS},
+};
 use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
 
 impl Store {
@@ -49,8 +55,8 @@ impl Store {
                     END
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
-                RETURNING id, attempt
-            )
+                RETURNING id, attempt, {NEEDLESS} AS needless
+            ), {DROPPED}
             INSERT INTO submission_events (submission_id, attempt, state, reason, message)
             SELECT id, attempt, $3, $6, $7 FROM moved
             "#

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{QueryBuilder, types::Json};
 
-use super::{Claimed, Error, Scoped, Store, error::within, row::parse};
+use super::{Claimed, Error, Scoped, Sealed, Store, error::within, row::parse};
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::{State, SubmissionId};
 
@@ -28,9 +28,12 @@ pub struct AttemptRecord {
 /// The source of an attempt's objects: those of the previous attempt, and their names.
 #[derive(Debug, Clone)]
 pub struct Before {
+    pub attempt: i32,
     pub names: DriverNames,
     /// As JSON.
     pub manifest: String,
+    /// The same with their secrets. The others are without them then.
+    pub sealed: Option<Sealed>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -81,32 +84,49 @@ impl Store {
     /// Returns the objects and names of the last attempt before the claimed one that has some; `None` if none are stored.
     pub async fn attempt_before(&self, claimed: &Claimed) -> Result<Option<Before>, Error> {
         let statement = sqlx::query_as(
-            "SELECT names, objects FROM attempts a JOIN manifests m USING (submission_id, attempt)
+            "SELECT attempt, names, objects, sealed_key, sealed
+             FROM attempts a JOIN manifests m USING (submission_id, attempt)
              WHERE submission_id = $1 AND attempt < $2 ORDER BY attempt DESC LIMIT 1",
         )
         .bind(claimed.id.as_str())
         .bind(claimed.attempt)
         .fetch_optional(&self.patient);
-        let row: Option<(Json<DriverNames>, String)> = within("reading the previous attempt", statement).await?;
-        Ok(row.map(|(names, manifest)| Before { names: names.0, manifest }))
+        type Columns = (i32, Json<DriverNames>, String, Option<String>, Option<Vec<u8>>);
+        let row: Option<Columns> = within("reading the previous attempt", statement).await?;
+        Ok(row.map(|(attempt, names, manifest, key, text)| {
+            let sealed = key.zip(text).map(|(key, text)| Sealed { key, text });
+            Before { attempt, names: names.0, manifest, sealed }
+        }))
     }
 
-    /// Stores the names and objects of the claimed attempt, before anything of it is created. `false` if the claim is lost, or
-    /// if they are stored already.
-    pub async fn keep_attempt(&self, claimed: &Claimed, names: &DriverNames, manifest: &str) -> Result<bool, Error> {
+    /// Stores the names and objects of the claimed attempt, before anything of it is created, and removes encrypted objects of
+    /// earlier attempts: later ones are derived from these. `false` if the claim is lost, or if they are stored already.
+    pub async fn keep_attempt(
+        &self,
+        claimed: &Claimed,
+        names: &DriverNames,
+        manifest: &str,
+        sealed: Option<&Sealed>,
+    ) -> Result<bool, Error> {
         let statement = sqlx::query(
             "WITH ours AS (
-                 UPDATE submissions SET names = $4 WHERE id = $1 AND attempt = $2 AND claim_epoch = $3
+                 UPDATE submissions SET names = $4, sealed = sealed OR $6 IS NOT NULL
+                 WHERE id = $1 AND attempt = $2 AND claim_epoch = $3
                    AND NOT EXISTS (SELECT FROM manifests WHERE submission_id = $1 AND attempt = $2)
-                 RETURNING id
+                 RETURNING id, sealed
+             ), dropped AS (
+                 UPDATE manifests m SET sealed = NULL, sealed_key = NULL FROM ours
+                 WHERE ours.sealed AND m.submission_id = $1 AND m.attempt < $2 AND m.sealed IS NOT NULL
              )
-             INSERT INTO manifests (submission_id, attempt, objects) SELECT id, $2, $5 FROM ours",
+             INSERT INTO manifests (submission_id, attempt, objects, sealed_key, sealed) SELECT id, $2, $5, $6, $7 FROM ours",
         )
         .bind(claimed.id.as_str())
         .bind(claimed.attempt)
         .bind(claimed.epoch)
         .bind(Json(names))
         .bind(manifest)
+        .bind(sealed.map(|sealed| &sealed.key))
+        .bind(sealed.map(|sealed| &sealed.text))
         .execute(&self.patient);
         Ok(within("storing the objects of another attempt", statement).await?.rows_affected() == 1)
     }

@@ -9,6 +9,7 @@ use super::{
     error::within,
     lease::ALIVE,
     row::{kill_cause, parse},
+    sealed::{Sealed, UNCLAIMED_SEALED},
 };
 use sparkgate_submission::{KillCause, State, SubmissionId, kept};
 
@@ -25,7 +26,8 @@ pub(super) const LONGEST_PAUSE: u32 = 15 * 60;
 /// attempt only, and would launch that one again, the row looks claimed.
 pub(super) const UNCLAIMED_NOW: &str = "'00000000-0000-0000-0000-000000000000'::uuid";
 /// `claimed_by` of any unclaimed row.
-pub(super) const UNCLAIMED: &str = "CASE WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
+pub(super) const UNCLAIMED: &str = "CASE WHEN sealed THEN '00000000-0000-0000-0000-000000000001'::uuid
+    WHEN attempt > 1 THEN '00000000-0000-0000-0000-000000000000'::uuid END";
 
 /// The work that a claimed submission needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Claimed {
     /// The objects to create, as JSON. `None` if they have yet to be derived from those of the previous attempt, and for a row
     /// of a release that didn't store them.
     pub manifest: Option<String>,
+    /// For a launch: the same with their secrets. The others are without them then.
+    pub sealed: Option<Sealed>,
     /// The driver pod that an earlier try created; no other is ever created for this attempt.
     pub pod_uid: Option<String>,
     /// The number of the claim: writes with an older one change nothing.
@@ -69,6 +73,8 @@ struct Row {
     namespace: String,
     pod: String,
     objects: Option<String>,
+    sealed: Option<Vec<u8>>,
+    sealed_key: Option<String>,
     pod_uid: Option<String>,
     claim_epoch: i64,
     failed_tries: i32,
@@ -90,6 +96,7 @@ impl TryFrom<Row> for Claimed {
             namespace: row.namespace,
             pod: row.pod,
             manifest: row.objects,
+            sealed: row.sealed_key.zip(row.sealed).map(|(key, text)| Sealed { key, text }),
             pod_uid: row.pod_uid,
             epoch: row.claim_epoch,
             failed_tries: row.failed_tries,
@@ -122,7 +129,7 @@ fn ours() -> String {
 fn is_due() -> String {
     format!(
         "state IN ('QUEUED', 'LAUNCHING', 'KILLING')
-                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {UNCLAIMED_NOW}
+                  AND (claimed_by IS NULL OR claimed_by = $1 OR claimed_by = {UNCLAIMED_NOW} OR claimed_by = {UNCLAIMED_SEALED}
                       OR claimed_by IN
                       (SELECT holder FROM leases WHERE name LIKE 'replica/%' AND NOT {ALIVE}))
                   AND (not_before IS NULL OR not_before <= clock_timestamp()
@@ -144,7 +151,8 @@ const TAKE: &str = "claimed AS (
         INSERT INTO submission_events (submission_id, attempt, state)
         SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
     )
-    SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects, pod_uid,
+    SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects,
+           CASE WHEN state <> 'KILLING' THEN m.sealed END AS sealed, m.sealed_key, pod_uid,
            claim_epoch, failed_tries, kill_cause, message, kill_grace
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
 

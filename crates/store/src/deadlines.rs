@@ -2,7 +2,12 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, error::within, kill::killed};
+use super::{
+    Error, Store,
+    error::within,
+    kill::killed,
+    sealed::{DROPPED, NEEDLESS},
+};
 use sparkgate_submission::KillCause;
 
 /// The result of one round.
@@ -59,8 +64,8 @@ impl Store {
             ), moved AS (
                 UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words
                 FROM overdue JOIN words ON of = id WHERE s.id = overdue.id AND due <= now()
-                RETURNING s.id, s.attempt, s.state, s.reason, s.message
-            ), logged AS (
+                RETURNING s.id, s.attempt, s.state, s.reason, s.message, {NEEDLESS} AS needless
+            ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
             ), corrected AS (

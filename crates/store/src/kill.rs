@@ -14,6 +14,7 @@ use super::{
     audit::{Written, push_entries},
     claim::UNCLAIMED,
     error::within,
+    sealed::{DROPPED, NEEDLESS},
     session::REQUESTS,
     submissions::COLUMNS,
 };
@@ -120,14 +121,14 @@ impl Scoped {
                 UPDATE submissions s SET {killed}, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
-        query.push(", message = ").push_bind(KillCause::Request.message()).push(
+        query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
             " FROM live WHERE s.id = live.id AND was <> 'KILLING'
-                RETURNING s.*
-            ), logged AS (
+                RETURNING s.*, {NEEDLESS} AS needless
+            ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
             )",
-        );
+        ));
         let entry = "SELECT tenant, id, CASE WHEN allowed THEN 'allowed' ELSE 'denied' END AS verdict, state AS detail FROM found";
         push_entries(&mut query, actor, "kill", entry);
         let written = self.store.written(actor);
@@ -182,14 +183,14 @@ impl Scoped {
                 UPDATE submissions s SET {killed}, kill_cause = "
         ));
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
-        query.push(", message = ").push_bind(KillCause::Request.message()).push(
+        query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
             " FROM free WHERE s.id = free.id
-                RETURNING s.id, s.tenant, s.attempt, s.state, s.reason, s.message
-            ), logged AS (
+                RETURNING s.id, s.tenant, s.attempt, s.state, s.reason, s.message, {NEEDLESS} AS needless
+            ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
             )",
-        );
+        ));
         let entries = "SELECT tenant, id, 'allowed' AS verdict, state AS detail FROM moved";
         push_entries(&mut query, actor, "killall", entries);
         query.push(" SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions s WHERE ");

@@ -10,6 +10,7 @@ use super::{
     error::{likewise, within},
     group_commit::{BatchWriter, GroupCommit},
     row::words,
+    sealed::{DROPPED, NEEDLESS},
 };
 use sparkgate_submission::{State, SubmissionId};
 
@@ -140,8 +141,8 @@ fn end(locked: &'static str) -> String {
              UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
                  pod_uid = uid, claimed_by = {UNCLAIMED}, not_before = NULL, failed_tries = 0
              FROM these WHERE s.id = these_id
-             RETURNING s.id, s.attempt, place
-         ), logged AS (
+             RETURNING s.id, s.attempt, place, {NEEDLESS} AS needless
+         ), {DROPPED}, logged AS (
              INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
          )
          SELECT place FROM moved"

@@ -28,6 +28,7 @@ mod request;
 mod retry;
 mod row;
 mod scope;
+mod sealed;
 mod session;
 mod submissions;
 
@@ -56,6 +57,7 @@ pub use logs::LogTarget;
 pub use numbering::{Horizon, NUMBERED_AT_ONCE, Numbered};
 pub use query::{Live, Record};
 pub use scope::{DEFAULT_TENANT, Scope, Scoped};
+pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
 

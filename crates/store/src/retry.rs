@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, row::words};
+use super::{
+    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, row::words, sealed::UNCLAIMED_SEALED,
+};
 use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
 
 /// The reason of the event that queues another attempt.
@@ -51,7 +53,7 @@ impl Store {
                 UPDATE submissions s SET
                     attempt = old.attempt + 1, state = 'QUEUED', exit_code = NULL, reason = NULL, message = NULL,
                     pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = old.ended,
-                    claimed_by = {UNCLAIMED_NOW}, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
+                    claimed_by = CASE WHEN old.sealed THEN {UNCLAIMED_SEALED} ELSE {UNCLAIMED_NOW} END, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
                     retried_{kind} = old.retried_{kind} + 1,
                     not_before = due, deadline = due + make_interval(secs => old.start_timeout)
                 FROM old WHERE s.id = old.id

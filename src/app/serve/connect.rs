@@ -1,12 +1,14 @@
 //! Connects the service to its database and its cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use crate::{
     api::HttpSettings,
     app::{audit_log::AuditLog, settings::Serve},
     cluster::Cluster,
-    service::{self, AccessFile, CleanUpSettings, Service, Settings, SparkSettings, error_chain},
+    service::{
+        self, AccessFile, CleanUpSettings, EncryptionKeys, KeyFileError, Service, Settings, SparkSettings, error_chain,
+    },
     store::{ConnectError, Store},
 };
 
@@ -28,6 +30,7 @@ impl Parts {
     /// Permanent errors: a setting, the database or the cluster can't be used.
     pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
         let database = settings.database.settings()?;
+        let keys = Arc::new(encryption_keys(settings.encryption_key_file.as_deref())?);
         if let Some(host) = database.unverified_host() {
             tracing::warn!(
                 "the connection to the database at {host} is not protected against a third party in the network: add \
@@ -54,7 +57,7 @@ impl Parts {
             Some(path) => AccessFile::open(path, settings)?,
             None => AccessFile::none(settings),
         });
-        let service = async || Service::with_access(store.clone(), cluster.clone(), access.clone()).await;
+        let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
         let service = patiently(service, service::Error::may_pass).await?;
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
@@ -64,6 +67,20 @@ impl Parts {
         }
         Ok(Self { store, service, http, clean_up, audit_log })
     }
+}
+
+/// Returns the keys of the file, and logs which key encrypts, if there is one.
+fn encryption_keys(file: Option<&Path>) -> Result<EncryptionKeys, KeyFileError> {
+    let Some(file) = file else {
+        tracing::info!(
+            "secrets in properties and variables of submissions are stored in plain text: a file with a key \
+             (--encryption-key-file) encrypts them"
+        );
+        return Ok(EncryptionKeys::none());
+    };
+    let keys = EncryptionKeys::open(file.to_owned())?;
+    tracing::info!(keys = keys.ids().join(", "), "secrets of submissions are encrypted with the first key");
+    Ok(keys)
 }
 
 /// Retries as long as the only error is that the database doesn't answer, so that the gateway needs no restart after an

@@ -42,6 +42,10 @@ pub(in crate::app) struct Serve {
     /// Write each entry of the audit as a line of JSON as well: to a file, or with `-` to standard output.
     #[arg(long, env = "SPARKGATE_AUDIT_LOG", value_name = "FILE|-", requires = "access_file")]
     pub(in crate::app) audit_log: Option<PathBuf>,
+    /// File with keys that encrypt secrets of submissions in the database: ID:KEY on each line, the key as base64 of 32 bytes. The
+    /// first key encrypts, all decrypt. The file is read again when it changes (docs/security.md).
+    #[arg(long, env = "SPARKGATE_ENCRYPTION_KEY_FILE", value_name = "FILE")]
+    pub(in crate::app) encryption_key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use crate::{
     cluster::Manifest,
     service::{
         effects::Stopped,
+        encryption::StoredObjects,
         judgement::{NoLaunch, judge_again},
     },
     spark::NameEntropy,
@@ -36,7 +37,11 @@ impl Launcher {
     pub(super) async fn objects(&self, claimed: &Claimed, launch: bool) -> Result<Objects, Stopped> {
         let pod = claimed.pod.clone();
         if let Some(text) = &claimed.manifest {
-            return Ok(match serde_json::from_str(text) {
+            let manifest = match &claimed.sealed {
+                Some(sealed) => serde_json::from_str(&self.keys.unseal(sealed, &claimed.id, claimed.attempt)?),
+                None => serde_json::from_str(text),
+            };
+            return Ok(match manifest {
                 Ok(manifest) => {
                     let is_begun = !launch || claimed.pod_uid.is_some();
                     let fault = if is_begun { None } else { self.judge(claimed, &manifest).err() };
@@ -65,7 +70,15 @@ impl Launcher {
         let names = before.names.drawn_anew(Utc::now().timestamp_millis(), &entropy);
         let pod = names.driver_pod.clone();
         let identity = self.installation.identity(&claimed.id, claimed.attempt, &claimed.namespace, &pod);
-        let made = serde_json::from_str::<Manifest<Value>>(&before.manifest)
+        let unsealed;
+        let objects = match &before.sealed {
+            Some(sealed) => {
+                unsealed = self.keys.unseal(sealed, &claimed.id, before.attempt)?;
+                &unsealed
+            }
+            None => &before.manifest,
+        };
+        let made = serde_json::from_str::<Manifest<Value>>(objects)
             .map_err(|error| error.to_string())
             .and_then(|manifest| manifest.for_attempt(claimed.attempt, &before.names, &names, &identity))
             .and_then(|manifest| serde_json::to_string(&manifest).map_err(|error| error.to_string()))
@@ -80,7 +93,9 @@ impl Launcher {
         if let Err(why) = self.judge(claimed, &manifest) {
             return Ok(Objects::none(pod, Some(why)));
         }
-        if !self.store.keep_attempt(claimed, &names, &text).await? {
+        let StoredObjects { objects, sealed } =
+            self.keys.seal(text, &claimed.id, claimed.attempt).map_err(Stopped::Store)?;
+        if !self.store.keep_attempt(claimed, &names, &objects, sealed.as_ref()).await? {
             return Err(Stopped::ClaimLost);
         }
         Ok(Objects { manifest, pod, fault: None })

@@ -26,6 +26,8 @@ const NOTHING_FOUND: Duration = Duration::from_millis(20);
 const RECHECK: Duration = Duration::from_secs(10);
 /// Reason of a submission that waits because the API server denies its launch: Kubernetes' own reason of a 403.
 const DENIED: &str = "Forbidden";
+/// Reason of a submission that waits because its objects can't be decrypted.
+const NO_KEY: &str = "EncryptionKeyMissing";
 /// Pause before a failed attempt to return a claim is repeated.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -33,6 +35,13 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub struct Work {
     claimed: Claimed,
     session: Uuid,
+}
+
+/// How work ended that still has its claim.
+enum Ended {
+    Settled(Settled),
+    /// Its objects can't be decrypted: it waits for their key.
+    NoKey(String),
 }
 
 impl Launcher {
@@ -97,16 +106,17 @@ impl Launcher {
         let Work { claimed, session } = work;
         let (id, task) = (&claimed.id, claimed.task);
         // A panic would leave the claim with this process until it exits.
-        let settled = match AssertUnwindSafe(self.do_work(work)).catch_unwind().await {
-            Ok(Ok(settled)) => settled,
+        let ended = match AssertUnwindSafe(self.do_work(work)).catch_unwind().await {
+            Ok(Ok(settled)) => Ended::Settled(settled),
             Ok(Err(Stopped::ClaimLost)) => {
                 tracing::warn!(submission = %id, ?task, "claim lost: left to its next holder");
                 return;
             }
-            Ok(Err(Stopped::Store(error))) => Settled::TryAgain(error_chain(&error)),
-            Err(_) => Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned()),
+            Ok(Err(Stopped::Store(error))) => Ended::Settled(Settled::TryAgain(error_chain(&error))),
+            Ok(Err(Stopped::Undecryptable(error))) => Ended::NoKey(error.to_string()),
+            Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
-        while let Err(error) = self.settle(claimed, &settled).await {
+        while let Err(error) = self.settle(claimed, &ended).await {
             tracing::warn!(submission = %id, "{}", error_chain(&error));
             if !error.may_pass() || !self.effects.leases.holds(*session) {
                 return;
@@ -140,8 +150,16 @@ impl Launcher {
         }
     }
 
-    async fn settle(&self, claimed: &Claimed, settled: &Settled) -> Result<(), Error> {
+    async fn settle(&self, claimed: &Claimed, ended: &Ended) -> Result<(), Error> {
         let (id, task) = (&claimed.id, claimed.task);
+        let settled = match ended {
+            Ended::Settled(settled) => settled,
+            Ended::NoKey(why) => {
+                let delay = backoff(claimed.failed_tries);
+                tracing::error!(submission = %id, retry_in = ?delay, "{why}");
+                return Ok(self.store.retry_later(claimed, delay, Some((Some(NO_KEY), why))).await?);
+            }
+        };
         match settled {
             Settled::GivenBack => {}
             Settled::Done => self.store.release(claimed).await?,

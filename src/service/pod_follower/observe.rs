@@ -238,7 +238,8 @@ impl PodFollower {
             Ok(Ran::Settled(Settled::TryAgain(why))) => return Err(Error::Unanswered(why)),
             Ok(Ran::Settled(settled)) => given_up(subject, &settled),
             Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
-            Err(Stopped::ClaimLost) => {}
+            // Only a launch decrypts.
+            Err(Stopped::ClaimLost | Stopped::Undecryptable(_)) => {}
             Err(Stopped::Store(error)) => return Err(error),
         }
         Ok(())

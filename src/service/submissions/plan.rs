@@ -105,6 +105,17 @@ impl Submissions {
         request: CreateSubmissionRequest,
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
+        let secrets = redaction::secrets_of(&request);
+        let planned = self.plan(caller, request, options).await;
+        planned.map_err(|error| redaction::refusal(error, &secrets))
+    }
+
+    async fn plan(
+        &self,
+        caller: &Session,
+        request: CreateSubmissionRequest,
+        options: SubmissionOptions,
+    ) -> Result<Plan, Error> {
         let (prepared, rules) = self.prepare(caller, request, options)?;
         let rendered = self.render(&rules, &prepared, &self.store.draw().await?)?;
         Ok(Plan { prepared, rendered })

@@ -7,8 +7,10 @@ use sha2::{Digest, Sha256};
 use super::Submissions;
 use crate::{
     service::{
+        encryption::StoredObjects,
         error::{Error, error_chain},
         options::SubmissionOptions,
+        redaction,
         session::Session,
     },
     spark::CreateSubmissionRequest,
@@ -52,7 +54,9 @@ impl Submissions {
         options: SubmissionOptions,
     ) -> Result<Accepted, Error> {
         let fingerprint = fingerprint(&mut request, &options)?;
+        let secrets = redaction::secrets_of(&request);
         let accepted = self.accept(caller, request, options, fingerprint).await;
+        let accepted = accepted.map_err(|error| redaction::refusal(error, &secrets));
         if let (Err(error @ (Error::Denied(_) | Error::Policy { .. })), Some(actor)) = (&accepted, caller.actor()) {
             let tenant = match error {
                 Error::Policy { tenant, .. } => Some(tenant.as_str()),
@@ -93,6 +97,7 @@ impl Submissions {
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
             let rendered = self.render(&rules, &prepared, &drawn)?;
+            let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
             let new = NewSubmission {
                 name: short(&prepared.request.app_name),
@@ -103,12 +108,17 @@ impl Submissions {
                 spark_user: self.spark().user.clone(),
                 spark_version: self.spark().version,
                 options: prepared.options.kept(),
-                fingerprint: fingerprint.clone(),
+                // Only a repeated key needs it, and it would tell whether a guessed secret is right.
+                fingerprint: match &prepared.options.idempotency_key {
+                    Some(_) => fingerprint.clone(),
+                    None => Vec::new(),
+                },
                 drawn,
                 request: mem::take(&mut prepared.request.request),
                 namespace: rendered.driver.namespace,
                 names: rendered.names,
-                manifest: rendered.manifest,
+                manifest: objects,
+                sealed,
             };
             let wanted =
                 prepared.options.unique_name.unwrap_or(false).then(|| (new.name.clone(), new.namespace.clone()));

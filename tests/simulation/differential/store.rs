@@ -105,6 +105,7 @@ impl Both {
             namespace: "spark".to_owned(),
             names: names("d-1"),
             manifest: "{}".to_owned(),
+            sealed: None,
             name: String::new(),
             owner: String::new(),
             tenant: DEFAULT_TENANT.to_owned(),
@@ -249,7 +250,7 @@ impl Both {
         let Some(place) = self.rng.place(self.claims.len()) else { return String::new() };
         let (model, real) = &self.claims[place];
         let Claimed { submission, attempt, epoch, .. } = *model;
-        let kept = self.real.keep_attempt(real, &names(&format!("d-{attempt}")), "{}").await.unwrap();
+        let kept = self.real.keep_attempt(real, &names(&format!("d-{attempt}")), "{}", None).await.unwrap();
         let done = format!("keep attempt {attempt} of {submission} under {epoch}");
         assert_eq!(self.model.keep_attempt(submission, attempt, epoch), kept, "{done}");
         done

@@ -71,6 +71,7 @@ fn submission() -> anyhow::Result<NewSubmission> {
         spark_user: settings.user.clone(),
         namespace: "default".to_owned(),
         manifest: render(&body, &settings)?.to_string(),
+        sealed: None,
         name: "nightly-orders-1".to_owned(),
         owner: "etl".to_owned(),
         tenant: DEFAULT_TENANT.to_owned(),

@@ -1,17 +1,12 @@
 //! Secrets as plain text in properties and environment variables.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use sparkgate_spark::is_secret;
 
 use super::each_container;
 use crate::{judgement::Judgement, node::Node};
 
 const RULE: &str = "inlineSecrets";
 const INSTEAD: &str = "it looks like a secret: put it into a Secret, and refer to that";
-
-/// The default of `spark.redaction.regex`.
-static SECRET: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)secret|password|token|access[.]?key").ok());
 
 /// Families whose keys contain such a word and whose values are names or paths.
 const REFERENCES: [&str; 12] = [
@@ -33,10 +28,9 @@ const TOKEN_FILE: &str = "HADOOP_TOKEN_FILE_LOCATION";
 /// The value by which Spark replaces tokens that it ships in a Secret.
 const REDACTED: &str = "<present_but_redacted>";
 
-/// Returns whether key or value look like a secret. An empty value holds none. As in Spark, no pattern means no secret.
+/// Returns whether key or value look like a secret. An empty value holds none.
 fn looks_secret(key: &str, value: &str) -> bool {
-    let Some(secret) = SECRET.as_ref() else { return true };
-    !value.is_empty() && value != REDACTED && (secret.is_match(key) || secret.is_match(value))
+    !value.is_empty() && value != REDACTED && is_secret(key, value)
 }
 
 pub(super) fn judge_pod(judgement: &mut Judgement<'_>, spec: &Node<'_>) {

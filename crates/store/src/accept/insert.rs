@@ -29,7 +29,7 @@ impl<'a> Row<'a> {
         let json =
             |value: Result<String, serde_json::Error>| value.map_err(|error| Error::row(new.drawn.id.as_str(), error));
         Ok(Self {
-            request: json(serde_json::to_string(&new.request))?,
+            request: json(serde_json::to_string(&*new.request.redacted()))?,
             names: json(serde_json::to_string(&new.names))?,
             labels: json(serde_json::to_string(&new.options.labels))?,
             new,
@@ -124,55 +124,91 @@ fn may_be_of_one(error: &Error) -> bool {
 /// Its id, a preallocated number, the time of that allocation, and the entry of the audit.
 type Inserted = (String, Option<i64>, DateTime<Utc>, Option<Json<AuditEntry>>);
 
-/// The statement, with a part of its `WITH` list. All statements insert keys in the same order, so that two groups never wait for
-/// each other.
+/// The statement, with a join, columns and their values for encrypted objects, and a part of its `WITH` list. All statements
+/// insert keys in the same order, so that two groups never wait for each other.
 macro_rules! statement {
-    ($audited:literal, $written:literal) => {
+    (join: $join:literal, row: $row:literal = $row_values:literal, manifest: $manifest:literal, audited: $audited:expr, entry: $entry:expr) => {
         concat!(
             r#"
         WITH new AS MATERIALIZED (
             SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[])
-            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal)
+            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal)"#,
+            $join,
+            r#"
         ), accepted AS (
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
-                kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal)
+                kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal"#,
+            $row,
+            r#")
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
                 created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
                 run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
-                max_retries_application, tenant, principal
+                max_retries_application, tenant, principal"#,
+            $row_values,
+            r#"
             FROM new ORDER BY owner, idempotency_key, tenant, principal
             ON CONFLICT DO NOTHING
             RETURNING id, attempt, state, created_at, tenant, principal
         ), rendered AS (
-            INSERT INTO manifests (submission_id, objects) SELECT id, objects FROM new JOIN accepted USING (id)
+            INSERT INTO manifests (submission_id, objects"#,
+            $manifest,
+            ") SELECT id, objects",
+            $manifest,
+            r#" FROM new JOIN accepted USING (id)
         )"#,
             $audited,
             r#"
         INSERT INTO submission_events (submission_id, attempt, state, at)
         SELECT id, attempt, state, created_at FROM accepted
         RETURNING submission_id, CASE WHEN $22 THEN nextval('submission_number') END, clock_timestamp(), "#,
-            $written
+            $entry
         )
     };
 }
 
-const UNAUDITED: &str = statement!("", "NULL::jsonb");
-/// Writes an entry of the audit for each accepted submission that has an actor, and returns it.
-const AUDITED: &str = statement!(
-    r#", audited AS (
+/// Writes an entry of the audit for each accepted submission that has an actor.
+macro_rules! audited {
+    () => {
+        r#", audited AS (
             INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict)
             SELECT principal, address, request_id, 'submit', tenant, id, 'allowed'
             FROM accepted JOIN unnest($25::text[], $26::text[], $27::text[]) AS actor (id, address, request_id) USING (id)
             RETURNING *
-        )"#,
-    r#"(SELECT to_jsonb(audited) FROM audited WHERE audited.submission_id = submission_events.submission_id)"#
+        )"#
+    };
+}
+
+/// The entry of the audit of an accepted submission.
+macro_rules! entry {
+    () => {
+        "(SELECT to_jsonb(audited) FROM audited WHERE audited.submission_id = submission_events.submission_id)"
+    };
+}
+
+const PLAIN: &str = statement!(join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
+const AUDITED: &str = statement!(join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!());
+/// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
+const SEALED: &str = statement!(
+    join: " LEFT JOIN unnest($28::text[], $29::text[], $30::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
+    row: ", sealed, claimed_by"
+        = ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
+    manifest: ", sealed_key, sealed",
+    audited: audited!(),
+    entry: entry!()
 );
 
 fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
     let actors: Vec<_> =
         rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.actor.as_ref()?))).collect();
-    let statement = sqlx::query_as(if actors.is_empty() { UNAUDITED } else { AUDITED })
+    let sealed: Vec<_> =
+        rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.sealed.as_ref()?))).collect();
+    let text = match (sealed.is_empty(), actors.is_empty()) {
+        (true, true) => PLAIN,
+        (true, false) => AUDITED,
+        (false, _) => SEALED,
+    };
+    let statement = sqlx::query_as(text)
         .bind(column(rows, |row| row.new.drawn.id.as_str()))
         .bind(column(rows, |row| row.new.drawn.number))
         .bind(column(rows, |row| row.request.as_str()))
@@ -197,14 +233,22 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres
         .bind(with_spares)
         .bind(column(rows, |row| row.new.tenant.as_str()))
         .bind(column(rows, |row| row.new.principal.as_str()));
-    if actors.is_empty() {
+    if text == PLAIN {
         return statement;
     }
     let (ids, actors): (Vec<_>, Vec<_>) = actors.into_iter().unzip();
-    statement
+    let statement = statement
         .bind(ids)
         .bind(actors.iter().map(|actor| actor.address.as_deref()).collect::<Vec<_>>())
-        .bind(actors.iter().map(|actor| actor.request_id.as_str()).collect::<Vec<_>>())
+        .bind(actors.iter().map(|actor| actor.request_id.as_str()).collect::<Vec<_>>());
+    if text == AUDITED {
+        return statement;
+    }
+    let (ids, sealed): (Vec<_>, Vec<_>) = sealed.into_iter().unzip();
+    statement
+        .bind(ids)
+        .bind(sealed.iter().map(|sealed| sealed.key.as_str()).collect::<Vec<_>>())
+        .bind(sealed.iter().map(|sealed| sealed.text.as_slice()).collect::<Vec<_>>())
 }
 
 fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {

@@ -68,6 +68,8 @@ pub(super) fn of_wait(reason: &str) -> Option<FailureCode> {
         // The API server denies the launch.
         "Forbidden" => Refused,
         "CreateContainerConfigError" | "FailedMount" | "FailedAttachVolume" => ConfigMissing,
+        // The gateway lacks the key of the encrypted objects.
+        "EncryptionKeyMissing" => ConfigMissing,
         "CreateContainerError"
         | "RunContainerError"
         | "ContainerCannotRun"

@@ -1,0 +1,183 @@
+//! Encryption of objects that contain secrets, with the keys of a file.
+
+mod keyring;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use sha2::{Digest, Sha256};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    error::{Error, error_chain},
+    redaction,
+};
+use crate::{store::Sealed, submission::SubmissionId};
+use keyring::Keyring;
+
+pub(super) use keyring::Undecryptable;
+pub use keyring::{KeyFault, KeyringError};
+
+/// How often the file is compared with what was read. Kubernetes updates a mounted Secret about once a minute.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The encryption key file can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    #[error("reading the encryption key file {}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is no encryption key file", path.display())]
+    Invalid { path: PathBuf, source: KeyringError },
+}
+
+/// The objects of an attempt as they are stored.
+pub(super) struct StoredObjects {
+    /// Without secrets if there are encrypted ones.
+    pub(super) objects: String,
+    pub(super) sealed: Option<Sealed>,
+}
+
+/// The current keys, and the file that they come from. Without a file, nothing is encrypted.
+#[derive(Debug)]
+pub struct EncryptionKeys {
+    path: Option<PathBuf>,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    keys: Option<Arc<Keyring>>,
+    /// The digest of the content that was read last, whether it could be used or not, or why it can't be read.
+    seen: Result<[u8; 32], String>,
+}
+
+impl EncryptionKeys {
+    /// Returns the keys of a gateway without a file: none.
+    pub fn none() -> Self {
+        Self { path: None, state: RwLock::new(State { keys: None, seen: Err(String::new()) }) }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`KeyFileError`].
+    pub fn open(path: PathBuf) -> Result<Self, KeyFileError> {
+        let content = read(&path)?;
+        let keys = parse(&path, &content)?;
+        let state = State { keys: Some(Arc::new(keys)), seen: Ok(Sha256::digest(content).into()) };
+        Ok(Self { path: Some(path), state: RwLock::new(state) })
+    }
+
+    /// Returns the ids of the keys, the one that encrypts first.
+    pub fn ids(&self) -> Vec<String> {
+        self.current().iter().flat_map(|keys| keys.ids()).map(str::to_owned).collect()
+    }
+
+    /// Returns the objects of an attempt as they are stored. If there are a key and something to hide, that is without secrets,
+    /// and encrypted with them.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the objects can't be encrypted.
+    pub(super) fn seal(&self, objects: String, id: &SubmissionId, attempt: i32) -> Result<StoredObjects, Error> {
+        let Some(keys) = self.current() else { return Ok(StoredObjects { objects, sealed: None }) };
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| {
+            Error::Internal("encrypting the objects of a submission".to_owned(), source)
+        };
+        match redaction::manifest(&objects).map_err(|error| failed(error.into()))? {
+            None => Ok(StoredObjects { objects, sealed: None }),
+            Some(redacted) => {
+                let sealed = keys.seal(&objects, id, attempt).map_err(|error| failed(error.into()))?;
+                Ok(StoredObjects { objects: redacted, sealed: Some(sealed) })
+            }
+        }
+    }
+
+    /// Decrypts the objects of an attempt.
+    ///
+    /// # Errors
+    /// [`Undecryptable`].
+    pub(super) fn unseal(&self, sealed: &Sealed, id: &SubmissionId, attempt: i32) -> Result<String, Undecryptable> {
+        let keys = self.current().ok_or_else(|| Undecryptable::Missing(sealed.key.clone()))?;
+        keys.open(sealed, id, attempt)
+    }
+
+    fn current(&self) -> Option<Arc<Keyring>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
+    }
+
+    /// Reads the file again whenever it changes, until `stop`.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let Some(path) = self.path.clone() else { return stop.cancelled().await };
+        while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
+            self.look(&path);
+        }
+    }
+
+    /// Compares the file with what was read last. A file that can't be used changes nothing but the log.
+    fn look(&self, path: &Path) {
+        let content = read(path);
+        let seen: Result<[u8; 32], String> =
+            content.as_ref().map(|content| Sha256::digest(content).into()).map_err(|error| error_chain(error));
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if seen == state.seen {
+            return;
+        }
+        state.seen = seen;
+        match content.and_then(|content| parse(path, &content)) {
+            Ok(keys) => {
+                tracing::info!(path = %path.display(), ?keys, "encryption key file reloaded");
+                state.keys = Some(Arc::new(keys));
+            }
+            Err(error) => {
+                let trouble = error_chain(&error);
+                tracing::error!("the encryption key file is not reloaded, the previous keys stay valid: {trouble}");
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, KeyFileError> {
+    fs::read_to_string(path).map_err(|source| KeyFileError::Unreadable { path: path.to_owned(), source })
+}
+
+fn parse(path: &Path, content: &str) -> Result<Keyring, KeyFileError> {
+    Keyring::parse(content).map_err(|source| KeyFileError::Invalid { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tempfile::NamedTempFile;
+
+    use super::*;
+
+    /// Thirty-two zero bytes.
+    const ZEROS: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+    #[test]
+    fn a_changed_file_is_read_again_and_a_wrong_one_changes_nothing() {
+        let mut file = NamedTempFile::new().unwrap();
+        writeln!(file, "a:{ZEROS}").unwrap();
+        let keys = EncryptionKeys::open(file.path().to_owned()).unwrap();
+        for (content, ids) in [
+            (format!("b:{ZEROS}\na:{ZEROS}\n"), vec!["b", "a"]),
+            ("b".to_owned(), vec!["b", "a"]),
+            (format!("b:{ZEROS}\n"), vec!["b"]),
+        ] {
+            fs::write(file.path(), content).unwrap();
+            keys.look(file.path());
+            assert_eq!(keys.ids(), ids);
+        }
+        let path = file.path().to_owned();
+        drop(file);
+        keys.look(&path);
+        assert_eq!(keys.ids(), ["b"]);
+        assert!(matches!(EncryptionKeys::open(path), Err(KeyFileError::Unreadable { .. })));
+    }
+}
