@@ -1,0 +1,137 @@
+//! The Helm chart: that it has the objects of the manifests and the settings of the program, and that Kubernetes accepts what it
+//! renders.
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+mod apiserver;
+mod compare;
+mod helm;
+#[path = "../support/kube.rs"]
+#[expect(dead_code, reason = "the servers of other tests")]
+mod kube_apiserver;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use sparkgate_access::{Access, Namespaces};
+
+use helm::{MANIFESTS, TENANTS, find, helm, refusal, template};
+
+#[test]
+fn the_chart_passes_lint() {
+    for values in [&["--set", "replicas=1"][..], &["--values", MANIFESTS], &["--values", TENANTS]] {
+        let output = helm(&[&["lint", "--strict", "--quiet", helm::CHART], values].concat());
+        assert!(output.status.success(), "{values:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    let cases = [
+        ("replica=3", "replica"),
+        ("replicas=-1", "replicas"),
+        ("settings.maxRetry=3", "maxRetry"),
+        ("settings.retention=90", "retention"),
+        ("settings.keptLog=1GiB", "keptLog"),
+        ("drivers.namespaces={kube-system}", "drivers/namespaces"),
+        ("drivers.namespaces={Spark}", "drivers/namespaces"),
+        ("drivers.namespaces={sparkgate}", "sparkgate is the namespace of the gateway"),
+        ("drivers.namespaces=null", "list the namespaces of drivers"),
+        ("drivers.podSecurity=strict", "podSecurity"),
+        ("spark.version=2.4.8", "spark/version"),
+        ("image.digest=latest", "image/digest"),
+        ("database.existingSecret=", "existingSecret"),
+        ("trustedNetwork=false", "set tls.existingSecret, or trustedNetwork"),
+        ("access.existingConfigMap=a,access.content.tenants.a.namespaces={a}", "exclude each other"),
+    ];
+    for (set, expected) in cases {
+        let refusal = refusal(&["--set", set]);
+        assert!(refusal.contains(expected), "{set}: {refusal}");
+    }
+}
+
+#[test]
+fn selectors_match_the_gateway_and_no_job() {
+    let objects = template(&["--values", TENANTS]);
+    let labels = |kind: &str, name: &str| find(&objects, kind, name)["spec"]["template"]["metadata"]["labels"].clone();
+    let gateway = labels("Deployment", "sparkgate");
+    let jobs = ["sparkgate-migrations", "sparkgate-uninstall"].map(|name| labels("Job", name));
+    let spread = &find(&objects, "Deployment", "sparkgate")["spec"]["template"]["spec"]["topologySpreadConstraints"];
+    let selectors = [
+        &find(&objects, "Deployment", "sparkgate")["spec"]["selector"]["matchLabels"],
+        &find(&objects, "Service", "sparkgate")["spec"]["selector"],
+        &find(&objects, "PodDisruptionBudget", "sparkgate")["spec"]["selector"]["matchLabels"],
+        &find(&objects, "NetworkPolicy", "sparkgate")["spec"]["podSelector"]["matchLabels"],
+        &spread[0]["labelSelector"]["matchLabels"],
+        &spread[1]["labelSelector"]["matchLabels"],
+    ];
+    for selector in selectors {
+        let selects =
+            |labels: &Value| selector.as_object().unwrap().iter().all(|(key, value)| labels[key.as_str()] == *value);
+        assert!(selects(&gateway), "{selector} of {gateway}");
+        assert!(!jobs.iter().any(selects), "{selector}");
+    }
+}
+
+#[test]
+fn the_access_file_is_read_as_it_was_written() {
+    let example: Value = serde_saphyr::from_str(include_str!("../../deploy/access.example.yaml")).unwrap();
+    let values = tempfile::NamedTempFile::with_suffix(".json").unwrap();
+    std::fs::write(values.path(), json!({"access": {"content": example}}).to_string()).unwrap();
+    for (values, tenants) in [(values.path().to_str().unwrap(), 2), (TENANTS, 2)] {
+        let objects = template(&["--values", values]);
+        let text = find(&objects, "ConfigMap", "sparkgate-access")["data"]["access.yaml"].as_str().unwrap();
+        let access = Access::parse(text).unwrap();
+        assert_eq!(access.tenants().count(), tenants);
+        let listed = access.tenants().flat_map(|tenant| match &tenant.namespaces {
+            Namespaces::All => panic!("{} has all namespaces", tenant.name),
+            Namespaces::Listed(names) => names.iter(),
+        });
+        let namespaces: Vec<&String> = listed.collect();
+        let served = helm::variables(find(&objects, "Deployment", "sparkgate"));
+        let served = &served["SPARKGATE_NAMESPACES"];
+        assert!(namespaces.iter().all(|name| served.split(',').any(|served| served == *name)), "{served}");
+        for namespace in namespaces {
+            assert!(
+                objects.iter().any(|object| {
+                    object["kind"] == "Role" && object["metadata"]["namespace"] == namespace.as_str()
+                })
+            );
+        }
+        let port = &find(&objects, "Service", "sparkgate")["spec"]["ports"][1];
+        assert_eq!((&port["name"], &port["port"]), (&json!("spark"), &json!(6068)));
+    }
+}
+
+#[test]
+fn changed_files_replace_the_replicas_unless_they_are_read_again() {
+    let annotations = |set: &str| {
+        let objects = template(&["--values", TENANTS, "--set", set]);
+        find(&objects, "Deployment", "sparkgate")["spec"]["template"]["metadata"]["annotations"].clone()
+    };
+    let before = annotations("nameOverride=");
+    for set in ["spark.defaults.a=b", "submitter.defaults.content.small=a b", "submitter.files.content.x=y"] {
+        assert_ne!(annotations(set), before, "{set}");
+    }
+    assert_eq!(annotations("access.content.limits.writes=5/s"), before);
+}
+
+#[test]
+fn the_submitter_directory_has_the_files_of_the_values() {
+    let objects = template(&["--values", TENANTS]);
+    let pod = &find(&objects, "Deployment", "sparkgate")["spec"]["template"]["spec"];
+    let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+    let mounts: BTreeMap<&str, &str> = mounts
+        .iter()
+        .map(|mount| (mount["mountPath"].as_str().unwrap(), mount["name"].as_str().unwrap()))
+        .filter(|(path, _)| path.starts_with("/etc/sparkgate/submitter/"))
+        .collect();
+    let folders: Vec<_> = mounts.keys().map(|path| path.rsplit('/').next().unwrap()).collect();
+    assert_eq!(folders, ["defaults", "files", "hadoop-conf", "spark-conf"]);
+    let volume = |name: &str| pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name).unwrap();
+    let files = &volume(mounts["/etc/sparkgate/submitter/files"])["projected"]["sources"];
+    assert_eq!(files[0]["configMap"]["name"], "sparkgate-submitter-files");
+    assert_eq!(files[1]["secret"]["name"], "keytabs");
+    let defaults = &find(&objects, "ConfigMap", "sparkgate-submitter-defaults")["data"];
+    assert_eq!(defaults["small.conf"], "spark.executor.memory 1g\n");
+}
