@@ -36,6 +36,17 @@ fn every_setting_of_the_program_is_one_of_the_chart() {
 }
 
 #[test]
+fn versions_are_those_of_the_program() {
+    let chart: Value = serde_saphyr::from_str(include_str!("../../charts/sparkgate/Chart.yaml")).unwrap();
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+    let values: Value = serde_saphyr::from_str(include_str!("../../charts/sparkgate/values.yaml")).unwrap();
+    let program = Cli::command();
+    let serve = program.find_subcommand("serve").unwrap();
+    let version = serve.get_arguments().find(|argument| argument.get_long() == Some("spark-version")).unwrap();
+    assert_eq!(version.get_default_values(), [values["spark"]["version"].as_str().unwrap()]);
+}
+
+#[test]
 fn every_setting_of_the_schema_is_tried() {
     let schema: Value = serde_json::from_str(include_str!("../../charts/sparkgate/values.schema.json")).unwrap();
     let values: Value = serde_saphyr::from_str(include_str!("../../charts/sparkgate/ci/tenants.yaml")).unwrap();
