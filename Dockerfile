@@ -1,39 +1,44 @@
-# The gateway alone: no shell, no Java, no Spark. `docker build -t sparkgate .`
+# The gateway alone: no shell, no Java, no Spark. `docker build -t sparkgate .`, or `scripts/image`, which needs no Docker daemon.
+# The same commit, SOURCE_DATE_EPOCH and images below give the same image.
+ARG BUILD_IMAGE=rust:1.95-slim-bookworm
+ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
 
-FROM rust:1.95-slim-bookworm AS build
+# The manifests, with empty crates around them: the layer of the dependencies is built again only when these change.
+FROM ${BUILD_IMAGE} AS manifests
+WORKDIR /build
+COPY . .
+RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path './.cargo/*' -delete \
+    && for crate in . bench crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
+    && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs
+
+FROM ${BUILD_IMAGE} AS build
+ARG SOURCE_DATE_EPOCH=0
 WORKDIR /build
 
-# For jemalloc.
+# make is for jemalloc. cargo-auditable puts the list of dependencies into the program, and auditable2cdx reads it from there.
 RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -rf /var/lib/apt/lists/*
+RUN cargo install --locked --root /opt/tools cargo-auditable@0.7.7 auditable2cdx@0.1.0
+ENV PATH=/opt/tools/bin:${PATH}
 
-# The dependencies first, with empty crates around them: this layer is built again only when they change.
-COPY Cargo.toml Cargo.lock ./
-COPY .cargo .cargo
-COPY bench/Cargo.toml bench/
-COPY crates/access/Cargo.toml crates/access/
-COPY crates/admission/Cargo.toml crates/admission/
-COPY crates/client/Cargo.toml crates/client/
-COPY crates/cluster/Cargo.toml crates/cluster/
-COPY crates/policy/Cargo.toml crates/policy/
-COPY crates/sandbox/Cargo.toml crates/sandbox/
-COPY crates/spark/Cargo.toml crates/spark/
-COPY crates/store/Cargo.toml crates/store/
-COPY crates/submission/Cargo.toml crates/submission/
-COPY crates/testing/Cargo.toml crates/testing/
-RUN for crate in . bench crates/*; do mkdir -p $crate/src && touch $crate/src/lib.rs; done \
-    && echo 'fn main() {}' | tee src/main.rs > bench/src/main.rs \
-    && cargo build --release --locked --package sparkgate \
-    && rm -r src crates
+COPY --from=manifests /build ./
+RUN cargo auditable build --release --locked --package sparkgate && rm -r src crates
 
 COPY migrations migrations
 COPY crates crates
 COPY src src
 # Cargo goes by the time of change, and the copied files may be older than the empty crates.
-RUN find src crates -name '*.rs' -exec touch {} + && cargo build --release --locked --package sparkgate
+RUN find src crates -name '*.rs' -exec touch {} + \
+    && cargo auditable build --release --locked --package sparkgate \
+    && auditable2cdx target/release/sparkgate > sparkgate.cdx.json
 
 # The C library, CA certificates for a Postgres or a cluster behind TLS, and nothing else.
-FROM gcr.io/distroless/cc-debian12
+FROM ${BASE_IMAGE}
 COPY --from=build /build/target/release/sparkgate /usr/local/bin/sparkgate
+# What the program is made of (CycloneDX). What the base is made of is in /var/lib/dpkg/status.d.
+COPY --from=build /build/sparkgate.cdx.json /usr/share/sbom/sparkgate.cdx.json
+LABEL org.opencontainers.image.title=sparkgate \
+      org.opencontainers.image.description="An HTTP gateway for Apache Spark on Kubernetes" \
+      org.opencontainers.image.licenses=Apache-2.0
 # By number, so that Kubernetes' runAsNonRoot can tell that it isn't root.
 USER 65532:65532
 EXPOSE 6066

@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate crash answers parity bench check deny openapi properties allocations fmt
+.PHONY: help demo dev test postgres-versions simulate crash answers parity bench check deny image openapi properties allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ check: ## the fast lane: formatting, clippy, rustdoc, unit tests, the store's te
 
 deny: ## check the dependencies: duplicate crates, licences, sources, advisories
 	@scripts/deny
+
+image: ## the container image with its SBOM, without a Docker daemon; ARGS="--from-debian", "--twice" compares two builds
+	@scripts/image $(ARGS)
 
 openapi: ## write the API description to openapi/
 	cargo run --quiet -- openapi > openapi/sparkgate.json.new
