@@ -22,6 +22,7 @@ mod expression;
 mod image;
 mod judged;
 mod judgement;
+mod names;
 mod node;
 mod pattern;
 mod policy;
@@ -38,9 +39,12 @@ pub use document::{
     PodSecurity, PolicyDocument, ServiceAccountTokens,
 };
 pub use judged::Judged;
+pub use names::{MetadataKeys, Names};
 pub use policy::Policy;
 pub use quota::Quota;
+pub use rules::PERMITTED_KEYS;
 pub use violation::{Fault, Violation};
+pub use volume::PROJECTED_SOURCES;
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Fault, Judged, PodSecurity, Violation, compiled::Rules, document::PolicyDocument, judgement::Judgement,
-    pattern::Patterns, quota::Quota, rules, volume,
+    Fault, Judged, MetadataKeys, Names, PodSecurity, Violation, compiled::Rules, document::PolicyDocument,
+    judgement::Judgement, pattern::Patterns, quota::Quota, rules, volume,
 };
 
 /// A compiled policy. It is immutable, and clones share it.
@@ -38,6 +38,33 @@ impl Policy {
     /// `registry/repository@digest`; `None` if any image is permitted. RE2 reads it too, which evaluates Kubernetes' own rules.
     pub fn images(&self) -> Option<&str> {
         self.0.images.as_ref().map(Patterns::expression)
+    }
+
+    /// Returns the document that the policy was compiled from.
+    pub fn document(&self) -> &PolicyDocument {
+        &self.0.document
+    }
+
+    /// Returns a regular expression, which RE2 reads too, for the names that a list of the policy permits; `None` if there is no
+    /// such list.
+    pub fn names(&self, names: Names) -> Option<&str> {
+        self.0.names(names).map(Patterns::expression)
+    }
+
+    /// Returns regular expressions for the keys of metadata that are permitted, if only some are, and for those that are refused.
+    pub fn metadata_keys(&self, keys: MetadataKeys) -> (Option<&str>, &str) {
+        let (allow, deny) = self.0.metadata_keys(keys);
+        (allow.map(Patterns::expression), deny.expression())
+    }
+
+    /// Returns whether a pod may tolerate all taints at once.
+    pub fn tolerates_all(&self) -> bool {
+        self.0.tolerates_all()
+    }
+
+    /// Returns the permitted sources of projected volumes.
+    pub fn projected_sources(&self) -> &[String] {
+        &self.0.projected_sources
     }
 
     /// Returns the types of volumes that a pod may not have, by the names of Kubernetes' fields.

@@ -17,6 +17,7 @@ mod scheduling;
 mod toggles;
 mod volumes;
 
+pub use labels::PERMITTED as PERMITTED_KEYS;
 use serde_json::Value;
 
 use crate::{

@@ -34,8 +34,8 @@ pub(crate) const TYPES: &[&str] = &[
     "vsphereVolume",
 ];
 
-/// The sources of a projected volume.
-pub(crate) const PROJECTED_SOURCES: &[&str] =
+/// The sources that projected volumes may have in Kubernetes.
+pub const PROJECTED_SOURCES: &[&str] =
     &["clusterTrustBundle", "configMap", "downwardAPI", "podCertificate", "secret", "serviceAccountToken"];
 
 /// Returns an absolute path without empty and `.` segments. `None` for a relative path and one with `..`.

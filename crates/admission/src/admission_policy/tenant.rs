@@ -1,5 +1,11 @@
 //! The policy of one tenant: what its drivers may create, change and delete, and what its Spark pods may be.
 
+mod condition;
+mod metadata;
+mod references;
+mod scheduling;
+mod sizes;
+
 use sparkgate_policy::PodSecurity;
 
 use super::policy::{LABELS, OWN_EXECUTOR, REQUESTING_POD, Validation, policy_and_binding};
@@ -26,11 +32,46 @@ pub(crate) fn tenant(tenant: &TenantRules<'_>, gateway: &GatewayAccount) -> [Obj
          What a webhook adds to a pod is judged, too: list the images of injected containers in the policy.",
         tenant.name
     );
+    let mut variables = variables(tenant);
     let mut validations = drivers();
     validations.extend(pods(tenant));
     validations.extend(images(tenant));
+    let (of_references, mut rules) = references::rules(&tenant.policy);
+    let (of_metadata, more) = metadata::rules(&tenant.policy);
+    rules.extend(more);
+    rules.extend(scheduling::rules(&tenant.policy));
+    rules.extend(sizes::rules(&tenant.policy));
+    variables.extend(of_references.into_iter().chain(of_metadata));
+    validations.extend(rules.into_iter().map(|Rule(validation)| validation));
     let operations = ["CREATE", "UPDATE", "DELETE"];
-    policy_and_binding(&name(tenant, gateway), &purpose, &operations, &variables(tenant), &validations, &[tenant.name])
+    policy_and_binding(&name(tenant, gateway), &purpose, &operations, &variables, &validations, &[tenant.name])
+}
+
+/// A rule of the tenant's policy for the pods of Spark.
+struct Rule(Validation);
+
+impl Rule {
+    /// Creates a rule for pods when they are created. What it concerns can't be changed later.
+    fn of_new_pods(condition: impl AsRef<str>, message: &str) -> Self {
+        Self(Validation::new(format!("!variables.isNewSparkPod || ({})", condition.as_ref()), message))
+    }
+
+    /// Creates a rule for pods of this role when they are created.
+    fn of_new_role(role: &str, condition: impl AsRef<str>, message: &str) -> Self {
+        let is_of_role = format!("variables.labels[?'spark-role'].orValue('') == {}", literal(role));
+        Self::of_new_pods(format!("!({is_of_role}) || ({})", condition.as_ref()), message)
+    }
+
+    /// Creates a rule for pods when they are created, and when a driver changes them.
+    fn of_new_and_changed_pods(condition: impl AsRef<str>, message: &str) -> Self {
+        let concerned = "variables.isNewSparkPod || variables.isChangedByDriver";
+        Self(Validation::new(format!("!({concerned}) || ({})", condition.as_ref()), message))
+    }
+
+    /// Creates a rule that a list of values must be empty; its message names them.
+    fn naming(message: &str, values: &str) -> Self {
+        Self(Validation::naming(format!("request.operation == 'DELETE' || {values}.size() == 0"), message, values))
+    }
 }
 
 fn variables(tenant: &TenantRules<'_>) -> Vec<(&'static str, String)> {
@@ -51,12 +92,29 @@ fn variables(tenant: &TenantRules<'_>) -> Vec<(&'static str, String)> {
             "request.operation == 'CREATE' && variables.labels[?'spark-role'].orValue('') in ['driver', 'executor']"
                 .to_owned(),
         ),
-        ("volumes", "object.spec.?volumes.orValue([])".to_owned()),
+        ("isChangedByDriver", "variables.byDriver && request.operation == 'UPDATE'".to_owned()),
+        ("volumes", volumes(tenant.policy.document().service_account_tokens.automount)),
     ];
     if let Some(permitted) = tenant.policy.images() {
         variables.extend(image_variables(permitted));
     }
     variables
+}
+
+/// Returns the volumes to judge: without the one that the API server adds for the token of the account (`ServiceAccount`, which the
+/// policy judges as `automount`). It is known by what it has.
+fn volumes(automount: bool) -> String {
+    let all = "object.spec.?volumes.orValue([])";
+    if !automount {
+        return all.to_owned();
+    }
+    format!(
+        "{all}.filter(v, !(v.name.startsWith('kube-api-access-') && has(v.projected) &&\n\
+         \x20 v.projected.?sources.orValue([]).all(s,\n\
+         \x20   (has(s.serviceAccountToken) && s.serviceAccountToken.?audience.orValue('') == '') ||\n\
+         \x20   (has(s.configMap) && s.configMap.?name.orValue('') in ['kube-root-ca.crt', 'openshift-service-ca.crt']) ||\n\
+         \x20   (has(s.downwardAPI) && s.downwardAPI.?items.orValue([]).all(item, item.path == 'namespace')))))"
+    )
 }
 
 /// Returns whether the request is made by an account of the tenant's drivers. If the tenant lists none, each account of the

@@ -9,9 +9,10 @@ use crate::{
 /// Labels that Spark itself sets.
 const SPARKS_OWN: [&str; 4] = ["spark-app-name", "spark-app-selector", "spark-role", "spark-version"];
 
-/// Keys below Kubernetes' domains that a job may set: they describe it, or concern only its own pods. The others direct
-/// controllers, load balancers and admission. The annotations of `AppArmor` are judged by `podSecurity`.
-const PERMITTED: [&str; 7] = [
+/// Keys below Kubernetes' domains that a job may set, and domains with a slash at their end: they describe it, or concern only its own
+/// pods. The others direct controllers, load balancers and admission. The annotations of `AppArmor` are judged by `podSecurity`, and
+/// the group of a pod must be its own.
+pub const PERMITTED: [&str; 7] = [
     "app.kubernetes.io/",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "container.apparmor.security.beta.kubernetes.io/",

@@ -1,0 +1,88 @@
+//! Labels and annotations, and secrets in variables.
+
+use sparkgate_policy::{InlineSecrets, MetadataKeys, PERMITTED_KEYS, Policy};
+
+use super::{Rule, condition::all_containers};
+use crate::cel::{list, literal};
+
+/// Labels that Spark sets.
+const SPARKS_LABELS: [&str; 7] = [
+    "spark-app-name",
+    "spark-app-selector",
+    "spark-exec-id",
+    "spark-exec-inactive",
+    "spark-exec-resourceprofile-id",
+    "spark-role",
+    "spark-version",
+];
+/// Annotations of Spark, and of the API server itself.
+const OTHERS_ANNOTATIONS: [&str; 3] =
+    ["controller.kubernetes.io/pod-deletion-cost", "kubernetes.io/limit-ranger", "spark.exit-exception"];
+/// The annotation by which a pod joins a group of Volcano, which must be that of its application.
+const GROUP: &str = "scheduling.k8s.io/group-name";
+/// Keys below Kubernetes' own domains.
+const RESERVED: &str = "(?i)^([^/]*[.])?(kubernetes[.]io|k8s[.]io)/";
+/// The default of `spark.redaction.regex`.
+const SECRET: &str = "(?i)secret|password|token|access[.]?key";
+
+/// Returns variables and rules.
+pub(super) fn rules(policy: &Policy) -> (Vec<(&'static str, String)>, Vec<Rule>) {
+    let changed = |field: &str| {
+        format!(
+            "(variables.isNewSparkPod ? object.metadata.?{field}.orValue({{}}).map(key, key) :\n\
+             \x20 !variables.isChangedByDriver ? [] : object.metadata.?{field}.orValue({{}}).map(key, key).filter(key,\n\
+             \x20   object.metadata.{field}[key] != oldObject.metadata.?{field}[?key].orValue('')))"
+        )
+    };
+    let foreign =
+        |field: &str, keys: MetadataKeys| format!("{}.filter(key, !({}))", changed(field), permitted(policy, keys));
+    let variables = vec![
+        ("foreignLabels", foreign("labels", MetadataKeys::Labels)),
+        ("foreignAnnotations", foreign("annotations", MetadataKeys::Annotations)),
+    ];
+    let mut rules = vec![
+        Rule::naming("the policy of the tenant doesn't permit these labels", "variables.foreignLabels"),
+        Rule::naming("the policy of the tenant doesn't permit these annotations", "variables.foreignAnnotations"),
+        Rule::of_new_pods(
+            format!(
+                "object.metadata.?annotations[?'{GROUP}'].orValue('').matches('^(spark-[0-9a-f]{{32}}-podgroup)?$')"
+            ),
+            "a Spark pod joins only the group of its own application",
+        ),
+    ];
+    if policy.document().inline_secrets == InlineSecrets::Forbid {
+        let secret = literal(SECRET);
+        let variable = format!(
+            "c.?env.orValue([]).all(e, e.?value.orValue('') == '' || e.name == 'HADOOP_TOKEN_FILE_LOCATION' ||\n\
+             \x20   !(e.name.matches({secret}) || e.value.matches({secret})))"
+        );
+        let message = "a variable looks like a secret: put it into a Secret, and refer to that";
+        rules.push(Rule::of_new_pods(all_containers(&variable), message));
+    }
+    (variables, rules)
+}
+
+/// Returns the condition that labels and annotations of other metadata are permitted.
+pub(super) fn keys_are_permitted(policy: &Policy, metadata: &str) -> String {
+    let of = |field: &str, keys: MetadataKeys| {
+        format!("{metadata}.?{field}.orValue({{}}).all(key, {})", permitted(policy, keys))
+    };
+    format!("{} &&\n  {}", of("labels", MetadataKeys::Labels), of("annotations", MetadataKeys::Annotations))
+}
+
+/// Returns the condition that a `key` is permitted. The marks of the gateway are guarded by a policy of their own.
+fn permitted(policy: &Policy, keys: MetadataKeys) -> String {
+    let (allow, deny) = policy.metadata_keys(keys);
+    let own = match keys {
+        MetadataKeys::Labels => list(SPARKS_LABELS),
+        MetadataKeys::Annotations => list(OTHERS_ANNOTATIONS.into_iter().chain([GROUP])),
+    };
+    let (domains, exact): (Vec<&str>, Vec<&str>) = PERMITTED_KEYS.iter().copied().partition(|key| key.ends_with('/'));
+    let domains: Vec<String> = domains.iter().map(|domain| format!("key.startsWith({})", literal(domain))).collect();
+    let mut conditions = vec![
+        format!("(!key.matches({}) || key in {} || {})", literal(RESERVED), list(exact), domains.join(" || ")),
+        format!("!key.matches({})", literal(deny)),
+    ];
+    conditions.extend(allow.map(|allow| format!("key.matches({})", literal(allow))));
+    format!("key.startsWith('sparkgate.dev/') || key in {own} ||\n    ({})", conditions.join(" &&\n    "))
+}

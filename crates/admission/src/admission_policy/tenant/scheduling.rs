@@ -1,0 +1,143 @@
+//! Where and when a pod runs, and fields that a policy permits or not.
+
+use sparkgate_policy::{Names, Policy};
+
+use super::{
+    Rule,
+    condition::{and, names},
+};
+use crate::cel::literal;
+
+/// Taints that the API server tolerates for each pod (`DefaultTolerationSeconds`).
+const DEFAULT_TAINTS: &str = "['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']";
+
+/// Returns the rules.
+pub(super) fn rules(policy: &Policy) -> Vec<Rule> {
+    let mut rules = nodes(policy);
+    rules.push(tolerations(policy));
+    rules.extend(classes(policy));
+    rules.extend(toggles(policy));
+    rules
+}
+
+/// Returns the rule for labels of nodes, in selectors and affinities.
+fn nodes(policy: &Policy) -> Vec<Rule> {
+    const AFFINITY: &str = "object.spec.?affinity.?nodeAffinity";
+    let every_term = |condition: &str| {
+        format!(
+            "{AFFINITY}.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([]).all(t,\n    {condition}) &&\n\
+             \x20 {AFFINITY}.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.preference).all(t,\n    {condition})"
+        )
+    };
+    let fields = every_term("!has(t.matchFields)");
+    let mut rules = vec![Rule::of_new_pods(fields, "a Spark pod selects nodes by their labels, not by their fields")];
+    if let Some(labels) = policy.names(Names::NodeSelectors).map(literal) {
+        let selector = format!(
+            "object.spec.?nodeSelector.orValue({{}}).all(key, key.matches({labels}) ||\n\
+             \x20   (key + '=' + object.spec.nodeSelector[key]).matches({labels}))"
+        );
+        let expressions = format!(
+            "t.?matchExpressions.orValue([]).all(e, e.key.matches({labels}) ||\n\
+             \x20     (e.operator == 'In' && e.?values.orValue([]).size() > 0 &&\n\
+             \x20     e.?values.orValue([]).all(value, (e.key + '=' + value).matches({labels}))))"
+        );
+        let conditions = [selector, every_term(&expressions)];
+        let message = "the policy of the tenant doesn't permit the label of a node";
+        rules.push(Rule::of_new_and_changed_pods(and(&conditions), message));
+    }
+    rules
+}
+
+fn tolerations(policy: &Policy) -> Rule {
+    let permitted = match policy.names(Names::Tolerations) {
+        _ if policy.tolerates_all() => "true".to_owned(),
+        Some(keys) => format!("t.?key.orValue('') != '' && t.key.matches({})", literal(keys)),
+        None => "t.?key.orValue('') != ''".to_owned(),
+    };
+    let condition = format!(
+        "object.spec.?tolerations.orValue([]).all(t, ({permitted}) ||\n\
+         \x20 (t.?key.orValue('') in {DEFAULT_TAINTS} && t.?effect.orValue('') == 'NoExecute' && has(t.tolerationSeconds)))"
+    );
+    Rule::of_new_and_changed_pods(condition, "the policy of the tenant doesn't permit a toleration")
+}
+
+/// Returns the rules for classes and schedulers.
+fn classes(policy: &Policy) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    let priority = "object.spec.?priorityClassName.orValue('')";
+    let condition = match names(policy, Names::PriorityClasses, None) {
+        Some(classes) => format!("{priority}.matches({classes})"),
+        None => format!("!{priority}.startsWith('system-')"),
+    };
+    rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the priority class"));
+    if let Some(classes) = names(policy, Names::RuntimeClasses, None) {
+        let condition = format!("object.spec.?runtimeClassName.orValue('').matches({classes})");
+        rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the runtime class"));
+    }
+    // The API server writes the name of its own into a pod that names none.
+    if let Some(schedulers) = names(policy, Names::Schedulers, Some("default-scheduler")) {
+        let condition = format!("object.spec.?schedulerName.orValue('').matches({schedulers})");
+        rules.push(Rule::of_new_pods(condition, "the policy of the tenant doesn't permit the scheduler"));
+    }
+    rules
+}
+
+/// Returns the rules for fields that a policy permits or not, and those that no Spark pod may have.
+fn toggles(policy: &Policy) -> Vec<Rule> {
+    let document = policy.document();
+    let mut rules = vec![
+        Rule::of_new_pods("!has(object.spec.nodeName)".to_owned(), "a Spark pod has no nodeName: the scheduler selects the node"),
+        Rule::of_new_pods(
+            "object.spec.?schedulingGates.orValue([]).size() == 0".to_owned(),
+            "a Spark pod has no scheduling gates",
+        ),
+        Rule::of_new_pods(
+            "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).size() == 0"
+                .to_owned(),
+            "a driver has no owner",
+        ),
+        Rule::of_new_pods(
+            "object.metadata.?finalizers.orValue([]).all(name, name.startsWith('sparkgate.dev/'))".to_owned(),
+            "a Spark pod has no finalizers but the gateway's",
+        ),
+    ];
+    let absent = [
+        ("affinity", document.affinity, "!has(object.spec.affinity)", "an affinity"),
+        (
+            "topologySpread",
+            document.topology_spread,
+            "object.spec.?topologySpreadConstraints.orValue([]).size() == 0",
+            "topology spread constraints",
+        ),
+        (
+            "shareProcessNamespace",
+            document.share_process_namespace,
+            "!object.spec.?shareProcessNamespace.orValue(false)",
+            "a shared process namespace",
+        ),
+        ("hostAliases", document.host_aliases, "object.spec.?hostAliases.orValue([]).size() == 0", "host aliases"),
+        (
+            "dns",
+            document.dns,
+            "!has(object.spec.dnsConfig) && object.spec.?dnsPolicy.orValue('ClusterFirst') == 'ClusterFirst'",
+            "changes of its DNS",
+        ),
+        (
+            "resourceClaims",
+            document.resource_claims,
+            "object.spec.?resourceClaims.orValue([]).size() == 0",
+            "claims of devices",
+        ),
+        (
+            "serviceAccountTokens",
+            document.service_account_tokens.automount,
+            "!object.spec.?automountServiceAccountToken.orValue(true)",
+            "an automatic token",
+        ),
+    ];
+    rules.extend(absent.into_iter().filter(|(_, permitted, ..)| !permitted).map(|(rule, _, condition, what)| {
+        let message = format!("the policy of the tenant permits no pods with {what} ({rule})");
+        Rule::of_new_pods(condition.to_owned(), &message)
+    }));
+    rules
+}
