@@ -183,7 +183,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 8] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 9] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),

@@ -31,14 +31,16 @@ pub(super) fn manifest(text: &str) -> serde_json::Result<Option<String>> {
         return Ok(None);
     }
     let mut manifest: Manifest<Value> = serde_json::from_str(text)?;
-    let Manifest { before, pod, beside } = &mut manifest;
+    // What the objects were judged by is for their launch, which gets the text.
+    let Manifest { before, pod, beside, judged } = &mut manifest;
+    *judged = None;
     let is_changed = !objects(before.iter_mut().chain([pod]).chain(beside)).is_empty();
     is_changed.then(|| serde_json::to_string(&manifest)).transpose()
 }
 
 /// Returns the message of an API server about objects without the secrets in them, which it may quote.
 pub(super) fn message_about(manifest: &Manifest, message: String) -> String {
-    let Manifest { before, pod, beside } = manifest;
+    let Manifest { before, pod, beside, judged: _ } = manifest;
     let all = before.iter().chain([pod]).chain(beside).map(|object| object.get()).filter(|text| looks_secret(text));
     let mut all: Vec<Value> = all.filter_map(|text| serde_json::from_str(text).ok()).collect();
     without(message, &objects(&mut all))

@@ -11,6 +11,7 @@ use crate::{
         effects::Stopped,
         encryption::StoredObjects,
         judgement::{NoLaunch, judge_again},
+        redaction::message_about,
     },
     spark::NameEntropy,
     store::{Before, Claimed},
@@ -103,5 +104,6 @@ impl Launcher {
 
     fn judge(&self, claimed: &Claimed, manifest: &Manifest) -> Result<(), NoLaunch> {
         judge_again(&self.access.current(), &claimed.namespace, manifest)
+            .map_err(|why| NoLaunch { message: message_about(manifest, why.message), ..why })
     }
 }

@@ -75,8 +75,7 @@ fn a_manifest_without_secrets_is_stored_as_it_is() {
 #[test]
 fn a_message_of_the_api_server_does_not_quote_secrets() {
     let pod = json!({"kind": "Pod", "metadata": {"labels": {"token": "hunter 2"}}, "spec": {}});
-    let manifest =
-        Manifest { before: Vec::new(), pod: serde_json::value::to_raw_value(&pod).unwrap(), beside: Vec::new() };
+    let manifest = Manifest { pod: serde_json::value::to_raw_value(&pod).unwrap(), ..Default::default() };
     let message = message_about(&manifest, "metadata.labels: Invalid value: \"hunter 2\": a valid label".to_owned());
     assert_eq!(message, format!("metadata.labels: Invalid value: \"{REDACTED}\": a valid label"));
 }

@@ -86,18 +86,17 @@ fn classes(policy: &Policy) -> Vec<Rule> {
 fn toggles(policy: &Policy) -> Vec<Rule> {
     let document = policy.document();
     let mut rules = vec![
-        Rule::of_new_pods("!has(object.spec.nodeName)".to_owned(), "a Spark pod has no nodeName: the scheduler selects the node"),
+        Rule::of_new_pods("!has(object.spec.nodeName)", "a Spark pod has no nodeName: the scheduler selects the node"),
         Rule::of_new_pods(
-            "object.spec.?schedulingGates.orValue([]).size() == 0".to_owned(),
+            "object.spec.?schedulingGates.orValue([]).size() == 0",
             "a Spark pod has no scheduling gates",
         ),
         Rule::of_new_pods(
-            "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).size() == 0"
-                .to_owned(),
+            "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).size() == 0",
             "a driver has no owner",
         ),
         Rule::of_new_pods(
-            "object.metadata.?finalizers.orValue([]).all(name, name.startsWith('sparkgate.dev/'))".to_owned(),
+            "object.metadata.?finalizers.orValue([]).all(name, name.startsWith('sparkgate.dev/'))",
             "a Spark pod has no finalizers but the gateway's",
         ),
     ];
@@ -137,7 +136,7 @@ fn toggles(policy: &Policy) -> Vec<Rule> {
     ];
     rules.extend(absent.into_iter().filter(|(_, permitted, ..)| !permitted).map(|(rule, _, condition, what)| {
         let message = format!("the policy of the tenant permits no pods with {what} ({rule})");
-        Rule::of_new_pods(condition.to_owned(), &message)
+        Rule::of_new_pods(condition, &message)
     }));
     rules
 }
