@@ -1,6 +1,6 @@
 # The gateway alone: no shell, no Java, no Spark. `docker build -t sparkgate .`, or `scripts/image`, which needs no Docker daemon.
 # The same commit, SOURCE_DATE_EPOCH and images below give the same image.
-ARG BUILD_IMAGE=rust:1.95-slim-bookworm
+ARG BUILD_IMAGE=docker.io/library/rust:1.95-slim-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
 
 # The manifests, with empty crates around them: the layer of the dependencies is built again only when these change.

@@ -47,7 +47,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- define "sparkgate.namespaces" -}}
 {{- $all := .Values.drivers.namespaces }}
 {{- range (.Values.access.content).tenants }}
-{{- $all = concat $all (.namespaces | default list) }}
+{{- $all = concat $all (without (.namespaces | default list) "*") }}
 {{- end }}
 {{- if empty $all }}
 {{- fail "drivers.namespaces: list the namespaces of drivers, or tenants with namespaces in access.content" }}
