@@ -4,7 +4,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -16,7 +16,10 @@ use std::{
 };
 
 use anyhow::Context;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 
 use crate::{
     api::audit_line,
@@ -25,6 +28,8 @@ use crate::{
 
 /// Entries that wait for the thread. One has some hundred bytes.
 const WAITING: usize = 16_384;
+/// Pause between two tries to send a message while as many wait.
+const FULL: Duration = Duration::from_millis(10);
 /// Maximum size of one write, unless one line is longer.
 const TOGETHER: usize = 64 * 1024;
 
@@ -75,8 +80,19 @@ impl AuditLog {
     /// Waits until all entries so far are written, for this long at most.
     pub(super) async fn flush(&self, limit: Duration) {
         let (done, written) = oneshot::channel();
-        if self.messages.try_send(Message::Flush(done)).is_ok() {
-            let _ = timeout(limit, written).await;
+        let flushed = async {
+            let mut message = Message::Flush(done);
+            loop {
+                message = match self.messages.try_send(message) {
+                    Ok(()) => return written.await.is_ok(),
+                    Err(TrySendError::Disconnected(_)) => return false,
+                    Err(TrySendError::Full(message)) => message,
+                };
+                sleep(FULL).await;
+            }
+        };
+        if !timeout(limit, flushed).await.unwrap_or(false) {
+            tracing::error!("the end of the audit log is not written: its entries are in the database");
         }
     }
 }
@@ -191,7 +207,7 @@ impl Appended {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    OpenOptions::new().append(true).create(true).mode(0o640).open(path)
 }
 
 impl Write for Appended {

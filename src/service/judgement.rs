@@ -102,8 +102,8 @@ impl Judgement {
 
 /// Judges the objects of an attempt before they are created, unless the policy is the one that they were judged by.
 ///
-/// A replica that has an older access file than the one that judged doesn't judge: replicas read a changed file at different
-/// times, and the newer file may permit more.
+/// A replica that read its access file before the one that judged read its own doesn't judge: replicas read a changed file at
+/// different times, and the newer file may permit more.
 ///
 /// # Errors
 /// [`NoLaunch`] with all violations, or if the namespace isn't the tenant's any more.

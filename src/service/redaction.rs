@@ -69,10 +69,12 @@ pub(super) fn refusal(mut error: Error, secrets: &[String]) -> Error {
     error
 }
 
-/// Returns a message without these secrets, whether it quotes them in lower case or not. Shorter values than [`SHORTEST`] remain: they
+/// Returns a message without these secrets, whether it quotes them in lower case or not, and escaped or not. Shorter values than [`SHORTEST`] remain: they
 /// are words and numbers that a message may contain anyway.
 fn without(message: String, secrets: &[String]) -> String {
-    secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= SHORTEST).fold(
+    let quoted = secrets.iter().filter_map(|secret| serde_json::to_string(secret.trim()).ok());
+    let quoted = quoted.map(|secret| secret[1..secret.len() - 1].to_owned());
+    secrets.iter().map(|secret| secret.trim().to_owned()).chain(quoted).filter(|secret| secret.len() >= SHORTEST).fold(
         message,
         |message, secret| {
             let (folded, secret) = (message.to_ascii_lowercase(), secret.to_ascii_lowercase());

@@ -65,9 +65,12 @@ pub(crate) async fn dump(pool: &PgPool) -> String {
     dump
 }
 
-/// Waits until something is so.
+/// Waits until something is so, for two minutes at most.
 pub(crate) async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    while !is_so().await {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let is_so = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), is_so).await.expect("it doesn't become so");
 }

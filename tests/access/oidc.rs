@@ -12,7 +12,7 @@ use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 use sparkgate_testing::TokenKey;
 use sqlx::PgPool;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{Answer, World};
@@ -22,6 +22,9 @@ use crate::world::{Answer, World};
 struct Issuer {
     address: SocketAddr,
     state: Arc<Mutex<Keys>>,
+    /// Is notified of each request for the discovery document, which is answered while the lock is free.
+    asked: Arc<Notify>,
+    gate: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct Keys {
@@ -34,7 +37,12 @@ impl Issuer {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let keys = Keys { key: TokenKey::create("1"), is_away: false, fetched: 0 };
-        let issuer = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(keys)) };
+        let issuer = Self {
+            address: listener.local_addr().unwrap(),
+            state: Arc::new(Mutex::new(keys)),
+            asked: Arc::default(),
+            gate: Arc::default(),
+        };
         let router = Router::new()
             .route("/realm/.well-known/openid-configuration", get(discovery))
             .route("/keys", get(keys_of))
@@ -85,6 +93,8 @@ tenants:
 }
 
 async fn discovery(State(issuer): State<Issuer>) -> Result<Json<Value>, StatusCode> {
+    issuer.asked.notify_one();
+    drop(issuer.gate.lock().await);
     if issuer.with(|keys| keys.is_away) {
         return Err(StatusCode::BAD_GATEWAY);
     }
@@ -185,6 +195,20 @@ async fn a_key_that_the_gateway_can_not_fetch_is_answered_with_503_and_not_with_
     assert_eq!(world.get(&before, "/v1/me").await.status, 200, "its key is known");
     issuer.with(|keys| keys.is_away = false);
     assert_eq!(until_other(503, async || world.get(&after, "/v1/me").await).await.status, 200);
+}
+
+#[sqlx::test]
+async fn a_client_that_disconnects_does_not_end_the_fetch_of_the_keys_for_others(pool: PgPool) {
+    let issuer = Issuer::start().await;
+    let world = World::new(pool, &issuer.access()).await;
+    let token = issuer.token_for("alice");
+    let gate = issuer.gate.lock().await;
+    tokio::select! {
+        answer = world.get(&token, "/v1/me") => panic!("answered without keys: {answer:?}"),
+        () = issuer.asked.notified() => {}
+    }
+    drop(gate);
+    assert_eq!(world.get(&token, "/v1/me").await.status, 200);
 }
 
 #[sqlx::test]

@@ -142,8 +142,13 @@ impl Scoped {
         let row = within(ACTION, query.build().fetch_optional(&mut *connection)).await.map_err(Error::after_sending)?;
         let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
         let (live, allowed) = (flag("live"), flag("allowed"));
-        let written: Written = row.as_ref().and_then(|row| row.try_get("written").ok()).flatten();
-        self.store.pass_on(written);
+        match row.as_ref().map(|row| row.try_get::<Written, _>("written")).transpose() {
+            Ok(written) => self.store.pass_on(written.flatten()),
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "an entry of the audit can't be read: it is in the database"
+            ),
+        }
         Ok(KillAnswer { live, allowed, submission: row.map(|row| Found::read(id.clone(), &row)) })
     }
 

@@ -53,10 +53,22 @@ impl Sandbox {
         fs::create_dir_all(&dir).with_context(|| format!("making the directory {}", dir.display()))?;
         let address = settings.sandbox_listen;
         let (log, kubeconfig) = (dir.join("log"), dir.with_file_name("kubeconfig"));
-        write_kubeconfig(&kubeconfig, &format!("http://{address}"), token)?;
+        let marker = dir.join("requires-token");
         if let Some(pid) = running {
+            let required = marker.exists();
+            if required != token.is_some() {
+                let (pid, with) = (pid.as_raw_nonzero(), if required { "with" } else { "without" });
+                bail!("the sandbox of an earlier run (pid {pid}) was started {with} --require-token: stop it first");
+            }
+            write_kubeconfig(&kubeconfig, &format!("http://{address}"), token)?;
             tracing::info!("reusing the sandbox of an earlier run");
             return Ok(SandboxProcess { pid, child: None, log, kubeconfig });
+        }
+        write_kubeconfig(&kubeconfig, &format!("http://{address}"), token)?;
+        // For the next `dev`, if this sandbox outlives the present one.
+        match token {
+            Some(_) => fs::write(&marker, "").with_context(|| format!("writing {}", marker.display()))?,
+            None => drop(fs::remove_file(&marker)),
         }
         let child = command(settings, &dir, &log, token)?.spawn().context("starting the sandbox")?;
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).context("the sandbox ended at once")?;

@@ -53,8 +53,8 @@ pub(in crate::app) struct Http {
     /// Listening address.
     #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
     pub(in crate::app) listen: SocketAddr,
-    /// Allow a listening address other than loopback without TLS. There is no authentication: every client that can reach the
-    /// address can submit and kill.
+    /// Allow a listening address other than loopback without TLS. Without an access file, every client that can reach
+    /// the address can submit and kill.
     #[arg(long, env = "SPARKGATE_TRUSTED_NETWORK")]
     pub(in crate::app) trusted_network: bool,
     /// Maximum size of a request body, in bytes.
@@ -129,7 +129,7 @@ impl Http {
         }
         bail!(
             "refusing to listen on {} without TLS: requests could be read and changed on their way. Give --tls-certificate and \
-             --tls-key, or --trusted-network if the network itself restricts access. There is no authentication yet: every \
+             --tls-key, or --trusted-network if the network itself restricts access. Without an access file, every \
              client that can reach the address can submit and kill",
             self.listen
         )

@@ -19,9 +19,12 @@ use super::{
     Unauthenticated,
     cache::{Cache, Digest, digest},
 };
-use crate::access::{
-    OidcIssuer, Principal,
-    jwt::{JwtError, KeySet, unverified_issuer},
+use crate::{
+    access::{
+        OidcIssuer, Principal,
+        jwt::{JwtError, KeySet, unverified_issuer},
+    },
+    service::detached::detached,
 };
 
 /// How old keys may become before they are fetched again, so that a withdrawn key is noticed.
@@ -128,7 +131,7 @@ impl Issuer {
     }
 
     async fn principal(
-        &self,
+        self: &Arc<Self>,
         issuer: &OidcIssuer,
         token: &str,
         digest: Digest,
@@ -154,13 +157,19 @@ impl Issuer {
     }
 
     /// Fetches the keys, unless that was done a moment ago. One request of many fetches. Returns `None` if the last fetch failed.
-    async fn fetch(&self, issuer: &OidcIssuer) -> Option<Arc<Keys>> {
+    async fn fetch(self: &Arc<Self>, issuer: &OidcIssuer) -> Option<Arc<Keys>> {
+        let (this, settings) = (self.clone(), issuer.clone());
+        // A client that disconnects must not end the fetch for all others.
+        detached(async move { this.fetch_unless_recent(&settings).await }).await
+    }
+
+    async fn fetch_unless_recent(&self, issuer: &OidcIssuer) -> Option<Arc<Keys>> {
         let asked = Instant::now();
         let mut last = self.fetched.lock().await;
         if let Some(fetch) = last.filter(|fetch| fetch.counts(asked)) {
             return self.keys().filter(|_| fetch.succeeded);
         }
-        // It counts as failed if this request is cancelled.
+        // Until it has succeeded.
         *last = Some(Fetch { began: Instant::now(), succeeded: false });
         match fetch(issuer).await {
             Ok(keys) => {

@@ -66,7 +66,13 @@ impl EventFeed {
                 // No cursor is needed here: the row has the present state.
                 Ok(Err(Interrupted::Expired(_))) => {
                     drop(subscription);
-                    subscription = self.subscribe(caller, filter.clone(), None, most).await?;
+                    subscription = match self.subscribe(caller, filter.clone(), None, most).await {
+                        // Another client has taken its place. This one asks again.
+                        Err(Interrupted::TooMany(_) | Interrupted::Limited(_)) => {
+                            return Ok(stands(&readable, id, target).await?);
+                        }
+                        subscription => subscription?,
+                    };
                 }
                 Ok(Err(Interrupted::Closing)) | Err(_) => return Ok(stands(&readable, id, target).await?),
                 Ok(Err(error)) => return Err(error),

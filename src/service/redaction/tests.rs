@@ -31,7 +31,7 @@ fn secrets_are_hidden_by_their_names_and_values() {
     ];
     let before = all.clone();
     let hidden = objects(&mut all);
-    assert!(hidden.len() == 9 && hidden.contains(&"hunter2".to_owned()), "{hidden:?}");
+    assert!(hidden.len() == 10 && hidden.contains(&"hunter2".to_owned()), "{hidden:?}");
     assert_eq!(all[0], json!({"kind": "Secret", "data": {"a": REDACTED}, "stringData": {"b": REDACTED}}));
     let properties = format!("#Java properties, token\nspark.app.name=a\nspark.ssl.keyPassword={REDACTED}\n");
     assert_eq!(
@@ -74,9 +74,10 @@ fn a_manifest_without_secrets_is_stored_as_it_is() {
 
 #[test]
 fn a_message_of_the_api_server_does_not_quote_secrets() {
-    let pod = json!({"kind": "Pod", "metadata": {"labels": {"token": "hunter 2"}}, "spec": {}});
+    let pod = json!({"kind": "Pod", "metadata": {"labels": {"token": "hunter \"2"}}, "spec": {}});
     let manifest = Manifest { pod: serde_json::value::to_raw_value(&pod).unwrap(), ..Default::default() };
-    let message = message_about(&manifest, "metadata.labels: Invalid value: \"hunter 2\": a valid label".to_owned());
+    let message =
+        message_about(&manifest, "metadata.labels: Invalid value: \"hunter \\\"2\": a valid label".to_owned());
     assert_eq!(message, format!("metadata.labels: Invalid value: \"{REDACTED}\": a valid label"));
 }
 

@@ -1,5 +1,7 @@
 //! Addresses of the application and its dependencies.
 
+use sparkgate_spark::{REDACTED, looks_secret};
+
 use crate::{judgement::Judgement, node::shortened, uri};
 
 const RULE: &str = "resources";
@@ -52,7 +54,8 @@ fn judge_list(judgement: &mut Judgement<'_>, name: &str, addresses: &str) {
             Ok(_) => format!("it must be one of {}", permitted.describe()),
             Err(reason) => reason,
         };
-        let message = format!("`{}` is not permitted: {reason}", shortened(address));
+        let shown = if looks_secret(address) { REDACTED.to_owned() } else { shortened(address) };
+        let message = format!("`{shown}` is not permitted: {reason}");
         match name.starts_with("spark.") {
             true => judgement.report_property(RULE, name, message),
             false => judgement.report_at(RULE, name, message),

@@ -48,7 +48,7 @@ fn rows<'a>(all: &[&'a NewSubmission]) -> Result<Vec<Row<'a>>, Error> {
 /// [`Error`], without [`Error::InDoubt`]: the caller owns the connection.
 pub async fn accept_on(connection: &mut PgConnection, new: &NewSubmission) -> Result<bool, Error> {
     let rows = rows(&[new])?;
-    let inserted = within(ACTION, statement(&rows, true).fetch_all(connection)).await?;
+    let inserted = within(ACTION, statement(&rows, true, false).fetch_all(connection)).await?;
     Ok(!inserted.is_empty())
 }
 
@@ -99,12 +99,13 @@ impl Inserter {
         // An error before there is a connection leaves no doubt.
         let taken = self.0.to_accept(ACTION).await?;
         let spares = &self.0.groups.accept.spares;
-        let inserted = taken.read_all(statement(&rows, spares.are_wanted()));
+        let with_entries = self.0.audit_log.is_some();
+        let inserted = taken.read_all(statement(&rows, spares.are_wanted(), with_entries));
         let inserted = match within(ACTION, inserted).await.map_err(Error::after_sending) {
             Err(error) if error.is_of_key("submission_events_pkey") => {
                 self.0.number_events_beyond().await?;
                 let taken = self.0.to_accept(ACTION).await?;
-                let again = taken.read_all(statement(&rows, spares.are_wanted()));
+                let again = taken.read_all(statement(&rows, spares.are_wanted(), with_entries));
                 within(ACTION, again).await.map_err(Error::after_sending)?
             }
             inserted => inserted?,
@@ -179,15 +180,19 @@ macro_rules! audited {
     };
 }
 
-/// The entry of the audit of an accepted submission.
+/// The entry of the audit of an accepted submission, if it is wanted.
 macro_rules! entry {
-    () => {
-        "(SELECT to_jsonb(audited) FROM audited WHERE audited.submission_id = submission_events.submission_id)"
+    ($wanted:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $wanted,
+            " THEN (SELECT to_jsonb(audited) FROM audited WHERE audited.submission_id = submission_events.submission_id) END"
+        )
     };
 }
 
 const PLAIN: &str = statement!(join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
-const AUDITED: &str = statement!(join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!());
+const AUDITED: &str = statement!(join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$28"));
 /// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
 const SEALED: &str = statement!(
     join: " LEFT JOIN unnest($28::text[], $29::text[], $30::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
@@ -195,10 +200,14 @@ const SEALED: &str = statement!(
         = ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
     manifest: ", sealed_key, sealed",
     audited: audited!(),
-    entry: entry!()
+    entry: entry!("$31")
 );
 
-fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
+fn statement<'a>(
+    rows: &'a [Row<'a>],
+    with_spares: bool,
+    with_entries: bool,
+) -> QueryAs<'a, Postgres, Inserted, PgArguments> {
     let actors: Vec<_> =
         rows.iter().filter_map(|row| Some((row.new.drawn.id.as_str(), row.new.actor.as_ref()?))).collect();
     let sealed: Vec<_> =
@@ -242,13 +251,14 @@ fn statement<'a>(rows: &'a [Row<'a>], with_spares: bool) -> QueryAs<'a, Postgres
         .bind(actors.iter().map(|actor| actor.address.as_deref()).collect::<Vec<_>>())
         .bind(actors.iter().map(|actor| actor.request_id.as_str()).collect::<Vec<_>>());
     if text == AUDITED {
-        return statement;
+        return statement.bind(with_entries);
     }
     let (ids, sealed): (Vec<_>, Vec<_>) = sealed.into_iter().unzip();
     statement
         .bind(ids)
         .bind(sealed.iter().map(|sealed| sealed.key.as_str()).collect::<Vec<_>>())
         .bind(sealed.iter().map(|sealed| sealed.text.as_slice()).collect::<Vec<_>>())
+        .bind(with_entries)
 }
 
 fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {
