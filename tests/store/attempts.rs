@@ -230,9 +230,9 @@ async fn a_release_that_does_not_decrypt_leaves_encrypted_objects_alone(pool: Pg
     let worker = session(&store).await;
     let claimed = store.claim(worker, 1, &[], &[]).await.unwrap().remove(0);
     assert_eq!(claimed.sealed, sealed);
-    sqlx::query("UPDATE leases SET expires_at = now() - interval '1 s'").execute(&pool).await.unwrap();
+    sqlx::query("UPDATE leases SET expires_at = expires_at - interval '1 h'").execute(&pool).await.unwrap();
     assert_eq!(its_due().await, 1, "a known limit: a claim of a session that ended can be taken over");
-    sqlx::query("UPDATE leases SET expires_at = now() + interval '1 h'").execute(&pool).await.unwrap();
+    sqlx::query("UPDATE leases SET expires_at = expires_at + interval '1 h'").execute(&pool).await.unwrap();
     store.retry_later(&claimed, Duration::ZERO, Some((None, "away"))).await.unwrap();
     assert_eq!(its_due().await, 0);
     assert!(store.advance(&id, 1, None, &evicted(), &of("u")).await.unwrap());
