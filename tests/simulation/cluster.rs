@@ -128,17 +128,17 @@ impl Cluster {
 
     /// Removes the labels by which a pod is watched: a watch reports it for the last time, as it was.
     pub(crate) fn take_labels(&mut self, name: usize) {
-        let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.labelled) else { return };
+        let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.labels.is_some()) else { return };
         let before = *pod;
-        pod.labelled = false;
+        pod.labels = None;
         self.version += 1;
         self.log.push(Change { version: self.version, pod: before, gone: true, left: true });
     }
 
-    /// Restores the pod's labels and identity, if it has this uid.
-    pub(crate) fn restore_labels(&mut self, name: usize, uid: u64) {
+    /// Writes the labels and the identity of an attempt's driver to the pod, if it has this uid.
+    pub(crate) fn restore_labels(&mut self, name: usize, uid: u64, of: usize) {
         if let Some(pod) = self.names[name].pod.as_mut().filter(|pod| pod.uid == uid) {
-            (pod.labelled, pod.signed) = (true, true);
+            (pod.labels, pod.identity) = (Some(of), Some(of));
             self.changed(name);
         }
     }
@@ -146,7 +146,7 @@ impl Cluster {
     /// Reports a change, if the pod has the labels that are watched.
     fn changed(&mut self, name: usize) {
         self.version += 1;
-        if let Some(pod) = self.names[name].pod.filter(|pod| pod.labelled) {
+        if let Some(pod) = self.names[name].pod.filter(|pod| pod.labels.is_some()) {
             self.log.push(Change { version: self.version, pod, gone: false, left: false });
         }
     }
@@ -160,7 +160,7 @@ impl Cluster {
     fn gone(&mut self, name: usize, now: Time) {
         if let Some(pod) = self.names[name].pod.take() {
             self.version += 1;
-            if pod.labelled {
+            if pod.labels.is_some() {
                 self.log.push(Change { version: self.version, pod, gone: true, left: false });
             }
             self.garbage.push((now + COLLECTED_WITHIN, pod.uid));

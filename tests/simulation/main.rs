@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod adversary;
 mod cluster;
 mod counts;
 mod differential;

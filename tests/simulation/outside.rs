@@ -1,6 +1,6 @@
 //! All other actors: users who kill, operators who delete, other users' pods, and failures of machines and networks.
 
-use sparkgate::submission::{KillCause, Phase};
+use sparkgate::submission::Phase;
 
 use crate::{
     cluster::{Body, Pod, Whose},
@@ -17,23 +17,18 @@ impl World {
     /// Lets an actor with the necessary rights do one thing.
     pub(crate) fn outsider_steps(&mut self) {
         let Some(number) = self.rng.place(self.store.rows.len()) else { return };
-        if self.rng.chance(self.plan.kill * 10) {
-            self.say(|_| format!("a user kills row {number}"));
-            self.counts.add(Count::Kill);
-            if self.store.request_kill(number) {
-                self.truths.submissions[number].is_killed(KillCause::Request);
-            }
-            self.check(number);
-        }
         if self.rng.chance(self.plan.retention * 10) && self.store.delete(number) {
             self.say(|_| format!("retention deletes row {number}"));
             self.counts.add(Count::Retention);
             self.truths.submissions[number].retired = true;
         }
+        if self.is_guarded(number) {
+            return;
+        }
         let Some(name) = self.name_to_disturb(number) else { return };
         let Some(pod) = self.cluster.names[name].pod else {
             if self.rng.chance(self.plan.foreign * 10) {
-                let forged = Whose::Forged { attempt: self.store.row(number).map_or(1, |row| row.attempt) };
+                let forged = Whose::Forged { of: name_of(number, self.store.row(number).map_or(1, |row| row.attempt)) };
                 let whose = if self.rng.chance(500) { forged } else { Whose::Foreign };
                 self.foreign(name, whose);
             }
@@ -48,17 +43,18 @@ impl World {
             }
             return;
         }
-        if pod.labelled && self.rng.chance(self.plan.labels * 10) {
+        if pod.labels.is_some() && self.rng.chance(self.plan.labels * 10) {
             self.say(|_| format!("a controller takes the labels from pod {}", pod.uid));
             self.counts.add(Count::LabelsTaken);
             self.truths.pod(pod.uid).unlabelled = true;
             self.cluster.take_labels(name);
         }
-        if pod.signed && self.rng.chance(self.plan.identity * 10) {
+        if pod.is_signed() && self.rng.chance(self.plan.identity * 10) {
             self.say(|_| format!("a controller takes the annotations from pod {}", pod.uid));
             self.counts.add(Count::IdentityTaken);
             self.truths.pod(pod.uid).unsigned = true;
-            self.cluster.report(name, |pod| pod.signed = false);
+            self.cluster.report(name, |pod| pod.identity = None);
+            self.is_disguised(name);
         }
         if self.rng.chance(self.plan.replace * 10) {
             return self.replace(name, pod);
@@ -96,7 +92,7 @@ impl World {
     }
 
     /// Sets the status of a forged pod, which may be anything.
-    fn forged_status(&mut self, name: usize, uid: u64) {
+    pub(crate) fn forged_status(&mut self, name: usize, uid: u64) {
         let (phase, body) = self.rng.pick(&[
             (Phase::Running, Body::Running),
             (Phase::Succeeded, Body::Exited(0)),
@@ -117,10 +113,10 @@ impl World {
         self.cluster.remove_finalizer(name, pod.uid, self.now);
         self.delete(name, pod.uid, Some(0));
         let Ok(uid) = self.cluster.create_pod(name, pod.whose, pod.finalizer, self.now) else { return };
-        self.cluster.report(name, |copy| (copy.labelled, copy.signed) = (pod.labelled, pod.signed));
-        let copy =
-            PodTruth { name: Some(name), stray: true, copied: true, unlabelled: !pod.labelled, ..PodTruth::default() };
-        *self.truths.pod(uid) = PodTruth { unsigned: !pod.signed, stripped: !pod.finalizer, ..copy };
+        self.cluster.report(name, |copy| (copy.labels, copy.identity) = (pod.labels, pod.identity));
+        let unlabelled = pod.labels != Some(name);
+        let copy = PodTruth { name: Some(name), stray: true, copied: true, unlabelled, ..PodTruth::default() };
+        *self.truths.pod(uid) = PodTruth { unsigned: !pod.is_signed(), stripped: !pod.finalizer, ..copy };
     }
 
     /// Lets a machine or the network fail.

@@ -7,6 +7,9 @@ use crate::{
     store::{Limits, Time},
 };
 
+/// The most tenants of a history.
+pub(crate) const TENANTS: u64 = 2;
+
 /// The reason for which the API server refuses a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -21,6 +24,7 @@ pub(crate) enum Refused {
 /// One planned submission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
+    pub(crate) tenant: usize,
     pub(crate) before: usize,
     pub(crate) beside: usize,
     pub(crate) refused: Refused,
@@ -34,6 +38,9 @@ pub(crate) struct Wanted {
 pub(crate) struct Plan {
     pub(crate) replicas: usize,
     pub(crate) wanted: Vec<Wanted>,
+    /// The tenant in whose namespaces only the gateway and the cluster act: whatever others do elsewhere, its rows say what
+    /// really happened, without exception.
+    pub(crate) guarded: Option<usize>,
     /// Whether driver pods carry our finalizer.
     pub(crate) finalizer: bool,
     /// The longest time that the clock advances in a step.
@@ -59,13 +66,17 @@ pub(crate) struct Plan {
     pub(crate) labels: u64,
     pub(crate) identity: u64,
     pub(crate) replace: u64,
+    pub(crate) forge: u64,
+    pub(crate) kill_all: u64,
     pub(crate) denied: u64,
     pub(crate) node: u64,
 }
 
 impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let tenants = rng.pick(&[1, TENANTS]);
         let wanted = (0..1 + rng.below(3)).map(|_| Wanted {
+            tenant: rng.below(tenants) as usize,
             before: rng.below(2) as usize,
             beside: 1 + rng.below(2) as usize,
             refused: match rng.below(24) {
@@ -104,9 +115,12 @@ impl Plan {
             labels: maybe(40),
             identity: maybe(20),
             replace: maybe(10),
+            forge: maybe(60),
+            kill_all: maybe(4),
             denied: maybe(10),
             node: maybe(100),
             wanted,
+            guarded: (tenants == TENANTS && rng.chance(700)).then_some(1),
             replicas: 1 + rng.below(3) as usize,
             finalizer: !rng.chance(250),
             tick: rng.pick(&[4, 20, 80]),
@@ -121,6 +135,7 @@ impl Plan {
         *self = Self {
             wanted: std::mem::take(&mut self.wanted),
             replicas: self.replicas,
+            guarded: self.guarded,
             finalizer: self.finalizer,
             tick: 20,
             steps: 0,
@@ -143,6 +158,8 @@ impl Plan {
             labels: 0,
             identity: 0,
             replace: 0,
+            forge: 0,
+            kill_all: 0,
             denied: 0,
             node: 0,
         };

@@ -4,6 +4,7 @@ use std::{process::ExitCode, time::Instant};
 
 use clap::Parser;
 
+mod adversary;
 mod cluster;
 mod counts;
 mod kubelet;

@@ -4,7 +4,7 @@
 
 mod row;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sparkgate::submission::{KillCause, Placement, State, StateChange, engine};
 
@@ -42,11 +42,15 @@ pub(crate) struct Store {
     pub(crate) position: Option<u64>,
     /// The pause before the first retry.
     pub(crate) pause: Time,
+    /// The submissions and attempts whose logs are archived.
+    pub(crate) kept_logs: BTreeSet<(usize, i32)>,
 }
 
 impl Store {
-    pub(crate) fn accept(&mut self, limits: Limits) -> usize {
+    pub(crate) fn accept(&mut self, limits: Limits, tenant: usize) -> usize {
         self.rows.push(Some(Row {
+            tenant,
+            cleared: false,
             state: State::Queued,
             attempt: 1,
             named: 1,
@@ -219,13 +223,50 @@ impl Store {
         }
     }
 
-    /// Requests a kill; `false` if the submission doesn't exist or has ended.
-    pub(crate) fn request_kill(&mut self, submission: usize) -> bool {
-        let Some(row) = self.row_mut(submission).filter(|row| !row.state.is_terminal()) else { return false };
+    /// Requests a kill for a caller of a tenant; `false` if the submission doesn't exist, has ended, or is another tenant's.
+    pub(crate) fn request_kill(&mut self, submission: usize, tenant: usize) -> bool {
+        let may = |row: &&mut Row| row.tenant == tenant && !row.state.is_terminal();
+        let Some(row) = self.row_mut(submission).filter(may) else { return false };
         if row.state != State::Killing {
             row.killed(KillCause::Request);
         }
         true
+    }
+
+    /// Requests the kill of a tenant's live submissions; returns the numbers of those for which it is the first request.
+    pub(crate) fn request_kill_of_all(&mut self, tenant: usize) -> Vec<usize> {
+        let live = |row: &Row| row.tenant == tenant && !row.state.is_terminal() && row.state != State::Killing;
+        let numbers: Vec<usize> = (0..self.rows.len()).filter(|number| self.row(*number).is_some_and(live)).collect();
+        for number in &numbers {
+            self.request_kill(*number, tenant);
+        }
+        numbers
+    }
+
+    /// Hides a tenant's ended submissions from Spark's status; returns how many there were.
+    pub(crate) fn clear_ended(&mut self, tenant: usize) -> usize {
+        let ended = |row: &&mut Row| row.tenant == tenant && row.state.is_terminal() && !row.cleared;
+        let mut cleared = 0;
+        for row in self.rows.iter_mut().flatten().filter(ended) {
+            row.cleared = true;
+            cleared += 1;
+        }
+        cleared
+    }
+
+    /// Returns whether the log of this pod is that of an ended attempt, and isn't archived yet.
+    pub(crate) fn log_to_keep(&self, submission: usize, attempt: i32, uid: &str) -> bool {
+        let Some(row) = self.row(submission) else { return false };
+        let recorded = if attempt == row.attempt {
+            row.pod_uid.as_ref().filter(|_| row.state.is_terminal())
+        } else {
+            row.past.get(attempt as usize - 1).and_then(|past| past.pod_uid.as_ref())
+        };
+        recorded.is_some_and(|recorded| recorded == uid) && !self.kept_logs.contains(&(submission, attempt))
+    }
+
+    pub(crate) fn keep_log(&mut self, submission: usize, attempt: i32) {
+        self.kept_logs.insert((submission, attempt));
     }
 
     /// Kills overdue submissions; returns their numbers.

@@ -56,6 +56,9 @@ pub(crate) struct Submission {
     events: usize,
     past: usize,
     pub(crate) retired: bool,
+    pub(crate) tenant: usize,
+    /// A caller of its tenant has cleared it.
+    pub(crate) cleared: bool,
 }
 
 /// The life of one attempt.
@@ -83,8 +86,8 @@ pub(crate) struct Truths {
 }
 
 impl Submission {
-    pub(crate) fn new(refused: bool, limits: Limits) -> Self {
-        Self { refused, limits, ..Self::default() }
+    pub(crate) fn new(refused: bool, limits: Limits, tenant: usize) -> Self {
+        Self { refused, limits, tenant, ..Self::default() }
     }
 
     /// Records a requested kill or a passed time limit: the first cause stays.
@@ -116,6 +119,9 @@ impl Truths {
             return if truth.retired { Ok(Vec::new()) } else { Err(format!("the accepted row {submission} is gone")) };
         };
         self.check_events(submission, row)?;
+        if row.cleared != self.submissions[submission].cleared {
+            return Err(format!("row {submission} is cleared: {}, and no caller of its tenant did that", row.cleared));
+        }
         let mut ends = Vec::new();
         for place in self.submissions[submission].past..row.past.len() {
             let (attempt, past) = (place as i32 + 1, &row.past[place]);
@@ -263,6 +269,13 @@ impl Truths {
             }
             _ => None,
         }
+    }
+
+    /// Checks the log that is archived as that of an attempt's driver.
+    pub(crate) fn archive(&self, name: usize, uid: u64) -> Result<(), String> {
+        let is_recorded = self.attempts[name].pod == Some(uid);
+        let wrong = || format!("the log of pod {uid} is archived as that of attempt {name}, which has another pod");
+        is_recorded.then_some(()).ok_or_else(wrong)
     }
 
     /// Records the start of a driver's container. A pod that isn't the recorded one can start only while a `ConfigMap`

@@ -206,9 +206,9 @@ impl World {
         let from = self.shown_from;
         let known = self.cluster.log.iter().filter(|change| change.version > from && change.version <= version);
         let missed = known.into_iter().find(|change| {
-            let submission = submission_of(change.pod.name);
-            let Some(row) = self.store.read(submission) else { return false };
-            let Some(seen) = change.pod.observation(&self.ids[submission], change.gone) else { return false };
+            let Some(seen) = change.pod.observation(|of| self.id_of(of), change.gone) else { return false };
+            let submission = change.pod.shown_as().map(submission_of);
+            let Some(row) = submission.and_then(|submission| self.store.read(submission)) else { return false };
             // The pod still exists, or is deleted without a watch that reports it. A pod that lost its identity before
             // it was recorded is found by the next list.
             let unsigned = self.truths.pods.get(change.pod.uid as usize).is_some_and(|pod| pod.unsigned);

@@ -328,3 +328,32 @@ async fn the_reason_for_a_wait_follows_the_cluster(pool: PgPool) {
     store.note_waiting(&id, 1, "Unschedulable", "0/4 nodes").await.unwrap();
     assert_eq!(store.all().find(&id).await.unwrap().unwrap().message.as_deref(), Some("0/4 nodes"));
 }
+
+/// Others may put our labels and our finalizer on a pod of their own. Its log isn't the driver's.
+#[sqlx::test]
+async fn only_the_log_of_the_recorded_pod_is_archived(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let killed = with(&pool, &store, "state = 'KILLED', finished_at = now()").await;
+    assert_eq!(store.log_to_keep(&killed, 1, "forged").await.unwrap(), None, "it never had a pod");
+
+    let id = with(&pool, &store, &format!("{RETRIES}, state = 'RUNNING', pod_uid = 'first'")).await;
+    assert_eq!(store.log_to_keep(&id, 1, "first").await.unwrap(), None, "it hasn't ended");
+    assert!(store.advance(&id, 1, None, &evicted(), &of("first")).await.unwrap());
+    for (attempt, uid, expected) in
+        [(1, "first", Some(false)), (1, "forged", None), (2, "first", None), (2, "forged", None), (3, "forged", None)]
+    {
+        assert_eq!(store.log_to_keep(&id, attempt, uid).await.unwrap(), expected, "attempt {attempt}, {uid}");
+    }
+    store.keep_log(&id, 1, None, &[]).await.unwrap();
+    assert_eq!(store.log_to_keep(&id, 1, "first").await.unwrap(), None, "it is archived already");
+
+    sqlx::query("UPDATE submissions SET state = 'RUNNING', pod_uid = 'second' WHERE id = $1")
+        .bind(id.as_str())
+        .execute(&pool)
+        .await
+        .unwrap();
+    let finished = Outcome { exit_code: Some(0), ..Outcome::new(State::Finished, "Completed", "exited") };
+    assert!(store.advance(&id, 2, None, &StateChange::Ended(finished), &of("second")).await.unwrap());
+    assert_eq!(store.log_to_keep(&id, 2, "second").await.unwrap(), Some(true));
+    assert_eq!(store.log_to_keep(&id, 2, "forged").await.unwrap(), None);
+}

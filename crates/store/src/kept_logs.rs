@@ -38,11 +38,16 @@ struct Row {
 }
 
 impl Store {
-    /// Returns whether the ended attempt, whose pod has this uid, still has to be archived; if so, whether it succeeded.
+    /// Returns whether the log of the pod with this uid still has to be archived; if so, whether its driver succeeded. The pod has
+    /// to be the recorded one of an ended attempt: other clients may have put our labels and our finalizer on any pod.
     pub async fn log_to_keep(&self, id: &SubmissionId, attempt: i32, uid: &str) -> Result<Option<bool>, Error> {
         let statement = sqlx::query_scalar(
             "SELECT attempt = $2 AND state = $5 FROM submissions
-             WHERE id = $1 AND (attempt > $2 OR (attempt = $2 AND state = ANY($4) AND coalesce(pod_uid, $3) = $3))
+             WHERE id = $1 AND $3 = CASE
+                   WHEN attempt > $2 THEN
+                       (SELECT a.pod_uid FROM attempts a WHERE a.submission_id = $1 AND a.attempt = $2)
+                   WHEN attempt = $2 AND state = ANY($4) THEN pod_uid
+               END
                AND NOT EXISTS (SELECT FROM kept_logs WHERE submission_id = $1 AND kept_logs.attempt = $2)",
         )
         .bind(id.as_str())

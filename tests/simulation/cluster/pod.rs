@@ -2,16 +2,16 @@
 
 use sparkgate::submission::{Container, Phase, PodObservation, SubmissionId};
 
-use crate::store::Time;
+use crate::{names::attempt_of, store::Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     Ours {
         attempt: i32,
     },
-    /// A pod created by others, with the labels of an attempt and without a signed identity.
+    /// A pod created by others, with the labels of an attempt.
     Forged {
-        attempt: i32,
+        of: usize,
     },
     Foreign,
 }
@@ -51,9 +51,10 @@ pub(crate) struct Pod {
     pub(crate) body: Body,
     pub(crate) local: Local,
     pub(crate) created_at: Time,
-    /// It has the labels that are watched. (`signed`: it has its signed identity.)
-    pub(crate) labelled: bool,
-    pub(crate) signed: bool,
+    /// The attempt that its labels name, by its names; `None` without the labels that are watched.
+    pub(crate) labels: Option<usize>,
+    /// The pod for which the identity in its annotations was signed, by its name.
+    pub(crate) identity: Option<usize>,
 }
 
 impl Pod {
@@ -70,8 +71,12 @@ impl Pod {
             body: Body::Absent,
             local: Local::NotStarted,
             created_at: now,
-            labelled: whose != Whose::Foreign,
-            signed: matches!(whose, Whose::Ours { .. }),
+            labels: match whose {
+                Whose::Ours { .. } => Some(name),
+                Whose::Forged { of } => Some(of),
+                Whose::Foreign => None,
+            },
+            identity: matches!(whose, Whose::Ours { .. }).then_some(name),
         }
     }
 
@@ -79,18 +84,25 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Returns the observation that a watch makes of the pod, if it has the watched labels.
-    pub(crate) fn observation(&self, id: &SubmissionId, gone: bool) -> Option<PodObservation> {
-        let (Whose::Ours { attempt } | Whose::Forged { attempt }) = self.whose else { return None };
-        self.labelled.then(|| self.looked_up(id, attempt, gone))
+    /// Returns whether it has the identity that was signed for it. A copy of another pod's identity is none.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.identity == Some(self.name)
+    }
+
+    /// Returns the attempt as whose driver a watch shows the pod; `None` without the watched labels. The identity names the
+    /// attempt; if it isn't valid, the labels do.
+    pub(crate) fn shown_as(&self) -> Option<usize> {
+        self.labels.map(|of| if self.is_signed() { self.name } else { of })
+    }
+
+    /// Returns the observation that a watch makes of the pod, if it has the watched labels. `ids` are those of all submissions.
+    pub(crate) fn observation(&self, ids: impl Fn(usize) -> SubmissionId, gone: bool) -> Option<PodObservation> {
+        let of = self.shown_as()?;
+        Some(self.looked_up(&ids(of), of, gone))
     }
 
     /// Returns the observation when the pod is looked up as the driver of this attempt.
-    pub(crate) fn looked_up(&self, id: &SubmissionId, of: i32, gone: bool) -> PodObservation {
-        let named = match self.whose {
-            Whose::Ours { attempt } | Whose::Forged { attempt } => attempt == of,
-            Whose::Foreign => false,
-        };
+    pub(crate) fn looked_up(&self, id: &SubmissionId, of: usize, gone: bool) -> PodObservation {
         let container = match self.body {
             Body::Absent => Container::Absent,
             Body::Stuck => Container::Waiting { reason: Some("ImagePullBackOff".to_owned()), message: None },
@@ -101,9 +113,9 @@ impl Pod {
         };
         PodObservation {
             submission: id.clone(),
-            attempt: of,
-            genuine: self.signed && named,
-            labelled: self.labelled && named,
+            attempt: attempt_of(of),
+            genuine: self.is_signed() && self.name == of,
+            labelled: self.labels == Some(of),
             namespace: String::new(),
             pod: String::new(),
             pod_uid: uid_text(self.uid),

@@ -61,7 +61,7 @@ impl Both {
 
     async fn operation(&mut self) -> String {
         let name = self.rng.below(NAMES as u64) as usize;
-        match (self.model.names[name].pod, self.rng.below(14)) {
+        match (self.model.names[name].pod, self.rng.below(16)) {
             (None, 0..2) => self.foreign(name).await,
             (None, _) | (Some(_), 0) => self.create(name).await,
             (Some(pod), 1..4) => self.kubelet(name, pod).await,
@@ -70,6 +70,7 @@ impl Both {
             (Some(pod), 6 | 7) => self.remove_finalizer(name, pod).await,
             (Some(pod), 8) => self.take(name, pod).await,
             (Some(pod), 9) => self.restore(name, pod).await,
+            (Some(pod), 14 | 15) => self.overwrite(name, pod).await,
             (Some(pod), _) => self.objects(name, pod).await,
         }
     }
@@ -96,11 +97,26 @@ impl Both {
     }
 
     async fn foreign(&mut self, name: usize) -> String {
-        let forged = self.rng.chance(500);
-        let whose = if forged { Whose::Forged { attempt: 1 } } else { Whose::Foreign };
-        let uid = self.real.foreign(&self.pod_name(name), forged.then_some(&self.ids[name])).await.unwrap();
+        let (forged, of) = (self.rng.chance(500), self.rng.below(NAMES as u64) as usize);
+        let whose = if forged { Whose::Forged { of } } else { Whose::Foreign };
+        let uid = self.real.foreign(&self.pod_name(name), forged.then_some(&self.ids[of])).await.unwrap();
         self.made(name, uid, whose, false);
         format!("a foreign pod {name}: {whose:?}")
+    }
+
+    /// Overwrites the labels of a pod by those of any submission, or its identity by that of any pod.
+    async fn overwrite(&mut self, name: usize, pod: Pod) -> String {
+        let (place, of) = (self.pod_name(name), self.rng.below(NAMES as u64) as usize);
+        if self.rng.chance(500) {
+            if pod.labels.is_some() {
+                self.real.relabel(&place, &self.ids[of]).await;
+                self.model.report(name, |pod| pod.labels = Some(of));
+            }
+            return format!("label {name} as {of}");
+        }
+        self.real.sign(&place, &self.ids[of], &self.pod_name(of)).await;
+        self.model.report(name, |pod| pod.identity = Some(of));
+        format!("give {name} the identity of {of}")
     }
 
     /// Reports the next state of a pod.
@@ -159,27 +175,28 @@ impl Both {
     async fn take(&mut self, name: usize, pod: Pod) -> String {
         let place = self.pod_name(name);
         if self.rng.chance(500) {
-            if pod.labelled {
+            if pod.labels.is_some() {
                 self.real.take(&place, "labels", labels::INSTANCE).await;
             }
             self.model.take_labels(name);
             return format!("take the labels from {name}");
         }
-        if pod.signed {
+        if pod.identity.is_some() {
             self.real.take(&place, "annotations", labels::IDENTITY).await;
-            self.model.report(name, |pod| pod.signed = false);
+            self.model.report(name, |pod| pod.identity = None);
         }
         format!("take the identity from {name}")
     }
 
     async fn restore(&mut self, name: usize, pod: Pod) -> String {
         let uid = self.some_uid(pod);
-        if matches!(pod.whose, Whose::Ours { .. }) && !(pod.uid == uid && pod.labelled && pod.signed) {
+        let is_whole = pod.labels == Some(name) && pod.is_signed();
+        if matches!(pod.whose, Whose::Ours { .. }) && !(pod.uid == uid && is_whole) {
             let (real, id) = (&self.real, &self.ids[name]);
             let place = self.pod_name(name);
             let restored = real.cluster.restore_labels(&real.namespace, &place, &self.real_uids[&uid], id, 1);
             restored.await.unwrap();
-            self.model.restore_labels(name, uid);
+            self.model.restore_labels(name, uid, name);
         }
         format!("restore the labels of {name}, uid {uid}")
     }
@@ -223,7 +240,7 @@ impl Both {
     }
 
     /// Translates an observation into the model's terms.
-    fn known(&self, seen: &PodObservation) -> (u64, Phase, Body, Option<String>, [bool; 6]) {
+    fn known(&self, seen: &PodObservation) -> (SubmissionId, u64, Phase, Body, Option<String>, [bool; 6]) {
         let body = match &seen.container {
             Container::Absent => Body::Absent,
             Container::Waiting { .. } => Body::Stuck,
@@ -232,7 +249,7 @@ impl Both {
         };
         let uid = self.uids.get(&seen.pod_uid).copied().unwrap_or_else(|| uid_number(&seen.pod_uid));
         let flags = [seen.deleting, seen.forced, seen.holds_finalizer, seen.gone, seen.genuine, seen.labelled];
-        (uid, seen.phase, body, seen.reason.clone(), flags)
+        (seen.submission.clone(), uid, seen.phase, body, seen.reason.clone(), flags)
     }
 
     /// Compares each pod, looked up by its name.
@@ -245,14 +262,14 @@ impl Both {
                 Found::Nothing => None,
             };
             let model = self.model.names[name].pod;
-            let model = model.map(|pod| self.known(&pod.looked_up(id, 1, false)));
+            let model = model.map(|pod| self.known(&pod.looked_up(id, name, false)));
             assert_eq!(model, real, "{done}: pod {name}");
         }
     }
 
     /// Compares the changes that a watch reported, in their order.
     async fn compare_changes(&self, mut watch: impl StreamExt<Item = sparkgate::cluster::WatchItem> + Unpin) {
-        let ours = |change: &crate::cluster::Change| change.pod.observation(&self.ids[change.pod.name], change.gone);
+        let ours = |change: &crate::cluster::Change| change.pod.observation(|of| self.ids[of].clone(), change.gone);
         for (number, change) in self.model.log.iter().filter_map(ours).enumerate() {
             let seen = loop {
                 let shown = timeout(PATIENCE, watch.next()).await;

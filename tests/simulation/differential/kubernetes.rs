@@ -91,6 +91,22 @@ impl Kubernetes {
         self.pods().patch(name, &PatchParams::default(), &Patch::Merge(without)).await.unwrap();
     }
 
+    /// Overwrites the labels by those of a submission.
+    pub(super) async fn relabel(&self, name: &str, submission: &SubmissionId) {
+        self.annotate(name, json!({"labels": labels(submission)})).await;
+    }
+
+    /// Overwrites the identity by that of a submission's driver pod.
+    pub(super) async fn sign(&self, name: &str, submission: &SubmissionId, pod: &str) {
+        let identity = installation().identity(submission, 1, &self.namespace, pod);
+        self.annotate(name, json!({"annotations": {labels::IDENTITY: identity}})).await;
+    }
+
+    async fn annotate(&self, name: &str, metadata: Value) {
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        self.pods().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
     /// Deletes the pod of this uid with this grace period, as users and kubelets do.
     pub(super) async fn delete(&self, name: &str, uid: &str, grace: u32) -> bool {
         let only = Preconditions { uid: Some(uid.to_owned()), resource_version: None };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     spark::{CreateSubmissionRequest, DriverNames},
-    store::{self, DEFAULT_TENANT, NewSubmission, Options, Scope, Task, replica},
+    store::{self, DEFAULT_TENANT, NewSubmission, Options, Scope, Scoped, Task, replica},
     submission::{Outcome, Placement, State, StateChange, SubmissionId},
 };
 use sqlx::PgPool;
@@ -15,6 +15,8 @@ use crate::{
     store::{Claimed, LeaseName, Limits, Session, Store},
 };
 
+/// The tenants of the model, by their numbers.
+const TENANTS: [&str; 2] = [DEFAULT_TENANT, "other"];
 const HISTORIES: u64 = 40;
 const OPERATIONS: usize = 80;
 /// The longest duration of a lease, which is longer than a history takes.
@@ -60,7 +62,7 @@ async fn the_model_store_answers_as_postgres_does(pool: PgPool) {
 
 impl Both {
     async fn operation(&mut self) -> String {
-        match self.rng.below(16) {
+        match self.rng.below(18) {
             0 => self.accept().await,
             1 => self.acquire().await,
             2 => self.renew().await,
@@ -76,6 +78,8 @@ impl Both {
             10 | 11 => self.give_back().await,
             12 => self.keep_attempt().await,
             13 => self.limits_pass().await,
+            14 => self.of_tenant().await,
+            15 => self.archive().await,
             _ => self.others().await,
         }
     }
@@ -94,7 +98,7 @@ impl Both {
     }
 
     async fn accept(&mut self) -> String {
-        let drawn = self.real.draw().await.unwrap();
+        let (drawn, tenant) = (self.real.draw().await.unwrap(), self.tenant());
         let id = drawn.id.clone();
         self.ids.push(id.clone());
         let new = NewSubmission {
@@ -108,7 +112,7 @@ impl Both {
             sealed: None,
             name: String::new(),
             owner: String::new(),
-            tenant: DEFAULT_TENANT.to_owned(),
+            tenant: TENANTS[tenant].to_owned(),
             principal: "anonymous:anonymous".to_owned(),
             actor: None,
             options: Options::default(),
@@ -136,7 +140,7 @@ impl Both {
         .execute(&self.pool)
         .await
         .unwrap();
-        format!("accept {}, {limits:?}", self.model.accept(limits))
+        format!("accept {}, {limits:?}, of tenant {tenant}", self.model.accept(limits, tenant))
     }
 
     async fn acquire(&mut self) -> String {
@@ -283,17 +287,55 @@ impl Both {
             }
             (_, None) => String::new(),
             (_, Some(submission)) => {
-                let real = self
-                    .real
-                    .all()
-                    .request_kill(&self.ids[submission], &Scope::installation(), None)
-                    .await
-                    .unwrap()
-                    .live;
-                assert_eq!(self.model.request_kill(submission), real, "kill {submission}");
-                format!("kill {submission}")
+                let tenant = self.tenant();
+                let (scope, scoped) = self.scoped(tenant);
+                let real = scoped.request_kill(&self.ids[submission], &scope, None).await.unwrap();
+                let live = self.model.request_kill(submission, tenant);
+                assert_eq!(live, real.live && real.allowed, "tenant {tenant} kills {submission}");
+                format!("tenant {tenant} kills {submission}")
             }
         }
+    }
+
+    fn tenant(&mut self) -> usize {
+        self.rng.below(TENANTS.len() as u64) as usize
+    }
+
+    /// Returns what the callers of a tenant may see and kill.
+    fn scoped(&self, tenant: usize) -> (Scope, Scoped) {
+        let scope = Scope::of(vec![TENANTS[tenant].to_owned()], Vec::new(), "");
+        (scope.clone(), self.real.scoped(&scope))
+    }
+
+    /// Lets a caller kill or clear all submissions of its tenant.
+    async fn of_tenant(&mut self) -> String {
+        let tenant = self.tenant();
+        let (_, scoped) = self.scoped(tenant);
+        if self.rng.chance(300) {
+            let real = scoped.request_kill_of_all(None).await.unwrap();
+            let model = self.model.request_kill_of_all(tenant);
+            assert_eq!(model.len() as u64, real, "tenant {tenant} kills {model:?}");
+            return format!("tenant {tenant} kills {model:?}");
+        }
+        let real = scoped.clear_ended(None).await.unwrap();
+        assert_eq!(self.model.clear_ended(tenant) as u64, real, "tenant {tenant} clears");
+        format!("tenant {tenant} clears {real}")
+    }
+
+    /// Archives the log of a pod, if it is that of an ended attempt.
+    async fn archive(&mut self) -> String {
+        let Some(submission) = self.submission() else { return String::new() };
+        let (attempt, uid) = (self.some_attempt(submission), self.rng.pick(&["a", "b"]));
+        let id = &self.ids[submission];
+        let done = format!("archive the log of pod {uid} for attempt {attempt} of {submission}");
+        let real = self.real.log_to_keep(id, attempt, uid).await.unwrap();
+        let model = attempt > 0 && self.model.log_to_keep(submission, attempt, uid);
+        assert_eq!(model, real.is_some(), "{done}");
+        if model {
+            self.real.keep_log(id, attempt, None, &[]).await.unwrap();
+            self.model.keep_log(submission, attempt);
+        }
+        done
     }
 
     async fn compare_attempts(&self, number: usize, done: &str) {
@@ -344,6 +386,9 @@ impl Both {
                     .unwrap();
             let model: Vec<_> = row.events.iter().map(|(attempt, state)| (*attempt, state.to_string())).collect();
             assert_eq!(model, events, "{done}: events of {number}");
+            let cleared = sqlx::query_scalar("SELECT cleared_at IS NOT NULL FROM submissions WHERE id = $1");
+            let cleared: bool = cleared.bind(id.as_str()).fetch_one(&self.pool).await.unwrap();
+            assert_eq!(row.cleared, cleared, "{done}: {number} is cleared");
             self.compare_attempts(number, done).await;
         }
         let number = |id: &SubmissionId| self.ids.iter().position(|other| other == id).unwrap();

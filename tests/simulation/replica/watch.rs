@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use super::work::Cause;
 use crate::{
-    cluster::{Change, Whose, uid_number},
+    cluster::{Change, uid_number},
     counts::Count,
-    names::{name_of, submission_of},
+    names::{attempt_of, name_of, submission_of},
     store::LeaseName,
     wire::{Ask, Told, Waiting},
     world::World,
@@ -149,8 +149,8 @@ impl World {
             changes.iter().for_each(|change| watch.show(id, Shown::Change(*change), Some(change.version)));
         }
         for pod in self.cluster.pods() {
-            if let (Whose::Ours { attempt } | Whose::Forged { attempt }, true) = (pod.whose, pod.labelled) {
-                listed.push((submission_of(pod.name), attempt, pod.uid));
+            if let Some(of) = pod.shown_as() {
+                listed.push((submission_of(of), attempt_of(of), pod.uid));
                 watch.show(id, Shown::Change(Change { version, pod: *pod, gone: false, left: false }), None);
             }
         }
@@ -211,13 +211,10 @@ impl World {
             Shown::Listed(_) => self.ask_for_watch(at, Ask::Live),
             Shown::Change(change) => {
                 let (change, id) = (*change, item.id);
-                let seen = change.pod.observation(&self.ids[submission_of(change.pod.name)], change.gone);
+                let seen = change.pod.observation(|of| self.ids[submission_of(of)].clone(), change.gone);
                 item.progress = if seen.is_some() { Taking::ByTasks(1) } else { Taking::Done };
-                match seen {
-                    Some(seen) => {
-                        let attempt = seen.attempt;
-                        self.begin_follow(at, change.pod.name, attempt, Cause::Seen(Box::new(seen)), id);
-                    }
+                match seen.zip(change.pod.shown_as()) {
+                    Some((seen, of)) => self.begin_follow(at, change.pod.name, of, Cause::Seen(Box::new(seen)), id),
                     None => self.taken_in(at, None),
                 }
             }
@@ -239,7 +236,8 @@ impl World {
         item.progress = if missed.is_empty() { Taking::Done } else { Taking::ByTasks(missed.len()) };
         let id = item.id;
         for (submission, row) in missed {
-            self.begin_follow(at, name_of(submission, row.attempt), row.attempt, Cause::Missed(row), id);
+            let name = name_of(submission, row.attempt);
+            self.begin_follow(at, name, name, Cause::Missed(row), id);
         }
         self.taken_in(at, None);
     }

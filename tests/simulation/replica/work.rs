@@ -8,7 +8,7 @@ use sparkgate::submission::{
 use crate::{
     cluster::uid_number,
     counts::Count,
-    names::{name_of, submission_of},
+    names::{attempt_of, name_of, submission_of},
     plan::Refused,
     store::{Claimed, Time},
     wire::{Ask, Told, Waiting},
@@ -52,7 +52,7 @@ pub(super) struct Task {
     id: u64,
     submission: usize,
     attempt: i32,
-    /// The attempt whose names it uses.
+    /// The names that it uses: an attempt's, or that of the observed pod.
     name: usize,
     cause: Cause,
     /// The names and objects of the attempt have to be stored first.
@@ -116,24 +116,33 @@ impl World {
             Under::Launch(Launch::begin(job))
         };
         let cause = Cause::Claim { claim: epoch, kill: kills, failed_tries };
-        self.begin(at, name, attempt, cause, under, None);
+        self.begin(at, name, (submission, attempt), cause, under, None);
         if let Some(task) = self.replicas[at].tasks.last_mut() {
             task.to_keep = to_keep;
         }
     }
 
-    /// Starts to process one observation of a pod, or its absence.
-    pub(super) fn begin_follow(&mut self, at: usize, name: usize, attempt: i32, cause: Cause, item: u64) {
-        self.begin(at, name, attempt, cause.clone(), Under::Follow(follow(&cause)), Some(item));
+    /// Starts to process one observation of the pod of this name, or its absence, as the driver of the attempt `of`.
+    pub(super) fn begin_follow(&mut self, at: usize, name: usize, of: usize, cause: Cause, item: u64) {
+        let under = Under::Follow(follow(&cause));
+        self.begin(at, name, (submission_of(of), attempt_of(of)), cause, under, Some(item));
     }
 
-    fn begin(&mut self, at: usize, name: usize, attempt: i32, cause: Cause, under: Under, item: Option<u64>) {
+    fn begin(
+        &mut self,
+        at: usize,
+        name: usize,
+        (submission, attempt): (usize, i32),
+        cause: Cause,
+        under: Under,
+        item: Option<u64>,
+    ) {
         self.last_request += 1;
         let id = self.last_request;
         let (request, giving_back) = (None, None);
         self.replicas[at].tasks.push(Task {
             id,
-            submission: submission_of(name),
+            submission,
             attempt,
             name,
             cause,

@@ -24,6 +24,9 @@ pub(crate) struct Past {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
+    pub(crate) tenant: usize,
+    /// `clear` has hidden it from Spark's status.
+    pub(crate) cleared: bool,
     pub(crate) state: State,
     pub(crate) attempt: i32,
     /// The attempt whose names and objects are stored: the previous one, until a launch has stored those of the current

@@ -5,7 +5,7 @@ use sparkgate::submission::engine::{Effect, EffectResult, Found};
 use crate::{
     cluster::{Whose, uid_number, uid_text},
     counts::Count,
-    names::submission_of,
+    names::name_of,
     plan::Refused,
     world::World,
 };
@@ -30,7 +30,7 @@ impl World {
         }
         let answer = match effect {
             Effect::Read => return EffectResult::Row(self.store.read(submission)),
-            Effect::LookUp => return EffectResult::Found(self.look_up(name, attempt)),
+            Effect::LookUp => return EffectResult::Found(self.look_up(name, name_of(submission, attempt))),
             Effect::RecordPod(uid) => {
                 let claim = claim.unwrap_or_default();
                 EffectResult::Moved(self.store.record_pod(submission, attempt, claim, uid))
@@ -51,9 +51,10 @@ impl World {
         answer
     }
 
-    fn look_up(&self, name: usize, attempt: i32) -> Found {
+    /// Looks up the pod of this name as the driver of the attempt `of`.
+    fn look_up(&self, name: usize, of: usize) -> Found {
         let Some(pod) = self.cluster.names[name].pod else { return Found::Nothing };
-        Found::There(Box::new(pod.looked_up(&self.ids[submission_of(name)], attempt, false)))
+        Found::There(Box::new(pod.looked_up(&self.id_of(of), of, false)))
     }
 
     fn write(
@@ -107,14 +108,33 @@ impl World {
                 EffectResult::Done
             }
             Effect::RestoreLabels(uid) => {
-                self.cluster.restore_labels(name, uid_number(uid));
+                let uid = uid_number(uid);
+                if self.cluster.pod(uid).is_some_and(|pod| !matches!(pod.whose, Whose::Ours { .. })) {
+                    self.fail(format!(
+                        "pod {uid} isn't ours, and gets the identity of attempt {attempt} of {submission}"
+                    ));
+                }
+                self.cluster.restore_labels(name, uid, name_of(submission, attempt));
                 EffectResult::Done
             }
             Effect::RemoveFinalizer(uid) => {
+                self.archive(submission, attempt, uid);
                 self.cluster.remove_finalizer(name, uid_number(uid), now);
                 EffectResult::Done
             }
             _ => EffectResult::Done,
+        }
+    }
+
+    /// Archives the log of an ended driver, which the gateway does before it removes the finalizer.
+    fn archive(&mut self, submission: usize, attempt: i32, uid: &str) {
+        if self.now < self.database_away_until || !self.store.log_to_keep(submission, attempt, uid) {
+            return;
+        }
+        self.counts.add(Count::Archived);
+        self.store.keep_log(submission, attempt);
+        if let Err(wrong) = self.truths.archive(name_of(submission, attempt), uid_number(uid)) {
+            self.fail(wrong);
         }
     }
 
