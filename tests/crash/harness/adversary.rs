@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::{
     dice::Dice,
-    truth::{PodTruth, Truth},
+    truth::{ANNOTATIONS_OVERWRITTEN, ANNOTATIONS_TAKEN, LABEL_OVERWRITTEN, PodTruth, Truth},
     world::World,
 };
 
@@ -57,12 +57,16 @@ enum Act {
     Usurp,
     /// Creates a pod with the labels of a live or queued submission, which reports an end.
     ForgeDriver,
-    /// Creates two executors of a live submission, one without an owner and one owned by another pod, which report an
-    /// end.
+    /// Creates a pod with the labels of a live or queued submission, the annotations of another's driver, and our finalizer.
+    Impersonate,
+    /// Overwrites the annotations of a driver by those of another's.
+    Swap,
+    /// Creates executors of a live submission, which report an end: one without an owner, one owned by a pod that doesn't exist,
+    /// and one owned by the driver of another submission.
     ForgeExecutors,
 }
 
-const ACTS: [(u64, Act); 12] = [
+const ACTS: [(u64, Act); 14] = [
     (14, Act::Prune),
     (8, Act::PruneAll),
     (14, Act::Overwrite),
@@ -74,6 +78,8 @@ const ACTS: [(u64, Act); 12] = [
     (8, Act::Replace),
     (4, Act::Usurp),
     (14, Act::ForgeDriver),
+    (10, Act::Impersonate),
+    (8, Act::Swap),
     (10, Act::ForgeExecutors),
 ];
 
@@ -122,7 +128,7 @@ impl Adversary {
         let act = dice.weighed(&ACTS);
         let has_pod = match act {
             Act::Usurp => Some(false),
-            Act::ForgeDriver => None,
+            Act::ForgeDriver | Act::Impersonate => None,
             _ => Some(true),
         };
         let targets = sqlx::query_as::<_, Target>(TARGETS).bind(has_pod).fetch_all(&self.pool);
@@ -156,10 +162,10 @@ impl Adversary {
                     (ROLE, "executor".to_owned()),
                 ];
                 let (label, value) = dice.pick(&values).unwrap().clone();
-                self.change(target, "a label overwritten", json!({"labels": {label: value}})).await;
+                self.change(target, LABEL_OVERWRITTEN, json!({"labels": {label: value}})).await;
             }
             Act::Annotations => {
-                self.change(target, "annotations taken off", json!({"annotations": null})).await;
+                self.change(target, ANNOTATIONS_TAKEN, json!({"annotations": null})).await;
             }
             Act::Finalizer => self.take_finalizer(target).await,
             Act::Delete => self.delete(target, "deleted", 30).await,
@@ -176,10 +182,23 @@ impl Adversary {
                     self.report(&name, dice).await;
                 }
             }
+            Act::Impersonate => {
+                let name = format!("forged-{}", uuid::Uuid::new_v4().simple());
+                let annotations = self.annotations_of_another(target, dice).await;
+                let made = self.make(forged(&name, driver_labels(target), annotations, json!([FINALIZER])));
+                if made.await.is_some() {
+                    self.report(&name, dice).await;
+                }
+            }
+            Act::Swap => {
+                let annotations = self.annotations_of_another(target, dice).await;
+                self.change(target, ANNOTATIONS_OVERWRITTEN, json!({"annotations": annotations})).await;
+            }
             Act::ForgeExecutors => {
-                let other = json!([{"apiVersion": "v1", "kind": "Pod", "name": "another",
-                    "uid": uuid::Uuid::new_v4().to_string(), "controller": true}]);
-                for owner in [None, Some(other)] {
+                let owner = |name: &str, uid: &str| json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": true}]);
+                let nothing = owner("another", &uuid::Uuid::new_v4().to_string());
+                let another = self.another_driver(target, dice).map(|(uid, name)| owner(&name, &uid));
+                for owner in [None, Some(nothing)].into_iter().chain(another.map(Some)) {
                     let name = format!("forged-exec-{}", uuid::Uuid::new_v4().simple());
                     let mut labels = driver_labels(target);
                     labels[ROLE] = json!("executor");
@@ -263,6 +282,27 @@ impl Adversary {
         }
     }
 
+    /// Returns the uid and the name of another submission's driver pod, which may be gone.
+    fn another_driver(&self, target: &Target, dice: &mut Dice) -> Option<(String, String)> {
+        let all = self.truth.all();
+        let others: Vec<_> = all.iter().filter(|(_, pod)| pod.submission != target.id && pod.job.is_some()).collect();
+        dice.pick(&others).map(|(uid, pod)| ((*uid).clone(), pod.name.clone()))
+    }
+
+    /// Returns the annotations of another submission's driver pod, its signed identity among them.
+    async fn annotations_of_another(&self, target: &Target, dice: &mut Dice) -> Value {
+        let Some((_, name)) = self.another_driver(target, dice) else { return json!({}) };
+        match timeout(LIMIT, self.pods.get_metadata(&name)).await {
+            Ok(Ok(pod)) => {
+                let mut annotations = pod.metadata.annotations.unwrap_or_default();
+                // A copy may stand under the name by now.
+                annotations.remove(FORGED);
+                json!(annotations)
+            }
+            _ => json!({}),
+        }
+    }
+
     async fn another(&self, target: &Target, dice: &mut Dice) -> String {
         let all = self.truth.all();
         let all: Vec<_> = all.values().map(|pod| &pod.submission).filter(|id| **id != target.id).collect();
@@ -304,6 +344,12 @@ impl Adversary {
 
 fn driver_labels(target: &Target) -> Value {
     json!({ROLE: "driver", SUBMISSION: target.id, ATTEMPT: target.attempt.to_string(), INSTANCE: target.instance})
+}
+
+fn forged(name: &str, labels: Value, mut annotations: Value, finalizers: Value) -> Value {
+    annotations[FORGED] = json!("yes");
+    let metadata = json!({"name": name, "labels": labels, "annotations": annotations, "finalizers": finalizers});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": plain_spec()})
 }
 
 fn plain_spec() -> Value {

@@ -23,6 +23,10 @@ pub(crate) enum Played {
     NeverStarted,
 }
 
+pub(crate) const LABEL_OVERWRITTEN: &str = "a label overwritten";
+pub(crate) const ANNOTATIONS_TAKEN: &str = "annotations taken off";
+pub(crate) const ANNOTATIONS_OVERWRITTEN: &str = "annotations overwritten";
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PodTruth {
     pub(crate) name: String,
@@ -47,6 +51,15 @@ pub(crate) struct PodTruth {
     /// When its container started, and when it ended or was removed by force.
     pub(crate) began: Option<Instant>,
     pub(crate) ended: Option<Instant>,
+}
+
+impl PodTruth {
+    /// Returns whether nothing may have shown whose pod it is: its labels named another, and its identity wasn't valid. Then its
+    /// finalizer is removed once it has ended.
+    pub(crate) fn was_disguised(&self) -> bool {
+        let without_identity = |act: &&str| [ANNOTATIONS_TAKEN, ANNOTATIONS_OVERWRITTEN].contains(act);
+        self.acts.contains(&LABEL_OVERWRITTEN) && self.acts.iter().any(|act| without_identity(&act))
+    }
 }
 
 /// All pods that were ever seen, by uid.

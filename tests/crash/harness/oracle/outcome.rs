@@ -47,7 +47,8 @@ pub(super) fn expected(row: &Row, pod: Option<&PodTruth>, by_others: ByOthers, u
         return Ok(());
     }
     // Without our finalizer a pod may disappear before its end is seen.
-    if pod.unheld && pod.gone && (is(row, "LOST", None) || (pod.by_others && is(row, "KILLED", None))) {
+    let was_held = !pod.unheld && !pod.was_disguised();
+    if !was_held && pod.gone && (is(row, "LOST", None) || (pod.by_others && is(row, "KILLED", None))) {
         return Ok(());
     }
     // A kill, or a deletion by others, that came while the container ended: Kubernetes' times have whole seconds.
