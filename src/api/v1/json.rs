@@ -71,6 +71,13 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Reports what takes long to describe, unless the maximum is reached: a body has room for a hundred thousand unknown fields.
+    fn report_with(self, detail: impl FnOnce() -> String) {
+        if self.errors.borrow().len() < MAX_ERRORS {
+            self.report(detail());
+        }
+    }
+
     fn refuse(self, expected: &str) {
         self.report(format!("must be {expected}, not {}", self.kind()));
     }
@@ -116,7 +123,7 @@ impl<'a> Part<'a> {
                 && value.get() != "null"
             {
                 let whose = if matches!(self.path, Path::Root) { "a submission has" } else { "there is" };
-                part.report(format!("{whose} no such field{}", suggestion(key, known)));
+                part.report_with(|| format!("{whose} no such field{}", suggestion(key, known)));
             } else {
                 return known.is_none() || value.get() != "null";
             }

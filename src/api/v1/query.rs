@@ -20,6 +20,9 @@ use super::{
 /// The longest that a client may wait for an answer, in seconds.
 const LONGEST_WAIT: u64 = 60;
 
+/// The most parameters with different names. No operation has as many.
+const MOST_NAMES: usize = 64;
+
 /// Extracts the query's parameters.
 pub(super) struct Query<T>(pub(super) T);
 
@@ -38,11 +41,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
 /// Reads a query. Each parameter that can't be used is left out and the rest is read again, so that the problem names all of
 /// them.
-fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+pub(super) fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let mut parameters: Vec<Parameter<'_>> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match parameters.iter_mut().find(|parameter| parameter.name == name) {
-            Some(parameter) => parameter.values.push(value),
+        match parameters.iter().position(|parameter| parameter.name == name) {
+            Some(at) => parameters[at].values.push(value),
+            // Each name is compared with all before it.
+            None if parameters.len() == MOST_NAMES => {
+                let detail = format!("The query has more than {MOST_NAMES} parameters of different names.");
+                return Err(Problem::new(Code::InvalidParameter, detail));
+            }
             None => parameters.push(Parameter { name, values: vec![value] }),
         }
     }
@@ -213,6 +221,17 @@ mod tests {
         let labels = [("a", "b"), ("c", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!((sample.limit, sample.label, sample.is_new), (Some(9), labels.to_vec(), true));
         assert_eq!((sample.name.as_deref(), read::<Sample>("").unwrap().name), (Some("x y"), None));
+    }
+
+    #[test]
+    fn a_query_with_too_many_names_is_refused() {
+        let query = |count: usize| (0..count).map(|number| format!("x{number}&label=a%3Db&")).collect::<String>();
+        let refused = |count| read::<Sample>(&query(count)).map(|_| ()).unwrap_err();
+        assert_eq!(refused(MOST_NAMES - 1).errors.len(), MAX_ERRORS);
+        let problem = refused(MOST_NAMES);
+        assert_eq!((problem.code, problem.errors.len()), (Code::InvalidParameter, 0), "{}", problem.detail);
+        let labels = read::<Sample>(&"label=a%3Db&".repeat(1000)).unwrap().label;
+        assert_eq!(labels.len(), 1000, "one name may occur any number of times");
     }
 
     #[test]
