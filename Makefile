@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate crash answers parity bench check deny image openapi properties allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity bench check deny image openapi properties allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench: ## run all benchmarks on this machine, with their baselines; ARGS="accept
 
 simulate: ## simulate a million histories of the engine under faults, from seeds; ARGS="--histories 5000000", "--seed S", "--replay S"
 	@scripts/simulate $(ARGS)
+
+fuzz: ## fuzz the parsers with libFuzzer, a million runs each; ARGS="--runs 10000000 request jwt", "--seconds 60", "--merge"
+	@scripts/fuzz $(ARGS)
 
 check: ## the fast lane: formatting, clippy, rustdoc, unit tests, the store's tests
 	@scripts/check

@@ -36,6 +36,8 @@ pub use openapi::openapi;
 pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
 pub use startup::StartupRouter;
 pub use v1::audit_line;
+#[doc(hidden)]
+pub use v1::fuzzing;
 
 /// Limits of the HTTP layer.
 #[derive(Debug, Clone)]

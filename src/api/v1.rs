@@ -6,6 +6,7 @@ mod caller;
 mod cursor;
 mod events;
 mod executors;
+pub mod fuzzing;
 mod id;
 mod json;
 mod logs;

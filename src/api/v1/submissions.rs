@@ -27,6 +27,7 @@ pub(super) mod wait;
 
 pub(super) use document::{State as StateWord, Submission};
 pub(super) use failure::Why;
+pub(super) use new::parse;
 
 const LIMIT: u32 = 50;
 

@@ -129,7 +129,7 @@ impl NewSubmission {
 }
 
 /// Parses the body. The problem names all fields that can't be used.
-pub(super) fn parse(
+pub(in crate::api::v1) fn parse(
     body: &[u8],
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
