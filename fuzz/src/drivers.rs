@@ -111,8 +111,8 @@ fn with_image(mut request: CreateSubmissionRequest) -> CreateSubmissionRequest {
 fn judged(driver: &DriverObjects) -> (Vec<Value>, BTreeMap<String, String>) {
     let list = driver.to_list().expect("objects can be written");
     let objects = list["items"].as_array().cloned().unwrap_or_default();
-    let texts = objects.iter().filter_map(|object| object["data"]["spark.properties"].as_str());
-    let properties = texts.last().map(parse_properties).unwrap_or_default();
+    let mut texts = objects.iter().filter_map(|object| object["data"]["spark.properties"].as_str());
+    let properties = texts.next_back().map(parse_properties).unwrap_or_default();
     (objects, properties)
 }
 

@@ -57,8 +57,8 @@ impl PodTruth {
     /// Returns whether nothing may have shown whose pod it is: its labels named another, and its identity wasn't valid. Then its
     /// finalizer is removed once it has ended.
     pub(crate) fn was_disguised(&self) -> bool {
-        let without_identity = |act: &&str| [ANNOTATIONS_TAKEN, ANNOTATIONS_OVERWRITTEN].contains(act);
-        self.acts.contains(&LABEL_OVERWRITTEN) && self.acts.iter().any(|act| without_identity(&act))
+        let without_identity = |act: &str| [ANNOTATIONS_TAKEN, ANNOTATIONS_OVERWRITTEN].contains(&act);
+        self.acts.contains(&LABEL_OVERWRITTEN) && self.acts.iter().any(|act| without_identity(act))
     }
 }
 
