@@ -104,18 +104,23 @@ impl Both {
         format!("a foreign pod {name}: {whose:?}")
     }
 
-    /// Overwrites the labels of a pod by those of any submission, or its identity by that of any pod.
+    /// Overwrites the labels of a pod by those of any submission, or its identity by that of any pod. The API server doesn't report
+    /// a write that changes nothing.
     async fn overwrite(&mut self, name: usize, pod: Pod) -> String {
         let (place, of) = (self.pod_name(name), self.rng.below(NAMES as u64) as usize);
         if self.rng.chance(500) {
-            if pod.labels.is_some() {
+            if let Some(before) = pod.labels {
                 self.real.relabel(&place, &self.ids[of]).await;
-                self.model.report(name, |pod| pod.labels = Some(of));
+                if before != of {
+                    self.model.report(name, |pod| pod.labels = Some(of));
+                }
             }
             return format!("label {name} as {of}");
         }
         self.real.sign(&place, &self.ids[of], &self.pod_name(of)).await;
-        self.model.report(name, |pod| pod.identity = Some(of));
+        if pod.identity != Some(of) {
+            self.model.report(name, |pod| pod.identity = Some(of));
+        }
         format!("give {name} the identity of {of}")
     }
 
