@@ -51,7 +51,10 @@ pub(super) fn secrets_of(request: &CreateSubmissionRequest) -> Vec<String> {
     let named = request.spark_properties.iter().chain(&request.environment_variables);
     let named = named.map(|(name, value)| (name.as_str(), value.as_str()));
     let arguments = request.app_args.iter().filter_map(|argument| argument.split_once('='));
-    let secret = named.chain(arguments).filter(|(name, value)| is_secret(name, value));
+    // The name of a file, if it is a text.
+    let templates = [&request.driver_pod_template, &request.executor_pod_template].into_iter().flatten();
+    let templates = templates.filter_map(Value::as_str).map(|text| ("", text));
+    let secret = named.chain(arguments).chain(templates).filter(|(name, value)| is_secret(name, value));
     secret.map(|(_, value)| value.to_owned()).collect()
 }
 
@@ -90,7 +93,7 @@ fn without(message: String, secrets: &[String]) -> String {
     )
 }
 
-/// Hides what looks like a secret in Kubernetes objects: the data of Secrets, the values of annotations, variables, headers and
+/// Hides what looks like a secret in Kubernetes objects: the data of Secrets, the values of labels, annotations, variables, headers and
 /// properties, arguments `name=value`, and other files in a `ConfigMap` as a whole. Names of Secrets and paths remain. Returns what was
 /// hidden.
 pub(super) fn objects<'a>(objects: impl IntoIterator<Item = &'a mut Value>) -> Vec<String> {
@@ -111,6 +114,8 @@ impl Hidden {
                 self.members(object.get_mut("stringData"), |_, _| true);
             }
             Some("ConfigMap") => self.files(object.get_mut("data")),
+            // Spark selects the driver by its labels.
+            Some("Service") => self.members(object.pointer_mut("/spec/selector"), |name, _| looks_secret(name)),
             Some("Pod") => self.spec(object.get_mut("spec").unwrap_or(&mut Value::Null)),
             _ => {}
         }

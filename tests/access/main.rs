@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod audit;
+mod canaries;
 mod cluster;
 mod encryption;
 mod foreign;

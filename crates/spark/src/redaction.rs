@@ -28,6 +28,11 @@ pub fn looks_secret(text: &str) -> bool {
     })
 }
 
+/// Returns a value as a message may quote it.
+pub(crate) fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+    if is_secret(name, value) { REDACTED } else { value }
+}
+
 /// Returns an argument `name=value` without its value if that is to be hidden, and `None` if nothing is. Spark does this for
 /// `-Dname=value` in command lines (`Utils.redactCommandLineArgs`).
 pub fn redacted_argument(argument: &str) -> Option<String> {

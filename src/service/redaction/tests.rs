@@ -28,6 +28,7 @@ fn secrets_are_hidden_by_their_names_and_values() {
                 "volumes": [{"name": "secret-volume", "secret": {"secretName": "my-secret"}}],
             },
         }),
+        json!({"kind": "Service", "spec": {"selector": {"api-token": "a", "app": "token-service"}}}),
     ];
     let before = all.clone();
     let hidden = objects(&mut all);
@@ -47,6 +48,7 @@ fn secrets_are_hidden_by_their_names_and_values() {
     driver["livenessProbe"]["httpGet"]["httpHeaders"][0]["value"] = REDACTED.into();
     pod["spec"]["initContainers"][0]["env"][0]["value"] = REDACTED.into();
     assert_eq!(all[2], pod);
+    assert_eq!(all[3]["spec"]["selector"], json!({"api-token": REDACTED, "app": "token-service"}));
     assert_eq!(objects(&mut all), Vec::<String>::new(), "nothing is left to hide");
 }
 
@@ -87,6 +89,7 @@ fn a_refusal_does_not_quote_secrets() {
         app_args: vec!["--db-password=Hunter2a".to_owned()],
         spark_properties: [("spark.driver.memory".to_owned(), " Token=1 ".to_owned())].into(),
         environment_variables: [("TOKENS".to_owned(), "3".to_owned())].into(),
+        driver_pod_template: Some("password=hunter3".into()),
         ..Default::default()
     };
     let secrets = secrets_of(&request);
@@ -96,5 +99,6 @@ fn a_refusal_does_not_quote_secrets() {
         format!("Failed to parse {REDACTED} or {REDACTED}, 3 times")
     );
     assert_eq!(message("hunter2a"), REDACTED);
+    assert_eq!(message("no file `password=hunter3`"), format!("no file `{REDACTED}`"));
     assert_eq!(message("hunter2"), "hunter2");
 }

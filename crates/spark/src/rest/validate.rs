@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt::Display};
 
 use super::{RequestError, coerce::Texts};
-use crate::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes};
+use crate::{CreateSubmissionRequest, Refusal, SparkVersion, conf::bytes, redaction::shown};
 
 mod java;
 
@@ -55,7 +55,8 @@ pub(super) fn values(fields: &Fields, version: SparkVersion) -> Result<(), Reque
         let value = value.as_deref().unwrap_or("null");
         if let Some(kind) = refused(key, value, version) {
             return Err(RequestError::invalid(format!(
-                "Property '{key}' expected {kind} value: actual was '{value}'."
+                "Property '{key}' expected {kind} value: actual was '{}'.",
+                shown(key, value)
             )));
         }
     }
@@ -77,7 +78,7 @@ pub fn refused_properties(properties: &BTreeMap<String, String>, version: SparkV
     let refused = VALIDATED.iter().filter_map(|key| {
         let value = properties.get(*key)?;
         let kind = refused(key, value, version)?;
-        Some(Refusal::property(key, format!("expected {kind} value: actual was '{value}'")))
+        Some(Refusal::property(key, format!("expected {kind} value: actual was '{}'", shown(key, value))))
     });
     let mut refused: Vec<Refusal> = refused.collect();
     if let Err(fractional) = whole_cores(properties)
@@ -91,8 +92,8 @@ pub fn refused_properties(properties: &BTreeMap<String, String>, version: SparkV
 fn whole_cores(properties: &BTreeMap<String, String>) -> Result<(), Refusal> {
     match properties.get("spark.driver.cores") {
         Some(cores) if cores.parse::<i32>().is_err() => {
-            let reason = format!("a whole number of cores is needed, not '{cores}'");
-            Err(Refusal::property("spark.driver.cores", reason))
+            let key = "spark.driver.cores";
+            Err(Refusal::property(key, format!("a whole number of cores is needed, not '{}'", shown(key, cores))))
         }
         _ => Ok(()),
     }

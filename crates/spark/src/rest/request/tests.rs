@@ -103,6 +103,18 @@ fn spark_3_5_requires_more_fields() {
 }
 
 #[test]
+fn a_refusal_quotes_no_secret() {
+    for key in ["spark.driver.memory", "spark.driver.cores", "spark.driver.supervise"] {
+        let refusal = refusal(&with("sparkProperties", json!({"spark.app.name": "Pi", key: "password=hunter2"})));
+        assert!(refusal.contains(key) && !refusal.contains("hunter2"), "{refusal}");
+    }
+    let error = parse(&json!({"sparkProperties": {"spark.ssl.keyPassword": "hunter2"}})).unwrap_err();
+    assert_eq!(error, RequestError::NoAction { json: REDACTED.to_owned() });
+    let error = parse(&json!({"sparkProperties": {"spark.app.name": "Pi"}})).unwrap_err();
+    assert!(error.to_string().contains("Pi"), "{error}");
+}
+
+#[test]
 fn deep_nesting_and_invalid_bytes_are_refused() {
     let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
     let template = |n| good().to_string().replacen('{', &format!("{{\"driverPodTemplate\": {},", deep(n)), 1);
