@@ -45,14 +45,23 @@ impl KubeApiserver {
     /// # Panics
     /// The programs are missing, or don't become ready.
     pub(crate) async fn start() -> &'static Self {
-        SHARED.get_or_init(Self::launch).await
+        SHARED.get_or_init(|| Self::launch(&[])).await
     }
 
-    async fn launch() -> Self {
+    /// Does the same with the admission of service accounts, as clusters have it: a pod's account must exist, and its token becomes
+    /// a volume of the pod.
+    ///
+    /// # Panics
+    /// As for [`KubeApiserver::start`].
+    pub(crate) async fn start_with_accounts() -> &'static Self {
+        SHARED.get_or_init(|| Self::launch(&[("KUBE_SERVERS_DISABLED", "")])).await
+    }
+
+    async fn launch(environment: &[(&str, &str)]) -> Self {
         let assets = assets();
         for _ in 0..3 {
             // Another process may take the port between its selection and its use.
-            let server = Self::spawn(&assets);
+            let server = Self::spawn(&assets, environment);
             if server.becomes_ready().await {
                 return server;
             }
@@ -60,7 +69,7 @@ impl KubeApiserver {
         panic!("the kube-apiserver of {} does not start", assets.display());
     }
 
-    fn spawn(assets: &Path) -> Self {
+    fn spawn(assets: &Path, environment: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("sparkgate-kube-").tempdir().unwrap().keep();
         let [api, etcd, peer] = free_ports();
         let [admin, gateway, everywhere] = [(); 3].map(|()| uuid::Uuid::new_v4().to_string());
@@ -75,6 +84,7 @@ impl KubeApiserver {
         let servers = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/kube-servers"))
             .args([assets, &directory])
             .args([api, etcd, peer].map(|port| port.to_string()))
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
