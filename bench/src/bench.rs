@@ -36,6 +36,8 @@ pub(crate) struct Bench {
 pub(crate) enum Name {
     /// Durable creates per second, compared with Postgres' own rate.
     Accept,
+    /// Durable creates per second of authenticated callers, compared with a gateway without an access file.
+    Access,
     /// Whole submissions per second, compared with a client that only creates the objects.
     Launch,
     /// CPU time and API writes of a submission's whole life, compared with spark-submit's.
@@ -58,6 +60,7 @@ impl Name {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
+            Self::Access => "access",
             Self::Launch => "launch",
             Self::Cost => "cost",
             Self::Lag => "lag",

@@ -1,6 +1,7 @@
 //! The figures, one module each.
 
 mod accept;
+mod access;
 mod cost;
 mod growth;
 mod lag;
@@ -21,6 +22,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     for name in all {
         match name {
             Name::Accept => accept::run(bench).await?,
+            Name::Access => access::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
             Name::Lag => lag::run(bench).await?,

@@ -1,5 +1,6 @@
-//! The servers that the gateway uses: Postgres, etcd, and a real or a played kube-apiserver.
+//! The servers that the gateway uses: Postgres, etcd, a real or a played kube-apiserver, and an issuer of tokens.
 
+mod issuer;
 pub(crate) mod kubeconfig;
 mod kubernetes;
 mod played;
@@ -9,6 +10,7 @@ mod postgres;
 pub(crate) mod rights;
 pub(crate) mod rows;
 
+pub(crate) use issuer::Issuer;
 pub(crate) use kubernetes::Kubernetes;
 pub(crate) use played::Played;
 pub(crate) use postgres::Database;

@@ -8,6 +8,7 @@ use hyper::{
     Request,
     body::{Bytes, Incoming},
     client::conn::http1::{self, SendRequest},
+    header::{AUTHORIZATION, HeaderValue},
 };
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -40,11 +41,21 @@ impl Connection {
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
-        self.send("GET", path, Bytes::new()).await
+        self.send("GET", path, Bytes::new(), None).await
     }
 
     pub(crate) async fn post(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
-        self.send("POST", path, body).await
+        self.send("POST", path, body, None).await
+    }
+
+    /// Posts with credentials, if there are any: the value of `Authorization`.
+    pub(crate) async fn post_as(
+        &mut self,
+        credentials: Option<&HeaderValue>,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
+        self.send("POST", path, body, credentials).await
     }
 
     /// Opens a stream of server-sent events.
@@ -56,9 +67,18 @@ impl Connection {
         Ok(answer.into_body())
     }
 
-    async fn send(&mut self, method: &str, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+    async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Bytes,
+        credentials: Option<&HeaderValue>,
+    ) -> anyhow::Result<Answer> {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
-        let request = request.header("content-type", "application/json").body(Full::new(body))?;
+        let mut request = request.header("content-type", "application/json").body(Full::new(body))?;
+        if let Some(credentials) = credentials {
+            request.headers_mut().insert(AUTHORIZATION, credentials.clone());
+        }
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await.with_context(|| format!("{method} {path}"))?;
         let status = answer.status().as_u16();
