@@ -17,6 +17,7 @@ use sparkgate::{
     api::{self, ServerSettings},
     app::log_filter,
     service::{CleanUpSettings, EncryptionKeys},
+    store::Store,
 };
 use sqlx::PgPool;
 use tempfile::NamedTempFile;
@@ -126,7 +127,7 @@ impl Scene {
         writeln!(key_file, "a:{key}").unwrap();
         let keys = EncryptionKeys::open(key_file.path().to_owned()).unwrap();
         let client = cluster::start("red").await;
-        let world = World::on(pool.clone(), FILE, client.clone(), keys).await;
+        let world = World::of(Store::new(pool.clone()), pool.clone(), FILE, client.clone(), keys).await;
         tokio::spawn(world.service.leadership.clone().run_renewal(stop.clone()));
         let clean_up = CleanUpSettings { finished_pod_ttl: None, retention: None };
         for (_, part) in world.service.loops(clean_up, stop) {

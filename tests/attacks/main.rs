@@ -150,7 +150,7 @@ impl Existing {
         let metadata = &pod["metadata"];
         let role = if metadata["labels"]["spark-role"] == "executor" { "executor" } else { "driver" };
         let owner = (role == "executor").then(|| metadata["ownerReferences"][0]["uid"].as_str().unwrap_or_default());
-        let own = self.own(owner.or(metadata["uid"].as_str()).unwrap_or_default());
+        let own = self.own(owner.or_else(|| metadata["uid"].as_str()).unwrap_or_default());
         judge::outside(&Seen { pod, role, namespace: world.namespace, owner, own: &own })
     }
 }
@@ -175,7 +175,7 @@ async fn outcome(
     let mut outside = existing.outside(world, driver);
     let map = |key: &str| {
         let maps = existing.beside(uid).iter().filter(|(kind, _)| *kind == "ConfigMap");
-        maps.filter_map(|(_, map)| map["data"][key].as_str()).last().map(str::to_owned)
+        maps.filter_map(|(_, map)| map["data"][key].as_str()).next_back().map(str::to_owned)
     };
     let properties = parse_properties(&map("spark.properties").unwrap_or_default());
     // The cluster sees only pods, and an operator may set more.

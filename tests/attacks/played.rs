@@ -101,7 +101,7 @@ fn memory_mib(properties: &Properties) -> i64 {
     let heap = of("spark.executor.memory").map_or(HEAP_MIB, mib);
     let factors = ["spark.executor.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"];
     let factor = factors.iter().find_map(|key| of(key)?.parse().ok()).unwrap_or(0.1);
-    let overhead = of("spark.executor.memoryOverhead").map_or((heap * factor).max(OVERHEAD_MIB), mib);
+    let overhead = of("spark.executor.memoryOverhead").map_or_else(|| (heap * factor).max(OVERHEAD_MIB), mib);
     let off_heap = match of("spark.memory.offHeap.enabled") {
         Some("true") => of("spark.memory.offHeap.size").map_or(0.0, mib),
         _ => 0.0,

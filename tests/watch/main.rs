@@ -5,6 +5,7 @@ mod connection;
 #[path = "../support/fault_proxy.rs"]
 mod fault_proxy;
 mod faults;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../support/kube.rs"]
 mod kube_apiserver;
 mod list;
