@@ -32,7 +32,7 @@ fn secrets_are_hidden_by_their_names_and_values() {
     ];
     let before = all.clone();
     let hidden = objects(&mut all);
-    assert!(hidden.len() == 10 && hidden.contains(&"hunter2".to_owned()), "{hidden:?}");
+    assert!(hidden.len() == 11 && hidden.contains(&"hunter2".to_owned()), "{hidden:?}");
     assert_eq!(all[0], json!({"kind": "Secret", "data": {"a": REDACTED}, "stringData": {"b": REDACTED}}));
     let properties = format!("#Java properties, token\nspark.app.name=a\nspark.ssl.keyPassword={REDACTED}\n");
     assert_eq!(
