@@ -5,7 +5,7 @@
 mod caller;
 mod search;
 
-use std::{collections::BTreeSet, io::Write};
+use std::{collections::BTreeSet, io::Write, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use caller::Caller;
@@ -111,6 +111,7 @@ fn with_property(key: &str, value: impl Into<Value>) -> Value {
 struct Scene {
     world: World,
     client: Client,
+    audit_log: Log,
     canaries: Canaries,
     caller: Caller,
     /// The ids of the submissions.
@@ -127,7 +128,9 @@ impl Scene {
         writeln!(key_file, "a:{key}").unwrap();
         let keys = EncryptionKeys::open(key_file.path().to_owned()).unwrap();
         let client = cluster::start("red").await;
-        let world = World::of(Store::new(pool.clone()), pool.clone(), FILE, client.clone(), keys).await;
+        let audit_log = Log::default();
+        let store = Store::new(pool.clone()).with_audit_log(Arc::new(audit_log.clone()));
+        let world = World::of(store, pool.clone(), FILE, client.clone(), keys).await;
         tokio::spawn(world.service.leadership.clone().run_renewal(stop.clone()));
         let clean_up = CleanUpSettings { finished_pod_ttl: None, retention: None };
         for (_, part) in world.service.loops(clean_up, stop) {
@@ -139,7 +142,7 @@ impl Scene {
         let token = world.key(Role::Admin, None).await;
         canaries.note("API key", token.rsplit('_').next().unwrap());
         let caller = Caller { address, token, replies: Vec::new() };
-        Self { world, client, canaries, caller, ids: Vec::new(), _key_file: key_file }
+        Self { world, client, audit_log, canaries, caller, ids: Vec::new(), _key_file: key_file }
     }
 
     /// Creates submissions over both protocols, whose drivers get the secrets, and runs them to their end; one with a retry.
@@ -318,10 +321,12 @@ async fn secrets_of_requests_are_found_in_no_output(pool: PgPool) {
     scene.run_into_errors().await;
     scene.read_everything().await;
 
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let Scene { canaries, caller, audit_log, .. } = &scene;
+    let (log, audit_log) = (log.text(), audit_log.text());
     assert!(log.contains("TRACE") && log.contains("state changed"), "the log is complete");
-    let Scene { canaries, caller, .. } = &scene;
+    assert!(audit_log.contains("denied") && audit_log.contains("allowed"), "{audit_log}");
     let mut found = canaries.found_in("the log", &log);
+    found.extend(canaries.found_in("the audit log", &audit_log));
     found.extend(canaries.found_in("the database", &cluster::dump(&pool).await));
     for (what, reply) in &caller.replies {
         found.extend(canaries.found_in(what, reply));

@@ -1,4 +1,4 @@
-//! Secrets that are looked for, and the log in which they are looked for.
+//! Secrets that are looked for, and logs in which they are looked for.
 
 use std::{
     io::{self, Write},
@@ -6,6 +6,10 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
+use sparkgate::{
+    api::audit_line,
+    store::{AuditEntry, AuditLog},
+};
 use uuid::Uuid;
 
 /// The secrets of a test, each with the place where it was put.
@@ -50,9 +54,21 @@ fn forms(text: &str) -> [String; 5] {
     [text.to_owned(), hex, base64(0), base64(1), base64(2)]
 }
 
-/// What was logged.
-#[derive(Clone, Default)]
-pub(super) struct Log(pub(super) Arc<Mutex<Vec<u8>>>);
+/// What was logged, or written to the audit log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl AuditLog for Log {
+    fn append(&self, entry: AuditEntry) {
+        self.0.lock().unwrap().extend(audit_line(entry).into_bytes());
+    }
+}
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
