@@ -2,8 +2,9 @@
 
 pub(super) mod circuit_breaker;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use self::circuit_breaker::{CircuitBreakers, Failure};
@@ -27,6 +28,11 @@ use crate::{
 
 /// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
 const FINISHING: usize = 32;
+/// Tries of a write to a pod after its outcome is committed: about ten minutes.
+pub(super) const FINISH_TRIES: u32 = 24;
+/// Pause after the first try. It doubles each time.
+pub(super) const FINISH_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Runs the engine's machines: launches and kills under a claim, and what follows from observations.
 pub(super) struct Effects {
@@ -225,7 +231,11 @@ impl Effects {
             }
             (Effect::RemoveFinalizer(uid), _) => {
                 self.logs.archive(id, *attempt, &LogOf { namespace, pod, uid }).await;
-                cluster.remove_finalizer(namespace, pod, uid).await.map(|()| EffectResult::Done)
+                let removed = cluster.remove_finalizer(namespace, pod, uid).await;
+                if claim.is_some() && removed.is_err() {
+                    self.remove_finalizer_in_background(subject, uid);
+                }
+                removed.map(|()| EffectResult::Done)
             }
             // Only work under a claim creates objects.
             (
@@ -251,6 +261,24 @@ impl Effects {
         tokio::spawn(async move {
             let _one = finishing.acquire(&namespace).await;
             logs.archive(&id, attempt, &LogOf { namespace: &namespace, pod: &pod, uid: &uid }).await;
+        });
+    }
+
+    /// Removes the finalizer later. No claim is given for a submission that has ended, and the watch doesn't see a pod that lost its
+    /// labels.
+    fn remove_finalizer_in_background(&self, subject: &Subject<'_>, uid: &str) {
+        let (finishing, cluster) = (self.finishing.clone(), self.cluster.clone());
+        let (id, uid) = (subject.id.clone(), uid.to_owned());
+        let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
+        tokio::spawn(async move {
+            let mut pause = FINISH_PAUSE;
+            for _ in 0..FINISH_TRIES {
+                sleep(pause).await;
+                pause = (pause * 2).min(FINISH_PAUSE_MAX);
+                let _one = finishing.acquire(&namespace).await;
+                let Err(error) = cluster.remove_finalizer(&namespace, &pod, &uid).await else { return };
+                tracing::warn!(submission = %id, retry_in = ?pause, "{}", error_chain(&error));
+            }
         });
     }
 

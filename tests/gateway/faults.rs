@@ -5,30 +5,40 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use kube::{Client, client::Body};
+use kube::{
+    Client, ResourceExt,
+    api::{Patch, PatchParams},
+    client::Body,
+};
 use sparkgate::submission::DriverState;
 use sqlx::PgPool;
 
 use crate::world::{World, eventually};
 
-/// What happens to the next creates.
+/// What happens to the next writes.
 #[derive(Clone, Copy)]
 enum Fault {
-    /// 503 without creating the object.
+    /// 503 without a change.
     Away,
-    /// The object is created, and then 504.
+    /// The change is made, and then 504.
     ReplyLost,
 }
 
 /// Returns a client whose first `count` creates meet the fault.
 fn faulty(client: &Client, fault: Fault, count: usize) -> Client {
+    faulty_at(client, &http::Method::POST, fault, count)
+}
+
+/// Returns a client whose first `count` requests of a method meet the fault.
+fn faulty_at(client: &Client, method: &http::Method, fault: Fault, count: usize) -> Client {
+    let method = method.clone();
     let left = Arc::new(AtomicUsize::new(count));
     let real = client.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let (left, real) = (left.clone(), real.clone());
+        let is_faulty = request.method() == method;
         async move {
-            let creates = request.method() == http::Method::POST;
-            let hit = creates && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+            let hit = is_faulty && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
             if hit && matches!(fault, Fault::Away) {
                 return Ok(unavailable(503));
             }
@@ -118,6 +128,28 @@ async fn a_kill_outlasts_an_api_server_that_is_away(pool: PgPool) {
     world.until(&id, DriverState::Killed).await;
     // The driver whose creation was never confirmed ends, too.
     world.until_no_driver().await;
+}
+
+/// The watch doesn't see a pod without labels.
+#[sqlx::test]
+async fn the_finalizer_of_a_killed_driver_without_labels_is_removed_after_an_outage(pool: PgPool) {
+    let mut good = World::new(pool.clone()).await;
+    let id = good.submit_running().await;
+    good.look_away();
+    let driver = good.driver().await.name_any();
+    good.play_exit(1).await;
+    let without_labels = serde_json::json!({"metadata": {"labels": null}});
+    good.pods().patch(&driver, &PatchParams::default(), &Patch::Merge(without_labels)).await.unwrap();
+    let away = faulty_at(&good.client, &http::Method::PATCH, Fault::Away, 2);
+    let world = World::on(pool, away, good.namespace.clone()).await;
+    assert!(world.service.submissions.kill(&world.service.anonymous(), &id).await.unwrap());
+    world.service.launcher.work().await.unwrap();
+    assert_eq!(world.events(&id).await.last().unwrap(), "KILLED");
+    eventually(|| async {
+        let finalizers = world.pods().get(&driver).await.unwrap().finalizers().to_vec();
+        if finalizers.is_empty() { Ok(()) } else { Err(finalizers) }
+    })
+    .await;
 }
 
 /// The stored data of a submission may be corrupt; it ends, and the others continue.

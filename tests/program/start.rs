@@ -52,7 +52,7 @@ fn serve(url: &str) -> (Command, SocketAddr) {
 #[test]
 fn a_start_waits_for_the_database() {
     let nowhere = free_address();
-    let (mut command, address) = serve(&format!("postgres://u:secret@{nowhere}/x"));
+    let (mut command, address) = serve(&format!("postgres://u:hunter2@{nowhere}/x"));
     let management = free_address();
     command.args(["--management-listen", &management.to_string()]);
     let said = waits(&mut command, "Connection refused", || {
@@ -68,7 +68,7 @@ fn a_start_waits_for_the_database() {
         }
     });
     assert!(said.contains(&format!("can't connect to the database at {nowhere}")), "{said}");
-    assert!(!said.contains("secret"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
 }
 
 /// The first signal ends it, although it isn't serving yet.

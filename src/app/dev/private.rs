@@ -53,7 +53,7 @@ pub(super) async fn access_file(dir: &Path, database: &Database, listen: SocketA
         Some(key) => key,
         None => {
             let request =
-                KeyRequest { name: "sparkgate dev".to_owned(), tenant: None, role: Role::Admin, expires_in: None };
+                KeyRequest { name: "sparkgate-dev".to_owned(), tenant: None, role: Role::Admin, expires_in: None };
             ApiKeys::new(store.clone()).create_by_operator(&request).await?.text
         }
     };

@@ -13,7 +13,7 @@ use super::{PodFollower, set_aside::Sight};
 use crate::{
     cluster::{PodKey, WatchReport},
     service::{
-        effects::{Ran, Stopped, Subject},
+        effects::{FINISH_PAUSE, FINISH_PAUSE_MAX, FINISH_TRIES, Ran, Stopped, Subject},
         error::{Error, error_chain},
     },
     submission::{
@@ -32,11 +32,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// observation is left to the next list.
 const SET_ASIDE_TRIES: u32 = 60;
 const SET_ASIDE_PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Attempts at a write to a pod after everything is committed: about ten minutes. After that, the next list shows the pod
-/// again.
-const FINISH_TRIES: u32 = 24;
-const FINISH_PAUSE: Duration = Duration::from_millis(500);
-const FINISH_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Pause before labels that another client removed are restored.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 
