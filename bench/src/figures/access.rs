@@ -1,7 +1,11 @@
-//! Durable creates per second of callers with an API key and with a token of an issuer, compared with those of a gateway without an
-//! access file. All of them alternate.
+//! Durable creates per second of callers with an API key and with a token of an issuer, and in a tenant with a policy of its own,
+//! compared with those of a gateway without an access file. All of them alternate.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, ensure};
 use hyper::header::HeaderValue;
@@ -30,8 +34,13 @@ const BAR: f64 = 0.9;
 const AUDIENCE: &str = "sparkgate";
 const SUBJECT: &str = "scheduler";
 
-/// The callers, of which the first one needs no credentials.
-const CALLERS: [&str; 3] = ["no access file", "API key", "token of an issuer"];
+/// A tenant with the default policy.
+const PLAIN: &str = "plain";
+/// A tenant with a policy that has most kinds of rules.
+const STRICT: &str = "strict";
+
+/// The callers, of which the first one needs no credentials. The default policy applies to the next two.
+const CALLERS: [&str; 4] = ["no access file", "API key", "token of an issuer", "API key, policy with CEL"];
 
 /// Figures of each number of clients, and in it of each caller.
 type Figures = [[OfCaller; CALLERS.len()]; CLIENTS.len()];
@@ -39,7 +48,10 @@ type Figures = [[OfCaller; CALLERS.len()]; CLIENTS.len()];
 #[derive(Default)]
 struct OfCaller {
     calls: Calls,
+    /// The rate, of that without an access file.
     share: Samples,
+    /// The CPU time, of that without an access file.
+    cost: Samples,
 }
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -57,6 +69,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             if number > 0 {
                 let what = format!("{clients}, {caller}: share of the rate without an access file");
                 report.judge(what, "", &of.share, Bar::AtLeast(BAR));
+                report.add(format!("{clients}, {caller}: CPU time, of that without an access file"), "×", &of.cost);
             }
         }
     }
@@ -73,25 +86,30 @@ async fn once(bench: &Bench, figures: &mut Figures) -> anyhow::Result<()> {
     let without = start(bench, &directories[0], &open, &[]).await?;
     let with = start(bench, &directories[1], &closed, &options).await?;
     let bearer = |token: &str| HeaderValue::from_str(&format!("Bearer {token}")).context("making a header");
-    let (key, token) = (bearer(&api_key(bench, &closed)?)?, bearer(&issuer.token(AUDIENCE, SUBJECT))?);
-    let callers = [(&without, None), (&with, Some(&key)), (&with, Some(&token))];
+    let key = |tenant| bearer(&api_key(bench, &closed, tenant)?);
+    let callers = [
+        Caller { gateway: &without, credentials: None, namespace: PLAIN },
+        Caller { gateway: &with, credentials: Some(key(PLAIN)?), namespace: PLAIN },
+        Caller { gateway: &with, credentials: Some(bearer(&issuer.token(AUDIENCE, SUBJECT))?), namespace: PLAIN },
+        Caller { gateway: &with, credentials: Some(key(STRICT)?), namespace: STRICT },
+    ];
 
-    for (gateway, credentials) in callers {
-        load(gateway, credentials, 16, WARM_UP).await?;
+    for caller in &callers {
+        caller.load(16, WARM_UP).await?;
     }
     for (clients, of) in CLIENTS.into_iter().zip(figures) {
         let mut seen: [Seen; CALLERS.len()] = Default::default();
         for number in 0..TURNS {
             // Each caller comes first in some turns.
             for caller in (0..callers.len()).map(|place| (place + number) % callers.len()) {
-                let (gateway, credentials) = callers[caller];
                 sleep(QUIET).await;
-                seen[caller].add(load(gateway, credentials, clients, turn).await?);
+                seen[caller].add(callers[caller].load(clients, turn).await?);
             }
         }
-        let base = seen[0].rate();
+        let (rate, cpu) = (seen[0].rate(), seen[0].cpu_of_each());
         for (seen, of) in seen.iter().zip(of) {
-            of.share.push(seen.rate() / base);
+            of.share.push(seen.rate() / rate);
+            of.cost.push(seen.cpu_of_each() / cpu);
             of.calls.take(seen);
         }
     }
@@ -104,29 +122,56 @@ async fn start(bench: &Bench, directory: &TempDir, database: &Database, options:
     Gateway::start(bench, directory.path(), database.url(), &nowhere(directory)?, options).await
 }
 
-/// Runs `count` clients with the same credentials, each posting one request after the other.
-async fn load(
-    gateway: &Gateway,
-    credentials: Option<&HeaderValue>,
-    count: usize,
-    time: Duration,
-) -> anyhow::Result<Seen> {
-    clients(gateway, count, time, async |connection, n| {
-        connection.post_as(credentials, "/v1/submissions/create", request(n, "default")).await
-    })
-    .await
+/// Who posts, and where to.
+struct Caller<'a> {
+    gateway: &'a Gateway,
+    credentials: Option<HeaderValue>,
+    namespace: &'static str,
 }
 
-/// Writes an access file with one tenant, whose limits nothing reaches.
-fn access_file(directory: &TempDir, issuer: &Issuer) -> anyhow::Result<std::path::PathBuf> {
+impl Caller<'_> {
+    /// Runs `count` clients with the same credentials, each posting one request after the other.
+    async fn load(&self, count: usize, time: Duration) -> anyhow::Result<Seen> {
+        clients(self.gateway, count, time, async |connection, n| {
+            let body = request(n, self.namespace);
+            connection.post_as(self.credentials.as_ref(), "/v1/submissions/create", body).await
+        })
+        .await
+    }
+}
+
+/// Writes an access file with two tenants, whose policies permit the request and whose limits nothing reaches.
+fn access_file(directory: &TempDir, issuer: &Issuer) -> anyhow::Result<PathBuf> {
     let (path, url) = (directory.path().join("access.yaml"), issuer.url());
     let text = format!(
         "authentication:
   oidc: [{{name: corp, issuer: '{url}', jwksUri: '{url}/keys', audience: {AUDIENCE}, groupsClaim: groups}}]
 tenants:
-  bench:
-    namespaces: [default]
+  {PLAIN}:
+    namespaces: [{PLAIN}]
     members: [{{role: submitter, groups: ['corp:data-eng']}}]
+  {STRICT}:
+    namespaces: [{STRICT}]
+    serviceAccounts: [spark]
+    policy:
+      images: ['registry.example.com/data/**', 'apache/spark:4.*']
+      secrets: ['orders-*']
+      configMaps: [hadoop-conf]
+      nodeSelectors: ['pool=orders', 'topology.kubernetes.io/zone']
+      tolerations: [pool]
+      limits:
+        driver: {{cores: 4, memory: 16Gi}}
+        executor: {{cores: 8, memory: 64Gi}}
+        executors: 50
+        totalCores: 200
+        totalMemory: 1Ti
+      labels: {{allow: [team]}}
+      resources: ['local:///opt/spark/**', 's3a://data-platform/**']
+      inlineSecrets: forbid
+      cel:
+      - name: owner
+        expression: \"has(pod.metadata.labels.team) && pod.metadata.labels.team in ['orders', 'reporting']\"
+        message: set the label team to orders or reporting
 limits: {{writes: 1000000/s, reads: 1000000/s, bytes: 100GiB/s}}
 "
     );
@@ -134,10 +179,10 @@ limits: {{writes: 1000000/s, reads: 1000000/s, bytes: 100GiB/s}}
     Ok(path)
 }
 
-/// Creates an API key in the database.
-fn api_key(bench: &Bench, database: &Database) -> anyhow::Result<String> {
+/// Creates an API key of a tenant in the database.
+fn api_key(bench: &Bench, database: &Database, tenant: &str) -> anyhow::Result<String> {
     let program: &Path = &bench.program()?;
-    let words = ["bootstrap-key", "--role", "submitter", "--tenant", "bench"];
+    let words = ["bootstrap-key", "--role", "submitter", "--tenant", tenant];
     let output = Command::new(program).args(words).env("SPARKGATE_DATABASE_URL", database.url()).output();
     let output = output.with_context(|| format!("starting {}", program.display()))?;
     ensure!(output.status.success(), "creating an API key: {}", String::from_utf8_lossy(&output.stderr));
