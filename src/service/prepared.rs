@@ -113,10 +113,10 @@ impl PreparedSubmission {
         for (key, _) in own {
             properties.remove(key);
         }
-        let list = driver.to_list()?;
+        let objects = driver.to_values()?;
         let request = &self.request.request;
         Ok(policy.judge(&Judged {
-            objects: list["items"].as_array().map(Vec::as_slice).unwrap_or_default(),
+            objects: &objects,
             properties: &properties,
             origins: &self.origins,
             driver_template: request.driver_pod_template.as_ref(),

@@ -1,6 +1,6 @@
 //! Parses the `spark-defaults.conf` of a gateway's operator.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// Parses a `spark-defaults.conf`, a text in the format of `java.util.Properties`. As Spark does, it keeps the keys that begin
 /// with `spark.` and trims the values (`org.apache.spark.util.Utils.getPropertiesFromFile`).
@@ -8,7 +8,7 @@ pub fn parse_properties(text: &str) -> BTreeMap<String, String> {
     logical_lines(text)
         .iter()
         .map(|line| {
-            let (key, value) = split(line);
+            let (key, value) = split(line.as_ref());
             (unescape(key), unescape(value).trim_matches(|c: char| c <= ' ' && c != '\r' && c != '\n').to_owned())
         })
         .filter(|(key, _)| key.starts_with("spark."))
@@ -16,8 +16,8 @@ pub fn parse_properties(text: &str) -> BTreeMap<String, String> {
 }
 
 /// Returns the logical lines without comments and blank lines; an odd number of backslashes at the end continues a line.
-fn logical_lines(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+fn logical_lines(text: &str) -> Vec<Cow<'_, str>> {
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
     let mut continued = false;
     for line in text.lines() {
         let line = line.trim_start_matches([' ', '\t', '\u{c}']);
@@ -28,8 +28,8 @@ fn logical_lines(text: &str) -> Vec<String> {
         let continues = backslashes % 2 == 1;
         let line = if continues { &line[..line.len() - 1] } else { line };
         match lines.last_mut() {
-            Some(last) if continued => last.push_str(line),
-            _ => lines.push(line.to_owned()),
+            Some(last) if continued => last.to_mut().push_str(line),
+            _ => lines.push(line.into()),
         }
         continued = continues;
     }
@@ -53,27 +53,26 @@ fn split(line: &str) -> (&str, &str) {
 
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match (c, if c == '\\' { chars.next() } else { None }) {
-            ('\\', Some('t')) => out.push('\t'),
-            ('\\', Some('n')) => out.push('\n'),
-            ('\\', Some('r')) => out.push('\r'),
-            ('\\', Some('f')) => out.push('\u{c}'),
-            ('\\', Some('u')) => {
+    let mut rest = text;
+    while let Some((plain, escaped)) = rest.split_once('\\') {
+        out.push_str(plain);
+        let mut chars = escaped.chars();
+        match chars.next() {
+            Some('t') => out.push('\t'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('f') => out.push('\u{c}'),
+            Some('u') => {
                 let digits: String = chars.by_ref().take(4).collect();
-                out.push(
-                    u32::from_str_radix(&digits, 16)
-                        .ok()
-                        .and_then(char::from_u32)
-                        .unwrap_or(char::REPLACEMENT_CHARACTER),
-                );
+                let code = u32::from_str_radix(&digits, 16).ok();
+                out.push(code.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
-            ('\\', Some(other)) => out.push(other),
-            ('\\', None) => {}
-            (c, _) => out.push(c),
+            Some(other) => out.push(other),
+            None => {}
         }
+        rest = chars.as_str();
     }
+    out.push_str(rest);
     out
 }
 

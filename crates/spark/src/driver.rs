@@ -72,18 +72,25 @@ impl DriverObjects {
         }
     }
 
+    /// Returns the objects as JSON, in the order of creation.
+    ///
+    /// # Errors
+    /// An object can't be written as JSON, which doesn't happen.
+    pub fn to_values(&self) -> serde_json::Result<Vec<Value>> {
+        // The Kubernetes types serialize `apiVersion` and `kind` themselves.
+        let before = self.pre_resources.iter().map(serde_json::to_value);
+        let beside = self.resources.iter().map(serde_json::to_value);
+        before.chain([serde_json::to_value(&self.pod)]).chain(beside).collect()
+    }
+
     /// Returns the objects as a Kubernetes `List`, in the order of creation.
     ///
     /// # Errors
     /// An object can't be written as JSON, which doesn't happen.
     pub fn to_list(&self) -> serde_json::Result<Value> {
-        // The Kubernetes types serialize `apiVersion` and `kind` themselves.
-        let mut items = self.pre_resources.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-        items.push(serde_json::to_value(&self.pod)?);
-        for object in &self.resources {
-            items.push(serde_json::to_value(object)?);
-        }
-        Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
+        let mut list = json!({ "apiVersion": "v1", "kind": "List" });
+        list["items"] = Value::Array(self.to_values()?);
+        Ok(list)
     }
 }
 
