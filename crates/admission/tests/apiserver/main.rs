@@ -6,7 +6,7 @@ mod world;
 use serde_json::{Value, json};
 use sparkgate_admission::missing;
 
-use self::world::{Caller, Change, World, path, world};
+use self::world::{Caller, Change, EARLIER_POD, World, path, world};
 
 const PODS: &str = "/api/v1/namespaces/analytics/pods";
 
@@ -261,6 +261,24 @@ async fn a_driver_changes_and_deletes_only_itself_and_its_executors() {
         ("deletes all executors", Change::delete(app("spark-1")), OTHERS),
     ];
     judge(world, &other.caller, cases).await;
+}
+
+#[tokio::test]
+async fn a_stricter_policy_lets_a_driver_change_itself_but_not_tolerate_more() {
+    let world = world().await;
+    let pod = world.get(&world.admin(), &format!("{PODS}/{EARLIER_POD}")).await.unwrap();
+    let caller = world.account("analytics", "spark", Some(&pod)).await;
+    let tolerations = |more: Value| {
+        let mut tolerations = pod["spec"]["tolerations"].clone();
+        tolerations.as_array_mut().unwrap().push(more);
+        change(EARLIER_POD, json!({ "spec": { "tolerations": tolerations } }))
+    };
+    let refused = Some("doesn't permit a toleration");
+    let cases = vec![
+        ("its annotation", change(EARLIER_POD, json!({ "metadata": { "annotations": { "spark.x": "y" } } })), None),
+        ("one more toleration", tolerations(json!({ "operator": "Exists", "effect": "NoExecute" })), refused),
+    ];
+    judge(world, &caller, cases).await;
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ use tokio::{
 const READY: Duration = Duration::from_secs(120);
 const ACCESS: &str = include_str!("../../src/tests/access.yaml");
 const ADMIN: &str = "admin";
+/// A driver that is older than the policies, and tolerates all taints.
+pub(crate) const EARLIER_POD: &str = "earlier";
 
 pub(crate) struct World {
     directory: PathBuf,
@@ -118,6 +120,7 @@ impl World {
         self.call(&admin, &Change::post("/api/v1/namespaces".to_owned(), body.clone())).await.unwrap();
         let accounts = "/api/v1/namespaces/sparkgate/serviceaccounts".to_owned();
         self.call(&admin, &Change::post(accounts, body)).await.unwrap();
+        self.create_earlier_pod().await;
         for object in &self.objects {
             let path = path(&object.manifest);
             let apply = Change {
@@ -132,6 +135,19 @@ impl World {
         // Without its level, what the admission policies refuse is refused by them alone.
         let label = json!({ "metadata": { "labels": { "pod-security.kubernetes.io/enforce": "privileged" } } });
         self.call(&admin, &Change::patch("/api/v1/namespaces/reports".to_owned(), label)).await.unwrap();
+    }
+
+    /// Creates a driver that the policy wouldn't permit, before there is one.
+    async fn create_earlier_pod(&self) {
+        let admin = self.admin();
+        let create = async |path: &str, body| {
+            self.call(&admin, &Change::post(path.to_owned(), body)).await.unwrap();
+        };
+        create("/api/v1/namespaces", json!({ "metadata": { "name": "analytics" } })).await;
+        create("/api/v1/namespaces/analytics/serviceaccounts", json!({ "metadata": { "name": "spark" } })).await;
+        let mut pod = super::driver(EARLIER_POD);
+        pod["spec"]["tolerations"] = json!([{ "operator": "Exists" }]);
+        create("/api/v1/namespaces/analytics/pods", pod).await;
     }
 
     /// Fails until policies, rights and quotas have reached the API server's caches.

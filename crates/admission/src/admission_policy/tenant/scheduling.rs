@@ -43,11 +43,13 @@ fn nodes(policy: &Policy) -> Vec<Rule> {
         );
         let conditions = [selector, every_term(&expressions)];
         let message = "the policy of the tenant doesn't permit the label of a node";
-        rules.push(Rule::of_new_and_changed_pods(and(&conditions), message));
+        rules.push(Rule::of_new_pods(and(&conditions), message));
     }
     rules
 }
 
+/// Returns the rule for tolerations, which can be added later. Those that a pod has already are not judged again: a policy that is
+/// made stricter must not hold the pods that run.
 fn tolerations(policy: &Policy) -> Rule {
     let permitted = match policy.names(Names::Tolerations) {
         _ if policy.tolerates_all() => "true".to_owned(),
@@ -56,6 +58,7 @@ fn tolerations(policy: &Policy) -> Rule {
     };
     let condition = format!(
         "object.spec.?tolerations.orValue([]).all(t, ({permitted}) ||\n\
+         \x20 (request.operation == 'UPDATE' && t in oldObject.spec.?tolerations.orValue([])) ||\n\
          \x20 (t.?key.orValue('') in {DEFAULT_TAINTS} && t.?effect.orValue('') == 'NoExecute' && has(t.tolerationSeconds)))"
     );
     Rule::of_new_and_changed_pods(condition, "the policy of the tenant doesn't permit a toleration")
