@@ -36,6 +36,7 @@ pub use openapi::openapi;
 pub use server::{NetworkError, ServerSettings, Tls, TlsError, TlsFiles, TrustedProxies, serve};
 pub use startup::StartupRouter;
 pub use v1::audit_line;
+pub(crate) use v1::closest;
 #[doc(hidden)]
 pub use v1::fuzzing;
 

@@ -2,10 +2,13 @@
 
 mod admission;
 mod adopt_cluster;
+mod arguments;
 mod audit_log;
 mod bootstrap_key;
 mod cli;
+mod config;
 mod dev;
+mod doctor;
 mod release_finalizers;
 pub mod render;
 mod sandbox;
@@ -13,5 +16,6 @@ mod serve;
 mod settings;
 mod telemetry;
 
+pub use arguments::{Arguments, LoadError};
 pub use cli::{Cli, run};
 pub use telemetry::log_filter;

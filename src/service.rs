@@ -7,6 +7,7 @@ mod audit;
 mod authenticator;
 mod boundaries;
 mod detached;
+pub mod doctor;
 mod driver_logs;
 mod effects;
 mod encryption;
@@ -123,7 +124,7 @@ impl Service {
         access: Arc<AccessFile>,
         keys: Arc<EncryptionKeys>,
     ) -> Result<Self, Error> {
-        let settings = access.settings().clone();
+        let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
         let cluster = cluster.of_installation((*installation).clone());
         let closing = CancellationToken::new();

@@ -31,7 +31,7 @@ use reply::Reply;
 pub use audit::audit_line;
 pub(super) use middleware::{compress, forbidden, internal_error, not_found, refused, without_length_of_nothing};
 pub(super) use problem::{Code, Problem, ProblemBody};
-pub(super) use suggest::closest;
+pub(crate) use suggest::closest;
 
 /// Returns all routes with their descriptions.
 pub(super) fn routes() -> OpenApiRouter<AppState> {

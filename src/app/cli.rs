@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{
     Args, CommandFactory, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -13,15 +13,20 @@ use clap::{
 use clap_complete::{Shell, generate};
 
 use super::{
-    admission, adopt_cluster, bootstrap_key, dev, release_finalizers, render, sandbox, serve,
-    settings::{Admission, AdoptCluster, BootstrapKey, Database, Dev, Logs, Place, Render, Sandbox, Serve},
+    admission, adopt_cluster,
+    arguments::{Loaded, reads_file, with_file},
+    bootstrap_key, config, dev, doctor, release_finalizers, render, sandbox, serve,
+    settings::{
+        Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Logs, Place, Render, Sandbox,
+        Serve,
+    },
     telemetry,
 };
 use crate::{client::ClientCommand, store::Store};
 
 /// An HTTP gateway for Apache Spark on Kubernetes.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, mut_subcommands(hide_log))]
+#[command(version, arg_required_else_help = true, mut_subcommands(adapt))]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -33,6 +38,12 @@ pub struct Cli {
 enum Command {
     /// Run the gateway. Needs a Postgres database and a Kubernetes cluster.
     Serve(Box<Serve>),
+    /// Check all that the gateway needs, with the same settings: files, database, rights, cluster, pods. Changes nothing. The exit
+    /// code is 1 if there is a failure.
+    Doctor(Box<Doctor>),
+    /// Check the settings, or show them.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Run everything on this machine: a private Postgres, a sandbox cluster and the gateway.
     Dev(Dev),
     /// Read a request (JSON) and print the Kubernetes objects that it would create.
@@ -62,15 +73,52 @@ enum Command {
     Client(ClientCommand),
 }
 
+impl Cli {
+    /// Returns the settings of `serve`, if that is the command.
+    pub(super) fn into_serve(self) -> Option<(Serve, Logs)> {
+        match self.command {
+            Command::Serve(settings) => Some((*settings, self.logs)),
+            _ => None,
+        }
+    }
+}
+
 /// Runs the chosen command to its end. Client commands print their own errors and have their own exit codes.
 ///
 /// # Errors
 /// The reason for which the command failed, in words for the user.
-pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let logs = cli.logs;
-    match cli.command {
+pub fn run(loaded: Loaded) -> anyhow::Result<ExitCode> {
+    let settings = loaded.settings.clone();
+    chosen(loaded).map_err(|error| {
+        let text = format!("{error:#}");
+        match settings.notes(&text) {
+            notes if notes.is_empty() => error,
+            notes => anyhow!("{text}{notes}"),
+        }
+    })
+}
+
+fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
+    let Loaded { cli: Cli { command, logs }, settings: resolved, file, faults, arguments } = loaded;
+    match command {
         Command::Client(command) => return Ok(command.run()),
-        Command::Serve(settings) => in_runtime(&logs, serve::serve(*settings)),
+        Command::Serve(settings) => {
+            let log = telemetry::init(&logs)?;
+            let reload = file.map(|path| serve::ReloadSource { arguments, path, started: resolved, log });
+            runtime()?.block_on(serve::serve(*settings, reload))
+        }
+        Command::Doctor(settings) => {
+            let Doctor { serve, json } = *settings;
+            let findings = runtime()?.block_on(doctor::examine(&serve, &logs, &resolved));
+            return Ok(doctor::print(&findings, json, io::stdout())?);
+        }
+        Command::Config(ConfigCommand::Check(settings)) => {
+            let report = runtime()?.block_on(config::check(&settings.serve, &logs, &resolved, &faults));
+            return Ok(report.print(file.as_deref(), io::stdout())?);
+        }
+        Command::Config(ConfigCommand::Show(settings)) => {
+            ignore_closed_output(config::show(&resolved, settings.json, io::stdout()))
+        }
         Command::Dev(settings) => in_runtime(&logs, dev::dev(settings)),
         Command::Sandbox(settings) => in_runtime(&logs, sandbox::sandbox(settings)),
         Command::ReleaseFinalizers(place) => in_runtime(&logs, release_finalizers::release_finalizers(place)),
@@ -105,9 +153,14 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hides the options of the log in the help of client commands, which write none. They are still accepted.
-fn hide_log(command: clap::Command) -> clap::Command {
-    if ClientCommand::has_subcommand(command.get_name()) { without_log(command) } else { command }
+/// Adds the file of settings to the commands that read it. Hides the options of the log in the help of client commands, which write
+/// none. They are still accepted.
+fn adapt(command: clap::Command) -> clap::Command {
+    match command.get_name() {
+        name if ClientCommand::has_subcommand(name) => without_log(command),
+        _ if reads_file(&command) => with_file(command),
+        _ => command,
+    }
 }
 
 /// Hides the options of the log in the help of a command and of its subcommands.
@@ -126,5 +179,9 @@ fn ignore_closed_output(written: anyhow::Result<()>) -> anyhow::Result<()> {
 
 fn in_runtime(logs: &Logs, work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     telemetry::init(logs)?;
-    tokio::runtime::Runtime::new().context("starting the runtime")?.block_on(work)
+    runtime()?.block_on(work)
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Runtime::new().context("starting the runtime")
 }

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use super::{
     adopt_cluster::adopt_cluster,
-    serve::{self, Signals},
+    serve::{self, Reload, Signals},
     settings::{AdoptCluster, CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
 };
 use private::{PrivateToken, write_private};
@@ -105,7 +105,7 @@ async fn beside(
             ended = supervise::supervise(&mut sandbox, postgres) => ended,
         }
     };
-    let served = serve::run(&gateway, listener, ended).await;
+    let served = serve::run(&gateway, listener, Reload::new(&gateway, None), ended).await;
     let stopped = sandbox.stop().await;
     served.and(stopped)
 }

@@ -1,6 +1,7 @@
 //! `sparkgate serve`: runs HTTP and the service's loops on one database and one cluster until a signal.
 
 mod connect;
+mod reload;
 mod signals;
 
 use std::{io::IsTerminal, net::SocketAddr, pin::pin, time::Duration};
@@ -16,6 +17,7 @@ use crate::{
 };
 use connect::Parts;
 
+pub(super) use reload::{Reload, ReloadSource};
 pub(super) use signals::Signals;
 
 /// How long work in progress may go on after a signal. A launch is several calls to the cluster. A call takes milliseconds,
@@ -34,16 +36,17 @@ const PROBES: usize = 64;
 ///
 /// # Errors
 /// A setting, the database, the cluster or the listening address can't be used, or a part ended by itself.
-pub(super) async fn serve(settings: Serve) -> anyhow::Result<()> {
+pub(super) async fn serve(settings: Serve, source: Option<ReloadSource>) -> anyhow::Result<()> {
     settings.http.check()?;
     settings.database.settings()?;
+    let reload = Reload::new(&settings, source).on_signal()?;
     let signals = Signals::listen()?;
     let listener = listen(settings.http.listen).await?;
     let signalled = async {
         signals.received().await;
         Ok(())
     };
-    run(&settings, listener, signalled).await
+    run(&settings, listener, reload, signalled).await
 }
 
 /// Listens at once and starts to work as soon as the database is available. Runs until `until` completes, and returns its
@@ -54,6 +57,7 @@ pub(super) async fn serve(settings: Serve) -> anyhow::Result<()> {
 pub(super) async fn run(
     settings: &Serve,
     listener: TcpListener,
+    reload: Reload,
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     settings.http.check()?;
@@ -86,7 +90,7 @@ pub(super) async fn run(
         name = tasks.join_next() => return Err(by_itself(name)),
         ended = &mut until => return ended,
     };
-    parts.run(&startup, tasks, stop, until).await
+    parts.run(&startup, tasks, reload, stop, until).await
 }
 
 impl Parts {
@@ -94,6 +98,7 @@ impl Parts {
         self,
         startup: &StartupRouter,
         mut tasks: JoinSet<&'static str>,
+        reload: Reload,
         stop: CancellationToken,
         until: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
@@ -104,6 +109,7 @@ impl Parts {
         for (name, part) in service.loops(clean_up, &stop) {
             tasks.spawn(named(name, part));
         }
+        tasks.spawn(named("reload of settings", reload.run(service.clone(), stop.clone())));
         if let Some(address) = spark_listener(&service) {
             let listener = listen(address).await?;
             tracing::info!("Spark's protocol without credentials is served on http://{address}");

@@ -1,7 +1,9 @@
-//! Settings: flags and `SPARKGATE_*` variables, one struct for each subject.
+//! Settings: flags, `SPARKGATE_*` variables and the keys of the file, one struct for each subject.
 
 mod clean_up;
+mod config;
 mod dev;
+mod file;
 mod kept_log;
 mod limits;
 mod serve;
@@ -15,7 +17,9 @@ use secrecy::{ExposeSecret, SecretString};
 use sparkgate_admission::GatewayAccount;
 
 pub(super) use clean_up::CleanUp;
+pub(super) use config::{ConfigCommand, Doctor};
 pub(super) use dev::{Dev, Sandbox};
+pub(super) use file::{FileFault, SettingsFile};
 pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
@@ -47,8 +51,8 @@ pub(super) enum LogFormat {
 #[derive(Debug, Clone, Args)]
 pub(super) struct Database {
     /// URL of the Postgres database: postgres://user:password@host:port/name
-    #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true)]
-    database_url: SecretString,
+    #[arg(long, env = "SPARKGATE_DATABASE_URL", hide_env_values = true, required = true)]
+    database_url: Option<SecretString>,
     /// Maximum number of database connections, at least 4. Two are for leases, half of the others for the workers, the rest
     /// for requests (with 12 or more in total, three of these only accept submissions). A few per core are enough.
     #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(4..))]
@@ -131,8 +135,13 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
 }
 
 impl Database {
+    /// Returns whether there is a URL. Only `sparkgate config` does without one.
+    pub(super) fn is_set(&self) -> bool {
+        self.database_url.is_some()
+    }
+
     pub(super) fn new(database_url: String) -> Self {
-        Self { database_url: database_url.into(), database_connections: 16 }
+        Self { database_url: Some(database_url.into()), database_connections: 16 }
     }
 
     /// Returns the settings of the database.
@@ -140,9 +149,12 @@ impl Database {
     /// # Errors
     /// The URL is not a URL of Postgres. The error doesn't quote it, because it may be a password in the wrong variable.
     pub(super) fn settings(&self) -> anyhow::Result<DatabaseSettings> {
-        let url = self.database_url.expose_secret().to_owned();
+        let url = self.database_url.as_ref().context("no database: give --database-url")?.expose_secret().to_owned();
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-            bail!("the database URL is not a URL of Postgres: expected postgres://user:password@host:port/name");
+            bail!(
+                "the database URL (--database-url) is not a URL of Postgres: expected \
+                 postgres://user:password@host:port/name"
+            );
         }
         Ok(DatabaseSettings { url, max_connections: self.database_connections })
     }

@@ -40,13 +40,14 @@ pub enum AccessError {
 #[derive(Debug)]
 pub struct AccessFile {
     path: Option<PathBuf>,
-    settings: Settings,
     state: RwLock<State>,
 }
 
 #[derive(Debug)]
 struct State {
     tenancy: Arc<Tenancy>,
+    /// The gateway's settings that the access is combined with.
+    settings: Settings,
     /// The content that was read last, whether it could be used or not.
     content: String,
     /// Why the file as it is now can't be used.
@@ -72,11 +73,19 @@ impl AccessFile {
 
     fn new(path: Option<PathBuf>, tenancy: Tenancy, content: String, settings: Settings) -> Self {
         let tenancy = Arc::new(tenancy);
-        Self { path, settings, state: RwLock::new(State { tenancy, content, trouble: None }) }
+        Self { path, state: RwLock::new(State { tenancy, settings, content, trouble: None }) }
     }
 
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
+    /// Returns the gateway's settings, as they are now.
+    pub fn settings(&self) -> Settings {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).settings.clone()
+    }
+
+    /// Combines the access with other settings of the gateway. Requests that have begun keep those that they began with.
+    pub fn replace_settings(&self, settings: Settings) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.tenancy = Arc::new(state.tenancy.with_settings(&settings));
+        state.settings = settings;
     }
 
     /// Returns the current access.
@@ -93,18 +102,25 @@ impl AccessFile {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let Some(path) = self.path.clone() else { return stop.cancelled().await };
         while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
-            self.look(&path);
+            self.look_at(&path);
+        }
+    }
+
+    /// Reads the file again at once if it has changed.
+    pub fn look(&self) {
+        if let Some(path) = &self.path {
+            self.look_at(path);
         }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log and the readiness text.
-    fn look(&self, path: &Path) {
+    fn look_at(&self, path: &Path) {
         let content = read(path);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let parsed = match content {
             Ok(content) if content == state.content => return,
             Ok(content) => {
-                let parsed = parse(path, &content, &self.settings);
+                let parsed = parse(path, &content, &state.settings);
                 state.content = content;
                 parsed
             }

@@ -63,6 +63,14 @@ impl Boundaries {
         }
     }
 
+    /// Compares the cluster with the present access file, and returns what is missing.
+    ///
+    /// # Errors
+    /// The API server doesn't answer.
+    pub(super) async fn missing(&self) -> Result<Vec<String>, cluster::Error> {
+        self.compare(&self.access.current()).await
+    }
+
     /// Compares the cluster with the present access file. Logs a line for each finding that the last check didn't have.
     pub async fn check(&self) {
         let tenancy = self.access.current();

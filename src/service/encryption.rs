@@ -114,12 +114,19 @@ impl EncryptionKeys {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let Some(path) = self.path.clone() else { return stop.cancelled().await };
         while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
-            self.look(&path);
+            self.look_at(&path);
+        }
+    }
+
+    /// Reads the file again at once if it has changed.
+    pub fn look(&self) {
+        if let Some(path) = &self.path {
+            self.look_at(path);
         }
     }
 
     /// Compares the file with what was read last. A file that can't be used changes nothing but the log.
-    fn look(&self, path: &Path) {
+    fn look_at(&self, path: &Path) {
         let content = read(path);
         let seen: Result<[u8; 32], String> =
             content.as_ref().map(|content| Sha256::digest(content).into()).map_err(|error| error_chain(error));
@@ -171,12 +178,12 @@ mod tests {
             (format!("b:{ZEROS}\n"), vec!["b"]),
         ] {
             fs::write(file.path(), content).unwrap();
-            keys.look(file.path());
+            keys.look();
             assert_eq!(keys.ids(), ids);
         }
         let path = file.path().to_owned();
         drop(file);
-        keys.look(&path);
+        keys.look();
         assert_eq!(keys.ids(), ["b"]);
         assert!(matches!(EncryptionKeys::open(path), Err(KeyFileError::Unreadable { .. })));
     }

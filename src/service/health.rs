@@ -22,7 +22,7 @@ use crate::{cluster::Cluster, store::Store};
 pub enum Readiness {
     Ready,
     /// Submissions are accepted, but an operator has to look: they wait because no replica reaches the cluster, or the access file
-    /// can't be reloaded.
+    /// or the settings can't be reloaded.
     Accepting(Reason),
     NotReady(Reason),
 }
@@ -56,6 +56,8 @@ pub struct Health {
     pub(super) home: HomeCluster,
     pub(super) watch: WatchHealth,
     access: Arc<AccessFile>,
+    /// Why the settings can't be reloaded.
+    settings: Mutex<Option<String>>,
     /// Cancelled when this process shuts down, to end the streams to clients.
     closing: CancellationToken,
     /// What the log says last.
@@ -221,7 +223,8 @@ impl WatchHealth {
 impl Health {
     pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>, closing: CancellationToken) -> Self {
         let watch = WatchHealth::new(cluster.namespaces());
-        Self { home: HomeCluster::new(store.clone(), cluster), store, watch, access, closing, logged: Mutex::default() }
+        let home = HomeCluster::new(store.clone(), cluster);
+        Self { home, store, watch, access, settings: Mutex::default(), closing, logged: Mutex::default() }
     }
 
     /// Compares the cluster with the one that the database belongs to. A database that belongs to none yet becomes this
@@ -244,14 +247,24 @@ impl Health {
             Ok(Err(error)) => unavailable(error_chain(&error)),
             Err(_) => unavailable(format!("it doesn't answer within {SIGN_OF_LIFE:?}")),
         };
-        let readiness = match (readiness, self.access.trouble()) {
-            (Readiness::Ready, Some(trouble)) => {
-                Readiness::Accepting(Reason::new("the access file can't be reloaded", Some(trouble)))
-            }
-            (readiness, _) => readiness,
+        let access = || Some(Reason::new("the access file can't be reloaded", Some(self.access.trouble()?)));
+        let settings = || Some(Reason::new("the settings can't be reloaded", Some(self.settings_trouble()?)));
+        let readiness = match readiness {
+            Readiness::Ready => access().or_else(settings).map_or(Readiness::Ready, Readiness::Accepting),
+            readiness => readiness,
         };
         self.log(&readiness);
         readiness
+    }
+
+    /// Records why the settings can't be reloaded, or that they can.
+    pub fn set_settings_trouble(&self, trouble: Option<String>) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    /// Returns why the settings can't be reloaded.
+    pub fn settings_trouble(&self) -> Option<String> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Logs the readiness if it isn't the same as before. Clients get only the summary.

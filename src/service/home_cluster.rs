@@ -152,7 +152,7 @@ async fn check(store: &Store, cluster: &Cluster) -> Result<(), HomeClusterError>
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     /// Certainly the same cluster, even if its other namespaces were recreated.
     SameSystem,
     /// No namespace differs.
@@ -161,7 +161,7 @@ enum Verdict {
     Other(String),
 }
 
-fn compare(known: &BTreeMap<String, String>, here: &BTreeMap<String, String>) -> Verdict {
+pub(super) fn compare(known: &BTreeMap<String, String>, here: &BTreeMap<String, String>) -> Verdict {
     match (known.get(SYSTEM), here.get(SYSTEM)) {
         (Some(known), Some(here)) if known == here => Verdict::SameSystem,
         (Some(_), Some(_)) => Verdict::Other(SYSTEM.to_owned()),

@@ -21,7 +21,7 @@ pub struct Settings {
 }
 
 /// The part of the configuration that concerns Spark.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparkSettings {
     pub version: SparkVersion,
     /// Defaults of properties, like those of a `spark-defaults.conf` at the submitter.

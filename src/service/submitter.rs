@@ -29,8 +29,8 @@ pub(super) struct Completed {
     pub(super) origins: BTreeMap<String, String>,
 }
 
-/// A submitter's directory, read into memory at start.
-#[derive(Clone, Default)]
+/// A submitter's directory, read into memory.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Submitter {
     /// Named `spark-defaults.conf` files, by their names without `.conf`.
     defaults: BTreeMap<String, Properties>,
@@ -45,6 +45,11 @@ impl Submitter {
     pub(super) fn retain(&mut self, defaults: impl Fn(&str) -> bool, files: impl Fn(&str) -> bool) {
         self.defaults.retain(|name, _| defaults(name));
         self.files.retain(|name, _| files(name));
+    }
+
+    /// Returns the named defaults.
+    pub(super) fn named_defaults(&self) -> impl Iterator<Item = (&str, &Properties)> {
+        self.defaults.iter().map(|(name, properties)| (name.as_str(), properties))
     }
 
     /// Returns the properties of a request, completed by the named defaults that it selects and then by `lowest`: defaults that

@@ -33,7 +33,7 @@ pub struct Tenancy {
     /// The secret of Spark's `JWSFilter`.
     spark_secret: Option<SharedSecret>,
     /// `None` without an access file: nothing is limited.
-    limits: Option<RateLimits>,
+    limits: Option<Arc<RateLimits>>,
     read_at: DateTime<Utc>,
 }
 
@@ -87,11 +87,25 @@ impl Tenancy {
                 Err(each) => faults.extend(each.iter().map(|fault| format!("{}: {fault}", tenant.name))),
             }
         }
-        let limits = access.rates().map(RateLimits::new);
+        let limits = access.rates().map(|rates| Arc::new(RateLimits::new(rates)));
         if !faults.is_empty() {
             return Err(PolicyFaults(faults));
         }
         Ok(Self { access, tenants, spark_secret, limits, read_at })
+    }
+
+    /// Returns the same access with other settings of the gateway. Requests keep the counts that limit them.
+    pub(super) fn with_settings(&self, settings: &Settings) -> Self {
+        let rules = |rules: &TenantRules| {
+            Arc::new(TenantRules::new(&rules.tenant, rules.policy.clone(), settings, rules.read_at))
+        };
+        Self {
+            access: self.access.clone(),
+            tenants: self.tenants.iter().map(|(name, each)| (name.clone(), rules(each))).collect(),
+            spark_secret: self.spark_secret.clone(),
+            limits: self.limits.clone(),
+            read_at: self.read_at,
+        }
     }
 
     pub fn access(&self) -> &Access {

@@ -52,8 +52,8 @@ impl Drop for Node {
 
 pub(crate) struct Place {
     pub(crate) namespace: String,
-    kubeconfig: PathBuf,
-    database: String,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) database: String,
 }
 
 impl Place {

@@ -49,6 +49,11 @@ impl Gateway {
         gateway
     }
 
+    /// Returns the id of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn log(&self) -> String {
         let log = self.dir.as_ref().map(|dir| std::fs::read_to_string(dir.path().join(LOG)));
         log.and_then(Result::ok).unwrap_or_default()

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use sparkgate::store::{ConnectError, DatabaseSettings, Store};
+use sparkgate::store::{ConnectError, DatabaseSettings, Inspection, Store};
 use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -51,6 +51,10 @@ impl Pooler {
         pooler
     }
 
+    async fn inspect(&self) -> Result<Inspection, ConnectError> {
+        Store::inspect(&DatabaseSettings { url: self.url.clone(), max_connections: 4 }).await
+    }
+
     async fn connect(&self, max_connections: u32) -> Result<Store, ConnectError> {
         Store::connect(&DatabaseSettings { url: self.url.clone(), max_connections }).await
     }
@@ -82,12 +86,14 @@ async fn a_pooler_in_transaction_mode_is_refused_with_advice(pool: PgPool) {
     let error = pooler.connect(16).await.unwrap_err();
     assert!(matches!(error, ConnectError::MixedSessions { .. }) && !error.may_pass(), "{error:?}");
     assert!(error.to_string().contains("pool_mode = session"), "{error}");
+    assert!(matches!(pooler.inspect().await, Err(ConnectError::MixedSessions { .. })), "nor is it inspected");
 }
 
 #[sqlx::test]
 async fn a_pooler_in_session_mode_works(pool: PgPool) {
     let pooler = Pooler::start(&pool, "session").await;
     let store = pooler.connect(16).await.unwrap();
+    assert_eq!(pooler.inspect().await.unwrap().migrations.missing, [0_i64; 0]);
     while store.ping().await.is_err() || store.draw().await.is_err() {}
     let session = session(&store).await;
     let id = accept(&store, "a").await;

@@ -63,17 +63,7 @@ impl Cluster {
     /// # Errors
     /// [`ConnectError`], whose message says what to check.
     pub async fn connect(settings: &ClusterSettings) -> Result<Self, ConnectError> {
-        let config = config(settings).await?;
-        let url = config.cluster_url.to_string();
-        let connections = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
-        let clients = || -> kube::Result<_> {
-            let watching = (0..connections).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
-            let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
-            Ok((http::client(&config, CONNECTIONS)?, watching, reading))
-        };
-        let (client, watching, reading) =
-            clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
-        let cluster = Self { watching, reading, ..Self::new(client, &settings.namespaces) };
+        let (cluster, url) = Self::open(settings).await?;
         let deadline = Instant::now() + DENIED;
         for (namespace, pods) in cluster.watched_pods::<Pod>() {
             let tried = match try_list(&pods, &cluster.selector, deadline).await {
@@ -91,6 +81,24 @@ impl Cluster {
             })?;
         }
         Ok(cluster)
+    }
+
+    /// Reads the configuration and creates a client, which has sent nothing yet. Returns the URL of the API server with it.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: the configuration can't be used.
+    pub async fn open(settings: &ClusterSettings) -> Result<(Self, String), ConnectError> {
+        let config = config(settings).await?;
+        let url = config.cluster_url.to_string();
+        let connections = settings.namespaces.len().div_ceil(WATCHES_PER_CONNECTION).max(1);
+        let clients = || -> kube::Result<_> {
+            let watching = (0..connections).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
+            let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
+            Ok((http::client(&config, CONNECTIONS)?, watching, reading))
+        };
+        let (client, watching, reading) =
+            clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
+        Ok((Self { watching, reading, ..Self::new(client, &settings.namespaces) }, url))
     }
 
     /// Returns the pods of each watched namespace; `None` means all namespaces.

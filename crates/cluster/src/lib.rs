@@ -6,6 +6,7 @@ mod create;
 mod error;
 mod executor_pod;
 mod http;
+mod inspect;
 pub mod labels;
 mod logs;
 mod manifest;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
 pub use error::Error;
+pub use inspect::{ApiServer, MarkedPod, QuotaUse};
 pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
 pub use manifest::{Manifest, OwnershipLabels, is_executor_property};
 pub use namespaces::SYSTEM;

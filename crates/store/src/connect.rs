@@ -79,6 +79,8 @@ pub enum ConnectError {
          or let the URL point to Postgres itself"
     )]
     MixedSessions { address: String },
+    #[error("reading the state of the database at {address} failed")]
+    Inspect { address: String, source: MigrateError },
     #[error("migrating the database at {address} failed")]
     Migrate { address: String, source: MigrateError },
 }
@@ -92,7 +94,7 @@ impl ConnectError {
             Self::Standby { .. } => true,
             Self::Migrate { source: MigrateError::Execute(source), .. }
             | Self::Migrate { source: MigrateError::ExecuteMigration(source, _), .. } => is_outage(source),
-            Self::Migrate { .. } | Self::Url(_) | Self::MixedSessions { .. } => false,
+            Self::Inspect { .. } | Self::Migrate { .. } | Self::Url(_) | Self::MixedSessions { .. } => false,
         }
     }
 }
@@ -121,6 +123,24 @@ async fn backend(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
     row.try_get(0)
 }
 
+/// Opens a connection to a primary that has a backend of its own for each connection. Returns the server's address with it.
+pub(super) async fn first_connection(options: &PgConnectOptions) -> Result<(String, PgConnection), ConnectError> {
+    let address = format!("{}:{}", options.get_host(), options.get_port());
+    let first = async {
+        let mut first = options.connect().await?;
+        let primary = is_primary(&mut first).await?;
+        let mixed = mixes_sessions(&mut first, options).await?;
+        Ok((first, primary, mixed))
+    };
+    let first = tokio::time::timeout(FIRST, first).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    match first {
+        Err(source) => Err(ConnectError::Unreachable { address, source }),
+        Ok((_, false, _)) => Err(ConnectError::Standby { address }),
+        Ok((_, _, true)) => Err(ConnectError::MixedSessions { address }),
+        Ok((first, true, false)) => Ok((address, first)),
+    }
+}
+
 impl Store {
     /// Connects, applies pending migrations (replicas may start concurrently) and opens the pools.
     ///
@@ -129,22 +149,7 @@ impl Store {
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self, ConnectError> {
         let options = PgConnectOptions::from_str(&settings.url).map_err(ConnectError::Url)?;
         let options = options.application_name("sparkgate");
-        let address = format!("{}:{}", options.get_host(), options.get_port());
-        let unreachable = |source| ConnectError::Unreachable { address: address.clone(), source };
-        let first = async {
-            let mut first = options.connect().await?;
-            let primary = is_primary(&mut first).await?;
-            let mixed = mixes_sessions(&mut first, &options).await?;
-            Ok((first, primary, mixed))
-        };
-        let first = tokio::time::timeout(FIRST, first).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        let (mut first, primary, mixed) = first.map_err(unreachable)?;
-        if !primary {
-            return Err(ConnectError::Standby { address });
-        }
-        if mixed {
-            return Err(ConnectError::MixedSessions { address });
-        }
+        let (address, mut first) = first_connection(&options).await?;
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| ConnectError::Migrate { address: address.clone(), source })?;
         // The connection is no longer needed, whether closing it succeeds or not.

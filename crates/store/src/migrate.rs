@@ -92,7 +92,7 @@ async fn missing<'m>(
     Ok(missing)
 }
 
-async fn has_table(table: &str, connection: &mut PgConnection) -> Result<bool, MigrateError> {
+pub(super) async fn has_table(table: &str, connection: &mut PgConnection) -> Result<bool, MigrateError> {
     let there = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL").bind(table);
     Ok(there.fetch_one(connection).await?)
 }

@@ -6,7 +6,7 @@ pub(super) fn suggestion(name: &str, known: &[&str]) -> String {
 }
 
 /// Returns the most similar name, if it differs from `name` in at most a third of its characters.
-pub(in crate::api) fn closest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn closest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     // Longer names are no misspelling of any, and the comparison takes time.
     let name = Some(name).filter(|name| name.len() <= 64)?.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&name, &known.to_lowercase());

@@ -212,7 +212,7 @@ pub(in crate::app) struct Kubernetes {
     pub(in crate::app) outcome_finalizer: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Spark {
     /// The Spark release that the gateway behaves like: the release of the drivers' images.
     #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
@@ -233,8 +233,9 @@ impl Spark {
         let defaults = match &self.spark_defaults {
             None => BTreeMap::new(),
             Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("reading the Spark defaults from {}", path.display()))?;
+                let text = std::fs::read_to_string(path).with_context(|| {
+                    format!("reading the Spark defaults from {} (--spark-defaults)", path.display())
+                })?;
                 parse_properties(&text)
             }
         };

@@ -1,0 +1,99 @@
+//! `sparkgate doctor`: checks all that a gateway needs, and prints a line for each check.
+
+pub(super) mod files;
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use serde_json::json;
+
+use super::{
+    arguments::ResolvedSettings,
+    settings::{Logs, Serve},
+};
+use crate::{
+    cluster::Cluster,
+    service::{
+        AccessFile,
+        doctor::{
+            Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_home,
+            check_namespaces, check_pods, check_service_accounts,
+        },
+        error_chain,
+    },
+    store::Store,
+};
+
+/// Runs all checks. What can't be checked because of a failure is left out.
+pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSettings) -> Vec<Finding> {
+    let files::Checked { mut findings, access, keys } = files::check(settings, logs).await;
+    for finding in &mut findings {
+        finding.message.push_str(&resolved.notes(&finding.message).replace('\n', ";").replace("  ", " "));
+    }
+    let store = match settings.database.settings() {
+        Ok(database) => check_database(&database, &mut findings).await,
+        Err(_) => None,
+    };
+    if let (Some(store), Some(keys)) = (&store, &keys) {
+        findings.push(check_encryption(store, keys).await);
+    }
+    in_cluster(settings, access, store.as_ref(), &mut findings).await;
+    findings
+}
+
+async fn in_cluster(
+    settings: &Serve,
+    access: Option<Arc<AccessFile>>,
+    store: Option<&Store>,
+    findings: &mut Vec<Finding>,
+) {
+    let defaults = access.as_deref().map(Defaults::new);
+    findings.extend(defaults.iter().flat_map(Defaults::check_images));
+    let (cluster, url) = match Cluster::open(&settings.kubernetes.place.settings()).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            let remedy = "give --kubeconfig, or run this in a pod of the gateway";
+            return findings.push(Finding::failure("kubernetes.reachable", error_chain(&error), remedy));
+        }
+    };
+    if !check_api_server(&cluster, &url, findings).await {
+        return;
+    }
+    check_namespaces(&cluster, findings).await;
+    if let Some(defaults) = &defaults {
+        check_service_accounts(&cluster, defaults, findings).await;
+    }
+    if let Some(access) = access {
+        check_admission(&cluster, access, findings).await;
+    }
+    if let Some(store) = store {
+        findings.push(check_home(store, &cluster).await);
+        check_pods(store, &cluster, findings).await;
+    }
+}
+
+/// Prints the findings. The exit code is 1 if there is a failure.
+///
+/// # Errors
+/// The output can't be written.
+pub(super) fn print(findings: &[Finding], as_json: bool, mut output: impl Write) -> io::Result<ExitCode> {
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let (failures, warnings) = (count(Level::Failure), count(Level::Warning));
+    if as_json {
+        let document = json!({"findings": findings, "failures": failures, "warnings": warnings});
+        writeln!(output, "{document:#}")?;
+    } else {
+        let width = findings.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
+        for Finding { check, level, message, remedy } in findings {
+            writeln!(output, "{:7}  {check:width$}  {message}", level.as_str())?;
+            if let Some(remedy) = remedy {
+                writeln!(output, "{:7}  {:width$}  → {remedy}", "", "")?;
+            }
+        }
+        writeln!(output, "\n{failures} failures, {warnings} warnings")?;
+    }
+    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

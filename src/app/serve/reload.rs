@@ -1,0 +1,202 @@
+//! Reloads while the gateway runs what can change without a restart: the file of settings, the Spark defaults and the submitter
+//! directory. The access file, the encryption keys and the files of TLS are reloaded by the parts that use them.
+
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+
+use anyhow::{Context, anyhow};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::spawn_blocking,
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{
+        arguments::{Arguments, LoadError, ResolvedSettings},
+        settings::{Limits, Serve, Spark},
+        telemetry::{LogFilter, log_filter},
+    },
+    service::{Service, SparkSettings},
+};
+
+/// How often files are compared with what was read.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The settings of the file that change without a restart.
+const RELOADED: [&str; 7] =
+    ["log", "spark-defaults", "submitter-dir", "max-start-timeout", "max-run-timeout", "max-kill-grace", "max-retries"];
+
+/// The file of settings, and what it is combined with.
+pub(in crate::app) struct ReloadSource {
+    pub(in crate::app) arguments: Arguments,
+    pub(in crate::app) path: PathBuf,
+    /// The settings with which the process started.
+    pub(in crate::app) started: ResolvedSettings,
+    pub(in crate::app) log: LogFilter,
+}
+
+/// Reloads the settings of a process.
+pub(in crate::app) struct Reload {
+    files: Files,
+    hangup: Option<Signal>,
+}
+
+/// The settings that are reloaded, and where they come from.
+struct Files {
+    source: Option<ReloadSource>,
+    /// The content of the file of settings that was read last.
+    content: Option<Vec<u8>>,
+    /// What it says, or why it can't be used.
+    next: Result<Reloaded, String>,
+    /// The filter of the log in use.
+    filter: Option<String>,
+    /// The settings about which the log says that they need a restart.
+    waiting: BTreeSet<String>,
+}
+
+/// The settings that change without a restart.
+#[derive(Clone)]
+struct Reloaded {
+    spark: Spark,
+    limits: Limits,
+    /// `None` if it can't change.
+    filter: Option<String>,
+}
+
+impl Reload {
+    /// Prepares the reload of a process with these settings. Without a file of settings, only files that they name are reloaded.
+    pub(in crate::app) fn new(settings: &Serve, source: Option<ReloadSource>) -> Self {
+        let content = source.as_ref().and_then(|source| fs::read(&source.path).ok());
+        let next = Ok(Reloaded { spark: settings.spark.clone(), limits: settings.limits.clone(), filter: None });
+        let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
+        Self { files: Files { source, content, next, filter, waiting: BTreeSet::new() }, hangup: None }
+    }
+
+    /// Reloads on SIGHUP, too.
+    ///
+    /// # Errors
+    /// The signal can't be listened for.
+    pub(in crate::app) fn on_signal(self) -> anyhow::Result<Self> {
+        let hangup = signal(SignalKind::hangup()).context("listening for SIGHUP")?;
+        Ok(Self { hangup: Some(hangup), ..self })
+    }
+
+    /// Reloads whenever a file has changed, and on SIGHUP, until `stop`.
+    pub(super) async fn run(self, service: Service, stop: CancellationToken) {
+        let Self { mut files, mut hangup } = self;
+        loop {
+            let signalled = async {
+                match &mut hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let is_signalled = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = signalled => true,
+                () = sleep(LOOK) => false,
+            };
+            let service = service.clone();
+            let looked = spawn_blocking(move || {
+                if is_signalled {
+                    tracing::info!("SIGHUP received: reading the files again");
+                    service.access.look();
+                    service.encryption.look();
+                }
+                files.look(&service, is_signalled);
+                files
+            });
+            match looked.await {
+                Ok(back) => files = back,
+                // It panicked, which the log says.
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Files {
+    /// Compares the files with what was read last. Files that can't be used change nothing but the log and the readiness text.
+    fn look(&mut self, service: &Service, is_signalled: bool) {
+        let trouble = self.reload(service, is_signalled).err().map(|error| format!("{error:#}"));
+        let before = service.health.settings_trouble();
+        match &trouble {
+            Some(trouble) if is_signalled || before.as_ref() != Some(trouble) => {
+                tracing::error!("the settings are not reloaded, the previous ones stay valid: {trouble}");
+            }
+            None if before.is_some() => tracing::info!("the settings can be used again"),
+            _ => {}
+        }
+        service.health.set_settings_trouble(trouble);
+    }
+
+    fn reload(&mut self, service: &Service, is_signalled: bool) -> anyhow::Result<()> {
+        self.read(is_signalled);
+        let next = self.next.clone().map_err(|reason| anyhow!(reason))?;
+        let spark = next.spark.settings()?;
+        let filter = next.filter.filter(|filter| self.filter.as_ref() != Some(filter));
+        let parsed = filter.as_deref().map(log_filter).transpose()?;
+        // From here on, nothing fails.
+        let mut settings = service.access.settings();
+        let caps = next.limits.settings();
+        let changes = [
+            (settings.spark.defaults != spark.defaults, "Spark defaults"),
+            (settings.spark.submitter != spark.submitter, "submitter directory"),
+            (settings.caps != caps, "limits"),
+        ];
+        let changed: Vec<_> = changes.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, what)| what).collect();
+        if !changed.is_empty() {
+            let SparkSettings { defaults, submitter, .. } = spark;
+            settings.spark = SparkSettings { defaults, submitter, ..settings.spark };
+            settings.caps = caps;
+            service.access.replace_settings(settings);
+            tracing::info!(changed = changed.join(", "), "settings reloaded");
+        }
+        if let (Some(source), Some(parsed), Some(filter)) = (&self.source, parsed, filter) {
+            source.log.replace(parsed)?;
+            tracing::info!(filter, "the filter of the log is replaced");
+            self.filter = Some(filter);
+        }
+        Ok(())
+    }
+
+    /// Reads the file of settings if it has changed.
+    fn read(&mut self, is_signalled: bool) {
+        let Some(source) = &self.source else { return };
+        let content = fs::read(&source.path).ok();
+        if content == self.content && !is_signalled {
+            return;
+        }
+        self.content = content;
+        match load(source) {
+            Ok((next, resolved)) => {
+                let changed = source.started.changes(&resolved).filter(|name| !RELOADED.contains(name));
+                let waiting: BTreeSet<_> = changed.map(str::to_owned).collect();
+                if !waiting.is_empty() && (is_signalled || waiting != self.waiting) {
+                    let names = waiting.iter().cloned().collect::<Vec<_>>().join(", ");
+                    tracing::warn!(settings = names, "settings have changed that need a restart");
+                }
+                self.waiting = waiting;
+                self.next = Ok(next);
+            }
+            Err(error) => self.next = Err(format!("{error:#}")),
+        }
+    }
+}
+
+/// Combines the file with the arguments again, and checks the result as a start does.
+fn load(source: &ReloadSource) -> anyhow::Result<(Reloaded, ResolvedSettings)> {
+    let loaded = source.arguments.clone().load().map_err(|error| match error {
+        LoadError::File(faults) => anyhow!("{faults}"),
+        LoadError::CommandLine { error, notes } => anyhow!("{}{notes}", error.to_string().trim_end()),
+    })?;
+    let resolved = loaded.settings;
+    let (serve, logs) = loaded.cli.into_serve().context("the arguments are not those of `serve`")?;
+    let checked = serve.http.check().and_then(|()| serve.database.settings());
+    checked.map_err(|error| {
+        let text = format!("{error:#}");
+        anyhow!("{text}{}", resolved.notes(&text))
+    })?;
+    Ok((Reloaded { spark: serve.spark, limits: serve.limits, filter: Some(logs.filter) }, resolved))
+}

@@ -1,0 +1,87 @@
+//! Checks of the pods that carry our labels.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{Finding, cluster::unanswered, database::not_read};
+use crate::{
+    cluster::{Cluster, MarkedPod},
+    service::error_chain,
+    store::Store,
+};
+
+/// A replica removes the finalizer within this time after a driver has ended.
+const REMOVED: Duration = Duration::from_secs(600);
+/// How many pods a message names.
+const NAMED: usize = 5;
+
+/// Checks for finalizers that are left over, and for pods of other installations.
+pub async fn check_pods(store: &Store, cluster: &Cluster, findings: &mut Vec<Finding>) {
+    let pods = match cluster.marked_pods().await {
+        Ok(pods) => pods,
+        Err(error) => return findings.push(unanswered("pods.finalizers", &error)),
+    };
+    let own = match store.installation().await {
+        Ok(installation) => installation.id.to_string(),
+        Err(error) => return findings.push(not_read("pods.finalizers", &error_chain(&error))),
+    };
+    let (own, others): (Vec<_>, Vec<_>) =
+        pods.into_iter().partition(|pod| pod.installation.as_deref() == Some(own.as_str()));
+    findings.push(finalizers(store, &own).await);
+    findings.extend(of_others(&others));
+}
+
+async fn finalizers(store: &Store, pods: &[MarkedPod]) -> Finding {
+    const CHECK: &str = "pods.finalizers";
+    let held: Vec<_> = pods.iter().filter(|pod| pod.is_held).collect();
+    let ids: Vec<_> = held.iter().map(|pod| pod.submission.as_str()).collect();
+    let ended = match store.ended_or_unknown(&ids, REMOVED).await {
+        Ok(ended) => ended,
+        Err(error) => return not_read(CHECK, &error_chain(&error)),
+    };
+    let left: Vec<_> = held.into_iter().filter(|pod| ended.contains(&pod.submission)).collect();
+    if left.is_empty() {
+        return Finding::ok(CHECK, "no pod is held whose submission has ended");
+    }
+    let text = format!(
+        "{} pods are held by our finalizer although their submissions have ended or have no record: {}",
+        left.len(),
+        named(&left)
+    );
+    let remedy = "start the gateway, which removes the finalizer within ten minutes. If it stays: kubectl -n NAMESPACE patch pod \
+                  NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/metadata/finalizers\"}]'";
+    Finding::warning(CHECK, text, remedy)
+}
+
+fn of_others(pods: &[MarkedPod]) -> Vec<Finding> {
+    const CHECK: &str = "pods.installation";
+    let mut by_installation = BTreeMap::<&str, Vec<&MarkedPod>>::new();
+    for pod in pods {
+        by_installation.entry(pod.installation.as_deref().unwrap_or_default()).or_default().push(pod);
+    }
+    if by_installation.is_empty() {
+        return vec![Finding::ok(CHECK, "all pods with our labels are this installation's")];
+    }
+    let finding = |(id, pods): (&str, Vec<&MarkedPod>)| {
+        let held = pods.iter().filter(|pod| pod.is_held).count();
+        let text = format!(
+            "{} pods are of another installation, with the id {id:?}, and {held} of them have our finalizer: {}",
+            pods.len(),
+            named(&pods)
+        );
+        let remedy = format!(
+            "leave them alone if that installation is in use. If its database is gone: kubectl -n NAMESPACE delete pods -l \
+             sparkgate.dev/instance={id}, and remove the finalizer of pods that stay"
+        );
+        Finding::warning(CHECK, text, remedy)
+    };
+    by_installation.into_iter().map(finding).collect()
+}
+
+fn named(pods: &[&MarkedPod]) -> String {
+    let names = pods.iter().take(NAMED).map(|pod| format!("{}/{}", pod.namespace, pod.name));
+    let mut text = names.collect::<Vec<_>>().join(", ");
+    if pods.len() > NAMED {
+        text.push_str(", …");
+    }
+    text
+}
