@@ -96,7 +96,7 @@ pub(super) struct ResolvedSetting {
 }
 
 /// All settings of a command.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct ResolvedSettings(pub(super) Vec<ResolvedSetting>);
 
 impl ResolvedSettings {

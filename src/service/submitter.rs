@@ -47,8 +47,8 @@ impl Submitter {
         self.files.retain(|name, _| files(name));
     }
 
-    /// Returns the named defaults.
-    pub(super) fn named_defaults(&self) -> impl Iterator<Item = (&str, &Properties)> {
+    /// Returns all named defaults.
+    pub(super) fn all_named_defaults(&self) -> impl Iterator<Item = (&str, &Properties)> {
         self.defaults.iter().map(|(name, properties)| (name.as_str(), properties))
     }
 

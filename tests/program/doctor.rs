@@ -202,7 +202,7 @@ impl Report {
             assert_eq!(finding.get("remedy").is_some(), needs_remedy, "{finding}");
         }
         assert_eq!(output.status.code() == Some(1), document["failures"] != 0, "{text}");
-        assert!(!text.contains("password"), "{text}");
+        assert!(!text.contains("SEKRETPW"), "{text}");
         Self { code: output.status.code(), levels, text }
     }
 
@@ -261,7 +261,7 @@ async fn a_gateway_that_has_what_it_needs_has_no_failure() {
 #[tokio::test]
 async fn a_part_that_is_missing_is_a_line_and_the_others_are_checked() {
     let patient = Patient::new().await;
-    let nowhere = "--database-url=postgres://u:password@127.0.0.1:1/x";
+    let nowhere = "--database-url=postgres://u:SEKRETPW@127.0.0.1:1/x";
     let report = patient.examine(&[nowhere]);
     report.assert("database.reachable", "failure");
     report.assert("kubernetes.rights", "ok");
@@ -365,9 +365,9 @@ async fn each_fault_of_the_database_is_found() {
         patient.examine(&[]).assert(check, level);
         patient.sql(&good).await;
     }
-    patient.sql("CREATE ROLE doctor_reader LOGIN PASSWORD 'password'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO doctor_reader").await;
+    patient.sql("CREATE ROLE doctor_reader LOGIN PASSWORD 'SEKRETPW'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO doctor_reader").await;
     let (_, rest) = patient.place.database.split_once('@').unwrap();
-    let report = patient.examine(&[&format!("--database-url=postgres://doctor_reader:password@{rest}")]);
+    let report = patient.examine(&[&format!("--database-url=postgres://doctor_reader:SEKRETPW@{rest}")]);
     report.assert("database.rights", "failure");
     patient.sql("DROP OWNED BY doctor_reader; DROP ROLE doctor_reader").await;
     assert_eq!(patient.examine(&[]).code, Some(0));
@@ -464,7 +464,7 @@ async fn pods_that_are_left_over_are_found_and_left_alone() {
 async fn the_lines_say_what_to_do() {
     let patient = Patient::new().await;
     let mut command = sparkgate();
-    command.args(["doctor", "--database-url=postgres://u:password@127.0.0.1:1/x", "--kubeconfig=/nowhere"]);
+    command.args(["doctor", "--database-url=postgres://u:SEKRETPW@127.0.0.1:1/x", "--kubeconfig=/nowhere"]);
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -473,6 +473,6 @@ async fn the_lines_say_what_to_do() {
     {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    assert!(!text.contains("password@"), "{text}");
+    assert!(!text.contains("SEKRETPW"), "{text}");
     drop(patient);
 }

@@ -17,7 +17,7 @@ use crate::{
         settings::{Limits, Serve, Spark},
         telemetry::{LogFilter, log_filter},
     },
-    service::{Service, SparkSettings},
+    service::Service,
 };
 
 /// How often files are compared with what was read.
@@ -45,6 +45,8 @@ pub(in crate::app) struct Reload {
 /// The settings that are reloaded, and where they come from.
 struct Files {
     source: Option<ReloadSource>,
+    /// The Spark settings with which the process started: its release and its user don't change.
+    started: Spark,
     /// The content of the file of settings that was read last.
     content: Option<Vec<u8>>,
     /// What it says, or why it can't be used.
@@ -62,15 +64,19 @@ struct Reloaded {
     limits: Limits,
     /// `None` if it can't change.
     filter: Option<String>,
+    /// Where they come from.
+    resolved: ResolvedSettings,
 }
 
 impl Reload {
     /// Prepares the reload of a process with these settings. Without a file of settings, only files that they name are reloaded.
     pub(in crate::app) fn new(settings: &Serve, source: Option<ReloadSource>) -> Self {
         let content = source.as_ref().and_then(|source| fs::read(&source.path).ok());
-        let next = Ok(Reloaded { spark: settings.spark.clone(), limits: settings.limits.clone(), filter: None });
+        let started = settings.spark.clone();
+        let resolved = source.as_ref().map(|source| source.started.clone()).unwrap_or_default();
+        let next = Ok(Reloaded { spark: started.clone(), limits: settings.limits.clone(), filter: None, resolved });
         let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
-        Self { files: Files { source, content, next, filter, waiting: BTreeSet::new() }, hangup: None }
+        Self { files: Files { source, started, content, next, filter, waiting: BTreeSet::new() }, hangup: None }
     }
 
     /// Reloads on SIGHUP, too.
@@ -134,7 +140,10 @@ impl Files {
     fn reload(&mut self, service: &Service, is_signalled: bool) -> anyhow::Result<()> {
         self.read(is_signalled);
         let next = self.next.clone().map_err(|reason| anyhow!(reason))?;
-        let spark = next.spark.settings()?;
+        let spark = next.spark.settings().map_err(|error| {
+            let text = format!("{error:#}");
+            anyhow!("{text}{}", next.resolved.notes(&text))
+        })?;
         let filter = next.filter.filter(|filter| self.filter.as_ref() != Some(filter));
         let parsed = filter.as_deref().map(log_filter).transpose()?;
         // From here on, nothing fails.
@@ -147,9 +156,7 @@ impl Files {
         ];
         let changed: Vec<_> = changes.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, what)| what).collect();
         if !changed.is_empty() {
-            let SparkSettings { defaults, submitter, .. } = spark;
-            settings.spark = SparkSettings { defaults, submitter, ..settings.spark };
-            settings.caps = caps;
+            (settings.spark, settings.caps) = (spark, caps);
             service.access.replace_settings(settings);
             tracing::info!(changed = changed.join(", "), "settings reloaded");
         }
@@ -170,14 +177,16 @@ impl Files {
         }
         self.content = content;
         match load(source) {
-            Ok((next, resolved)) => {
-                let changed = source.started.changes(&resolved).filter(|name| !RELOADED.contains(name));
+            Ok(mut next) => {
+                let changed = source.started.changes(&next.resolved).filter(|name| !RELOADED.contains(name));
                 let waiting: BTreeSet<_> = changed.map(str::to_owned).collect();
                 if !waiting.is_empty() && (is_signalled || waiting != self.waiting) {
                     let names = waiting.iter().cloned().collect::<Vec<_>>().join(", ");
                     tracing::warn!(settings = names, "settings have changed that need a restart");
                 }
                 self.waiting = waiting;
+                next.spark.spark_version = self.started.spark_version;
+                next.spark.spark_user.clone_from(&self.started.spark_user);
                 self.next = Ok(next);
             }
             Err(error) => self.next = Err(format!("{error:#}")),
@@ -186,7 +195,7 @@ impl Files {
 }
 
 /// Combines the file with the arguments again, and checks the result as a start does.
-fn load(source: &ReloadSource) -> anyhow::Result<(Reloaded, ResolvedSettings)> {
+fn load(source: &ReloadSource) -> anyhow::Result<Reloaded> {
     let loaded = source.arguments.clone().load().map_err(|error| match error {
         LoadError::File(faults) => anyhow!("{faults}"),
         LoadError::CommandLine { error, notes } => anyhow!("{}{notes}", error.to_string().trim_end()),
@@ -198,5 +207,5 @@ fn load(source: &ReloadSource) -> anyhow::Result<(Reloaded, ResolvedSettings)> {
         let text = format!("{error:#}");
         anyhow!("{text}{}", resolved.notes(&text))
     })?;
-    Ok((Reloaded { spark: serve.spark, limits: serve.limits, filter: Some(logs.filter) }, resolved))
+    Ok(Reloaded { spark: serve.spark, limits: serve.limits, filter: Some(logs.filter), resolved })
 }

@@ -34,7 +34,7 @@ impl Defaults {
             namespaces,
         };
         let mut groups = vec![group("the Spark defaults".to_owned(), &spark.defaults, None)];
-        let named = spark.submitter.named_defaults();
+        let named = spark.submitter.all_named_defaults();
         groups.extend(named.map(|(name, properties)| group(format!("the named defaults {name}"), properties, None)));
         let tenancy = access.current();
         for tenant in tenancy.access().tenants() {
