@@ -26,6 +26,7 @@ mod redaction;
 mod session;
 mod settings;
 mod shares;
+mod spark_lines;
 mod submissions;
 mod submitter;
 mod tenancy;
@@ -75,6 +76,7 @@ pub use self::{
     rate_limits::Exceeded,
     session::Session,
     settings::{Settings, SparkSettings},
+    spark_lines::{SparkLines, file::SparkLinesError},
     submissions::{
         Submissions,
         failure_reason::FailureReason,

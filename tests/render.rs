@@ -10,7 +10,7 @@ use sparkgate::{
 
 fn settings() -> SparkSettings {
     let nothing = Default::default();
-    SparkSettings { version: SparkVersion::V4_3, defaults: nothing, submitter: Default::default(), user: "me".into() }
+    SparkSettings::new(SparkVersion::V4_3, nothing, Default::default(), "me".into())
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod problem;
 mod query;
 mod reply;
 mod session;
+mod spark_versions;
 mod submissions;
 mod suggest;
 mod tokens;
@@ -49,6 +50,7 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(events::of_submission))
         .routes(routes!(executors::executors))
         .routes(routes!(logs::logs))
+        .routes(routes!(spark_versions::list))
         .routes(routes!(caller::me))
         .routes(routes!(caller::login))
         .routes(routes!(tokens::list, tokens::create))
@@ -82,7 +84,8 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions" | "events" | "me" | "login" | "tokens" | "audit", None) | ("tokens", Some(_)) => true,
+        ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions", None)
+        | ("tokens", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

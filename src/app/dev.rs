@@ -90,6 +90,7 @@ async fn beside(
             spark_version: settings.spark_version,
             spark_defaults: Some(defaults),
             submitter_dir: settings.submitter_dir.clone(),
+            spark_lines_file: None,
             spark_user: None,
         },
         clean_up: CleanUp::default(),

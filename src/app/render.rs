@@ -40,7 +40,7 @@ pub enum RenderError {
 /// # Errors
 /// [`RenderError::Input`] and [`RenderError::Refused`].
 pub fn render(input: &[u8], settings: &SparkSettings) -> Result<Value, RenderError> {
-    let (request, _) = parse_partial(input, settings.version)?;
+    let (request, _) = parse_partial(input, settings.lines.newest())?;
     Ok(driver(request, settings)?.to_list()?)
 }
 
@@ -77,7 +77,7 @@ pub fn run(
 ) -> Result<(), RenderError> {
     let mut body = Vec::new();
     input.read_to_end(&mut body)?;
-    let (request, unknown) = parse_partial(&body, settings.version)?;
+    let (request, unknown) = parse_partial(&body, settings.lines.newest())?;
     for field in &unknown {
         writeln!(notes, "sparkgate: note: {field}: a request has no such field")?;
     }
@@ -86,7 +86,7 @@ pub fn run(
             writeln!(notes, "sparkgate: note: {warning}")?;
         } else if !key.starts_with("spark.") {
             writeln!(notes, "sparkgate: note: {key}: dropped because it doesn't begin with spark.")?;
-        } else if !keys::is_known(key) {
+        } else if !keys::is_known(key) && !key.starts_with("spark.sparkgate.") {
             writeln!(notes, "sparkgate: note: {key}: unknown to every Spark release")?;
         }
     }

@@ -80,12 +80,16 @@ impl Judgement {
     }
 
     /// Returns what can be known of objects that no policy has judged yet, because there was no access file: the properties with
-    /// the present values of the operator's defaults are such defaults.
-    fn of_unjudged(rules: &TenantRules, properties: &BTreeMap<String, String>) -> Self {
+    /// the present values of the operator's defaults are such defaults. `line` are the defaults of their Spark release.
+    fn of_unjudged(
+        rules: &TenantRules,
+        line: &BTreeMap<String, String>,
+        properties: &BTreeMap<String, String>,
+    ) -> Self {
         let mut defaults = BTreeMap::<String, Vec<String>>::new();
         for (key, value) in properties {
             let TenantRules { tenant, spark, .. } = rules;
-            let mut lists = [&tenant.properties, &tenant.defaults, &spark.defaults].into_iter();
+            let mut lists = [&tenant.properties, &tenant.defaults, &spark.defaults, line].into_iter();
             if lists.any(|list| list.get(key) == Some(value)) {
                 defaults.entry("the operator".to_owned()).or_default().push(key.clone());
             }
@@ -133,7 +137,10 @@ pub(super) fn judge_again(tenancy: &Tenancy, namespace: &str, manifest: &Manifes
     let properties = properties(&objects);
     let judgement = match judged {
         Some(judged) => serde_json::from_str(judged).map_err(unreadable)?,
-        None => Judgement::of_unjudged(rules, &properties),
+        None => {
+            let line = version(&objects).and_then(|version| tenancy.spark_lines().defaults_of(version));
+            Judgement::of_unjudged(rules, line.unwrap_or(&BTreeMap::new()), &properties)
+        }
     };
     let violations = judge(policy, &judgement, &objects, &properties);
     if violations.is_empty() {
@@ -162,6 +169,11 @@ fn judge(
     })
 }
 
+/// Returns the Spark release that the driver was built for.
+fn version(objects: &[Value]) -> Option<&str> {
+    objects.iter().find_map(|object| object["metadata"]["labels"]["spark-version"].as_str())
+}
+
 /// Returns the properties that the driver process will get, without those of ours.
 fn properties(objects: &[Value]) -> BTreeMap<String, String> {
     let mut texts = objects.iter().filter_map(|object| object["data"]["spark.properties"].as_str());
@@ -186,7 +198,7 @@ mod tests {
         let text = "authentication: {}\ntenants: {red: {namespaces: [red], policy: {images: [none]}}}\n";
         file.write_all(text.as_bytes()).unwrap();
         let (version, user) = ("4.3.0".parse().unwrap(), "tester".to_owned());
-        let spark = SparkSettings { version, defaults: BTreeMap::new(), submitter: Submitter::default(), user };
+        let spark = SparkSettings::new(version, BTreeMap::new(), Submitter::default(), user);
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         AccessFile::open(file.path().to_owned(), settings).unwrap().current()
     }
@@ -202,7 +214,7 @@ mod tests {
     }
 
     fn judged(tenancy: &Tenancy) -> Judgement {
-        Judgement::of_unjudged(tenancy.rules("red").unwrap(), &BTreeMap::new())
+        Judgement::of_unjudged(tenancy.rules("red").unwrap(), &BTreeMap::new(), &BTreeMap::new())
     }
 
     #[test]

@@ -4,13 +4,13 @@
 mod time;
 mod value;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::submitter::OWN;
 use crate::{spark::Refusal, store};
 
 /// The options of one request. Omitted ones may come from the operator's defaults.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct SubmissionOptions {
     /// Repeating a request with the same key returns the same submission.
     pub idempotency_key: Option<String>,
@@ -25,6 +25,28 @@ pub struct SubmissionOptions {
     /// Time between SIGTERM and SIGKILL when the submission is killed.
     pub kill_grace: Option<Duration>,
     pub retries: Retries,
+    /// The Spark release, or its line, as the request names it.
+    pub spark_version: Option<String>,
+}
+
+/// Writes the options that all releases of the gateway know, and others only if they are set: the text is part of the hash that
+/// recognizes a repeated request, also one that an earlier release accepted.
+impl fmt::Debug for SubmissionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut options = f.debug_struct("SubmissionOptions");
+        options
+            .field("idempotency_key", &self.idempotency_key)
+            .field("unique_name", &self.unique_name)
+            .field("labels", &self.labels)
+            .field("start_timeout", &self.start_timeout)
+            .field("run_timeout", &self.run_timeout)
+            .field("kill_grace", &self.kill_grace)
+            .field("retries", &self.retries);
+        if let Some(version) = &self.spark_version {
+            options.field("spark_version", version);
+        }
+        options.finish()
+    }
 }
 
 /// Maximum number of further attempts after a failed one.
@@ -47,7 +69,7 @@ pub struct Caps {
 }
 
 /// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
-pub(super) const NAMES: [&str; 9] = [
+pub(super) const NAMES: [&str; 10] = [
     "defaults",
     "idempotencyKey",
     "killGrace",
@@ -55,6 +77,7 @@ pub(super) const NAMES: [&str; 9] = [
     "maxRetries.application",
     "maxRetries.infrastructure",
     "runTimeout",
+    "sparkVersion",
     "startTimeout",
     "uniqueName",
 ];
@@ -82,6 +105,7 @@ impl SubmissionOptions {
             "startTimeout" => self.start_timeout = Some(time::parse(value)?),
             "runTimeout" => self.run_timeout = Some(time::parse(value)?),
             "killGrace" => self.kill_grace = Some(time::parse(value)?),
+            "sparkVersion" => self.spark_version = Some(value.to_owned()),
             "maxRetries.infrastructure" => self.retries.infrastructure = Some(value::count(value)?),
             "maxRetries.application" => self.retries.application = Some(value::count(value)?),
             name => match name.strip_prefix("label.") {
@@ -122,6 +146,7 @@ impl SubmissionOptions {
                 infrastructure: self.retries.infrastructure.or(others.retries.infrastructure),
                 application: self.retries.application.or(others.retries.application),
             },
+            spark_version: self.spark_version.or(others.spark_version),
         }
     }
 

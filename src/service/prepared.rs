@@ -1,7 +1,7 @@
 //! A request that is ready to become a driver: what submit, dry run and `sparkgate render` have in common. It is parsed, completed
 //! and named once.
 
-use std::{collections::BTreeMap, iter};
+use std::{collections::BTreeMap, iter, mem};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -9,13 +9,14 @@ use uuid::Uuid;
 use super::{
     options::SubmissionOptions,
     settings::SparkSettings,
-    submitter::SPARK_DEFAULTS,
+    spark_lines::{SPARK_VERSION, Selection, Selector, SparkLine, SparkLines},
+    submitter::{Layers, SPARK_DEFAULTS},
     tenancy::{TENANT, TenantRules},
 };
 use crate::policy::{Judged, Policy, Violation};
 use crate::spark::{
-    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Object, Refusal, SubmitContext,
-    SubmitterFiles, build_driver, expand_command_line,
+    CreateSubmissionRequest, DriverNames, DriverObjects, NameEntropy, NamedRequest, Object, Refusal, SparkVersion,
+    SubmitContext, SubmitterFiles, build_driver, expand_command_line, has_command_line,
     keys::{self, misspelt},
     parse_properties,
 };
@@ -28,6 +29,8 @@ const WARNINGS_MAX: usize = 20;
 pub struct PreparedSubmission {
     /// The request as it will be launched: with all defaults, and without the options for the gateway.
     pub request: NamedRequest,
+    /// The Spark release whose contract the driver follows.
+    pub version: SparkVersion,
     /// Options for the gateway itself.
     pub options: SubmissionOptions,
     /// Origins of the properties that the request itself doesn't set.
@@ -36,38 +39,94 @@ pub struct PreparedSubmission {
     files: SubmitterFiles,
 }
 
+/// A request whose command line is parsed.
+#[derive(Debug, Clone)]
+pub(super) struct Expanded {
+    pub(super) request: CreateSubmissionRequest,
+    /// The command line as it was sent, and the release that parsed it, if other releases are served.
+    line: Option<(CreateSubmissionRequest, SparkVersion)>,
+}
+
+impl Expanded {
+    /// Parses the command line of a request, if it has one. The release of the submission may be selected in the line itself, so
+    /// the first release counts that can parse it.
+    ///
+    /// # Errors
+    /// A [`Refusal`] of a line that no served release can parse.
+    pub(super) fn new(request: CreateSubmissionRequest, lines: &SparkLines) -> Result<Self, Refusal> {
+        if !has_command_line(&request) {
+            return Ok(Self { request, line: None });
+        }
+        if lines.versions().len() == 1 {
+            return Ok(Self { request: expand_command_line(request, lines.newest())?, line: None });
+        }
+        let selected = request.spark_properties.get(SPARK_VERSION).map(String::as_str);
+        let mut refusal = None;
+        for version in lines.in_order_of_likelihood(selected) {
+            match expand_command_line(request.clone(), version) {
+                Ok(expanded) => return Ok(Self { request: expanded, line: Some((request, version)) }),
+                Err(error) => {
+                    refusal.get_or_insert(error);
+                }
+            }
+        }
+        // There is always a release, so there was one that refused.
+        Err(refusal.unwrap_or_else(|| Refusal::field("appArgs", "no Spark release is served")))
+    }
+
+    /// Returns the request, after the release of the submission has parsed the command line, too.
+    fn as_parsed_by(self, version: SparkVersion) -> Result<CreateSubmissionRequest, Refusal> {
+        match self.line {
+            Some((line, parsed_by)) if parsed_by != version => expand_command_line(line, version).map(|_| self.request),
+            _ => Ok(self.request),
+        }
+    }
+}
+
 impl PreparedSubmission {
     /// Parses the command line of a request and fills in defaults. Properties of the request override defaults; those that its
     /// tenant forces override both.
     ///
     /// # Errors
-    /// A [`Refusal`] of a command line, of unknown named defaults, of options of the gateway, or of a request that names neither
-    /// an application nor a resource after which to name it.
+    /// A [`Refusal`] of a command line, of unknown named defaults, of options of the gateway, of a release that isn't served, or of
+    /// a request that names neither an application nor a resource after which to name it.
     pub fn new(request: CreateSubmissionRequest, settings: &SparkSettings) -> Result<Self, Refusal> {
-        Self::of_tenant(expand_command_line(request, settings.version)?, settings, None)
+        let expanded = Expanded::new(request, &settings.lines)?;
+        Self::of_tenant(expanded, SubmissionOptions::default(), settings, None)
     }
 
-    /// Does the same for a request of a tenant, whose command line is parsed already.
+    /// Does the same for a request of a tenant, whose command line is parsed already. `options` override those in the properties.
     ///
     /// # Errors
-    /// As for [`PreparedSubmission::new`], and if named defaults select a namespace of another tenant.
+    /// As for [`PreparedSubmission::new`], if named defaults select a namespace of another tenant, and if the tenant may not use
+    /// the release.
     pub(super) fn of_tenant(
-        mut request: CreateSubmissionRequest,
+        mut expanded: Expanded,
+        options: SubmissionOptions,
         settings: &SparkSettings,
         rules: Option<&TenantRules>,
     ) -> Result<Self, Refusal> {
+        let own = mem::take(&mut expanded.request.spark_properties);
         let tenants = rules.map(|rules| (TENANT, &rules.tenant.defaults));
-        let lowest: Vec<_> = iter::once((SPARK_DEFAULTS, &settings.defaults)).chain(tenants).collect();
-        let mut completed = settings.submitter.complete(request.spark_properties, &lowest)?;
+        let mut layers =
+            settings.submitter.layers(&own, iter::once((SPARK_DEFAULTS, &settings.defaults)).chain(tenants))?;
+        let selection = selection(&options, &own, &layers, rules);
+        let line = settings.lines.select(selection, rules.map(|rules| &rules.tenant))?;
+        if !line.defaults.is_empty() {
+            layers.add_above_common(&line.origin, &line.defaults);
+        }
+        let mut completed = layers.complete(own);
         if let Some(rules) = rules {
             rules.apply(&mut completed)?;
         }
+        let mut request = expanded.as_parsed_by(line.version)?;
         request.spark_properties = completed.properties;
-        let options = SubmissionOptions::take(&mut request.spark_properties)?;
+        let options = options.or(SubmissionOptions::take(&mut request.spark_properties)?);
         settings.submitter.name_templates(&mut request);
-        let files = settings.submitter.files_for(&request);
-        let request = NamedRequest::new(request, settings.version)?;
-        Ok(Self { request, options, origins: completed.origins, files })
+        let mut files = settings.submitter.files_for(&request);
+        add_templates(&mut files, line, &request, &completed.origins);
+        let request = NamedRequest::new(request, line.version)?;
+        Ok(Self { request, version: line.version, options, origins: completed.origins, files })
     }
 
     /// Generates names for an attempt, different ones with each call.
@@ -88,9 +147,8 @@ impl PreparedSubmission {
         submitted_at: DateTime<Utc>,
         properties: &[(String, String)],
     ) -> Result<DriverObjects, Refusal> {
-        let SparkSettings { version, user, .. } = settings;
-        let context =
-            SubmitContext { version: *version, names, submitted_at, user, submitter: &self.files, properties };
+        let (version, user, submitter) = (self.version, &*settings.user, &self.files);
+        let context = SubmitContext { version, names, submitted_at, user, submitter, properties };
         build_driver(&self.request, &context)
     }
 
@@ -142,6 +200,45 @@ impl PreparedSubmission {
         let is_misspelt = |key: &str| misspelt.iter().any(|(misspelt, _)| *misspelt == key);
         let keys = self.properties().keys().map(String::as_str);
         keys.filter(|key| !keys::is_known(key) || is_misspelt(key)).take(WARNINGS_MAX).collect()
+    }
+}
+
+/// Returns the selection of the release: a tenant's forced property, the request's field, its property, the defaults.
+fn selection<'a>(
+    options: &'a SubmissionOptions,
+    own: &'a BTreeMap<String, String>,
+    layers: &'a Layers<'_>,
+    rules: Option<&'a TenantRules>,
+) -> Option<Selection<'a>> {
+    let tenant = rules.map(|rules| &rules.tenant);
+    if let Some(text) = tenant.and_then(|tenant| tenant.properties.get(SPARK_VERSION)) {
+        return Some(Selection { text, by: Selector::Default(TENANT) });
+    }
+    if let Some(text) = &options.spark_version {
+        return Some(Selection { text, by: Selector::Field });
+    }
+    if let Some(text) = own.get(SPARK_VERSION) {
+        return Some(Selection { text: text.trim(), by: Selector::Property });
+    }
+    let default = layers.get(SPARK_VERSION).map(|(origin, text)| (origin, text.trim()));
+    let tenants = tenant.and_then(|tenant| tenant.default_spark_version.as_deref()).map(|text| (TENANT, text));
+    // That of the tenant is weaker than named defaults.
+    let default = default.filter(|(origin, _)| tenants.is_none() || *origin != SPARK_DEFAULTS).or(tenants);
+    default.map(|(origin, text)| Selection { text, by: Selector::Default(origin) })
+}
+
+/// Adds the templates of a line that its own defaults name.
+fn add_templates(
+    files: &mut SubmitterFiles,
+    line: &SparkLine,
+    request: &CreateSubmissionRequest,
+    origins: &BTreeMap<String, String>,
+) {
+    for (name, file) in &line.templates {
+        let mut properties = request.spark_properties.iter();
+        if properties.any(|(key, value)| value == name && origins.get(key) == Some(&line.origin)) {
+            files.named.insert(name.clone(), file.clone());
+        }
     }
 }
 

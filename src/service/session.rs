@@ -3,7 +3,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use super::{error::Error, tenancy::Tenancy};
+use super::{error::Error, spark_lines::SparkLines, tenancy::Tenancy};
 use crate::{
     access::{Access, Action, Principal, Tenant, Visible},
     store::{Actor, Scope},
@@ -30,6 +30,11 @@ impl Session {
 
     pub fn access(&self) -> &Access {
         self.tenancy.access()
+    }
+
+    /// Returns the Spark releases that are served.
+    pub fn spark_lines(&self) -> &SparkLines {
+        self.tenancy.spark_lines()
     }
 
     pub(super) fn tenancy(&self) -> &Tenancy {

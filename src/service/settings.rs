@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     options::{Caps, SubmissionOptions},
+    spark_lines::{SparkLines, file::SparkLinesError},
     submitter::{SPARK_DEFAULTS, Submitter},
 };
 use crate::spark::{Refusal, SparkVersion};
@@ -23,6 +24,7 @@ pub struct Settings {
 /// The part of the configuration that concerns Spark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparkSettings {
+    /// The gateway's own release: that of its protocol, and of submissions for which nothing else selects one.
     pub version: SparkVersion,
     /// Defaults of properties, like those of a `spark-defaults.conf` at the submitter.
     pub defaults: BTreeMap<String, String>,
@@ -30,9 +32,25 @@ pub struct SparkSettings {
     pub submitter: Submitter,
     /// `SPARK_USER` of drivers without a user in the request: the account of the gateway process.
     pub user: String,
+    /// The releases that requests may select.
+    pub lines: SparkLines,
 }
 
 impl SparkSettings {
+    /// Creates the settings of a gateway that serves one release.
+    pub fn new(version: SparkVersion, defaults: BTreeMap<String, String>, submitter: Submitter, user: String) -> Self {
+        Self { version, defaults, submitter, user, lines: SparkLines::only(version) }
+    }
+
+    /// Reads the operator's file of Spark lines, if there is one, which these settings have to fit.
+    ///
+    /// # Errors
+    /// All faults of the file's values, or the first one of its form; a default that selects a release that isn't served.
+    pub fn with_lines(self, file: Option<&str>) -> Result<Self, SparkLinesError> {
+        let lines = SparkLines::read(file, self.version, &self.defaults, &self.submitter)?;
+        Ok(Self { lines, ..self })
+    }
+
     /// Checks the gateway's own defaults. Called at start, because no request is responsible for them.
     ///
     /// # Errors

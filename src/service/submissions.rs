@@ -66,7 +66,7 @@ impl Submissions {
         self.installation.key_for("cursor")
     }
 
-    /// Returns the Spark release whose contract drivers follow and that replies name.
+    /// Returns the gateway's own Spark release: that of its protocol, and of submissions for which nothing else selects one.
     pub fn spark_version(&self) -> SparkVersion {
         self.spark().version
     }

@@ -3,7 +3,7 @@
 
 pub(super) mod read;
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use k8s_openapi::ByteString;
 
@@ -52,36 +52,52 @@ impl Submitter {
         self.defaults.iter().map(|(name, properties)| (name.as_str(), properties))
     }
 
-    /// Returns the properties of a request, completed by the named defaults that it selects and then by `lowest`: defaults that
-    /// apply to every request, each with its origin, the weakest first. They may select named defaults for requests that select
-    /// none. Of the names in a list, a later one wins.
+    /// Returns the named defaults with this name.
+    pub(super) fn named_defaults(&self, name: &str) -> Option<&Properties> {
+        self.defaults.get(name)
+    }
+
+    /// Returns the content of a file that properties can name.
+    pub(super) fn file(&self, name: &str) -> Option<&ByteString> {
+        self.files.get(name)
+    }
+
+    /// Returns the defaults of a request: `lowest`, which apply to every request, each with its origin, the weakest first, and the
+    /// named defaults that the request selects. The lowest may select named defaults for requests that select none. Of the names
+    /// in a list, a later one wins.
     ///
     /// # Errors
     /// A [`Refusal`] of an unknown name.
-    pub(super) fn complete(&self, mut own: Properties, lowest: &[(&str, &Properties)]) -> Result<Completed, Refusal> {
-        let chosen = own.remove(DEFAULTS);
-        let chosen = chosen.or_else(|| lowest.iter().rev().find_map(|(_, defaults)| defaults.get(DEFAULTS)).cloned());
-        let chosen = chosen.unwrap_or_default();
+    pub(super) fn layers<'a>(
+        &'a self,
+        own: &Properties,
+        lowest: impl IntoIterator<Item = (&'a str, &'a Properties)>,
+    ) -> Result<Layers<'a>, Refusal> {
+        let mut layers: Vec<(Cow<'a, str>, &Properties)> = Vec::new();
+        layers.extend(lowest.into_iter().map(|(origin, defaults)| (Cow::Borrowed(origin), defaults)));
+        let chosen = own.get(DEFAULTS).or_else(|| layers.iter().rev().find_map(|(_, defaults)| defaults.get(DEFAULTS)));
         // The last occurrence of a repeated name counts.
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        for (place, name) in chosen.split(',').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
+        let names = chosen.map(String::as_str).unwrap_or_default().split(',').map(str::trim);
+        for (place, name) in names.enumerate().filter(|(_, name)| !name.is_empty()) {
             let (name, _) = self.defaults.get_key_value(name).ok_or_else(|| self.no_such_defaults(name))?;
             places.insert(name, place);
         }
         let mut names: Vec<(usize, &str)> = places.into_iter().map(|(name, place)| (place, name)).collect();
         names.sort_unstable();
-        let named = names.iter().filter_map(|(_, name)| Some((format!("defaults/{name}"), self.defaults.get(*name)?)));
-        let mut completed = Completed::default();
-        let lowest = lowest.iter().map(|(origin, defaults)| ((*origin).to_owned(), *defaults));
-        for (origin, defaults) in lowest.chain(named) {
-            for (key, value) in defaults.iter().filter(|(key, _)| *key != DEFAULTS) {
-                completed.properties.insert(key.clone(), value.clone());
-                completed.origins.insert(key.clone(), origin.clone());
-            }
-        }
-        completed.origins.retain(|key, _| !own.contains_key(key));
-        completed.properties.extend(own);
-        Ok(completed)
+        let named = names
+            .iter()
+            .filter_map(|(_, name)| Some((Cow::Owned(format!("defaults/{name}")), self.defaults.get(*name)?)));
+        layers.extend(named);
+        Ok(Layers(layers))
+    }
+
+    /// Returns the properties of a request, completed by its defaults.
+    ///
+    /// # Errors
+    /// As for [`Submitter::layers`].
+    pub(super) fn complete(&self, own: Properties, lowest: &[(&str, &Properties)]) -> Result<Completed, Refusal> {
+        Ok(self.layers(&own, lowest.iter().copied())?.complete(own))
     }
 
     fn no_such_defaults(&self, name: &str) -> Refusal {
@@ -116,6 +132,38 @@ impl Submitter {
             hadoop_conf_dir: self.hadoop_conf.clone(),
             named: request.spark_properties.values().filter_map(named).collect(),
         }
+    }
+}
+
+/// The defaults of a request with their origins, the weakest first.
+#[derive(Debug)]
+pub(super) struct Layers<'a>(Vec<(Cow<'a, str>, &'a Properties)>);
+
+impl<'a> Layers<'a> {
+    /// Returns the strongest default of a property, and its origin.
+    pub(super) fn get(&self, key: &str) -> Option<(&str, &'a str)> {
+        self.0.iter().rev().find_map(|(origin, defaults)| Some((&**origin, defaults.get(key)?.as_str())))
+    }
+
+    /// Adds defaults that are stronger than those of every request, and weaker than all others.
+    pub(super) fn add_above_common(&mut self, origin: &'a str, defaults: &'a Properties) {
+        let at = self.0.iter().take_while(|(origin, _)| origin == SPARK_DEFAULTS).count();
+        self.0.insert(at, (Cow::Borrowed(origin), defaults));
+    }
+
+    /// Completes the properties of a request.
+    pub(super) fn complete(self, mut own: Properties) -> Completed {
+        own.remove(DEFAULTS);
+        let mut completed = Completed::default();
+        for (origin, defaults) in self.0 {
+            for (key, value) in defaults.iter().filter(|(key, _)| *key != DEFAULTS) {
+                completed.properties.insert(key.clone(), value.clone());
+                completed.origins.insert(key.clone(), (*origin).to_owned());
+            }
+        }
+        completed.origins.retain(|key, _| !own.contains_key(key));
+        completed.properties.extend(own);
+        completed
     }
 }
 

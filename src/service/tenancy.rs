@@ -12,6 +12,7 @@ use super::{
     options::Caps,
     rate_limits::{Exceeded, RateLimits},
     settings::{Settings, SparkSettings},
+    spark_lines::SparkLines,
     submitter::{Completed, SPARK_DEFAULTS},
 };
 use crate::{
@@ -35,6 +36,7 @@ pub struct Tenancy {
     /// `None` without an access file: nothing is limited.
     limits: Option<Arc<RateLimits>>,
     read_at: DateTime<Utc>,
+    spark_lines: SparkLines,
 }
 
 /// Policies that can't be compiled: one text for each fault.
@@ -65,7 +67,8 @@ impl Tenancy {
         let rules =
             |tenant: &Tenant| (tenant.name.clone(), Arc::new(TenantRules::new(tenant, None, settings, read_at)));
         let tenants = access.tenants().map(rules).collect();
-        Self { tenants, limits: None, access, spark_secret: None, read_at }
+        let spark_lines = settings.spark.lines.clone();
+        Self { tenants, limits: None, access, spark_secret: None, read_at, spark_lines }
     }
 
     /// Combines the access file with the gateway's settings.
@@ -91,7 +94,7 @@ impl Tenancy {
         if !faults.is_empty() {
             return Err(PolicyFaults(faults));
         }
-        Ok(Self { access, tenants, spark_secret, limits, read_at })
+        Ok(Self { access, tenants, spark_secret, limits, read_at, spark_lines: settings.spark.lines.clone() })
     }
 
     /// Returns the same access with other settings of the gateway. Requests keep the counts that limit them.
@@ -105,6 +108,7 @@ impl Tenancy {
             spark_secret: self.spark_secret.clone(),
             limits: self.limits.clone(),
             read_at: self.read_at,
+            spark_lines: settings.spark.lines.clone(),
         }
     }
 
@@ -131,6 +135,11 @@ impl Tenancy {
     /// Returns when this replica read the access file.
     pub(super) fn read_at(&self) -> DateTime<Utc> {
         self.read_at
+    }
+
+    /// Returns the Spark releases that are served.
+    pub(super) fn spark_lines(&self) -> &SparkLines {
+        &self.spark_lines
     }
 
     pub(super) fn spark_secret(&self) -> Option<&SharedSecret> {

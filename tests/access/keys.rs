@@ -49,7 +49,10 @@ async fn an_operator_creates_lists_and_revokes_the_keys_of_its_tenant(pool: PgPo
     let (id, token) = (created["id"].as_str().unwrap(), created["token"].as_str().unwrap());
     let me = world.get(token, "/v1/me").await.json();
     assert_eq!(me["subject"], format!("key:{id}"));
-    assert_eq!(me["tenants"], json!([{"name": "red", "role": "submitter", "namespaces": ["red", "red-batch"]}]));
+    assert_eq!(
+        me["tenants"],
+        json!([{"name": "red", "role": "submitter", "namespaces": ["red", "red-batch"], "sparkVersions": ["4.3.0"], "defaultSparkVersion": "4.3.0"}])
+    );
     assert_eq!(me["expiresAt"], created["expiresAt"]);
     world.submit(token, "red-batch").await;
 

@@ -86,7 +86,7 @@ impl World {
             property("spark.kubernetes.namespace", "elsewhere"),
         ]);
         let version = "4.3.0".parse().unwrap();
-        let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
+        let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
         let service = Service::with_files(store, cluster, Arc::new(access), Arc::new(keys)).await.unwrap();

@@ -12,12 +12,7 @@ use sqlx::PgPool;
 
 /// Returns the program's default settings.
 pub(crate) fn spark() -> SparkSettings {
-    SparkSettings {
-        version: "4.3.0".parse().unwrap(),
-        defaults: BTreeMap::new(),
-        submitter: Submitter::default(),
-        user: "spark".to_owned(),
-    }
+    SparkSettings::new("4.3.0".parse().unwrap(), BTreeMap::new(), Submitter::default(), "spark".to_owned())
 }
 
 /// Creates a gateway that connects to its database as the program does, with the same number of connections.

@@ -145,7 +145,7 @@ impl World {
         for release in RELEASES {
             let submitter = Submitter::read(directory.path()).unwrap();
             let (version, defaults) = (release.parse().unwrap(), defaults.clone());
-            let spark = SparkSettings { version, defaults, submitter, user: "tester".to_owned() };
+            let spark = SparkSettings::new(version, defaults, submitter, "tester".to_owned());
             sparks.insert(release, spark.clone());
             let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
             let cluster = Cluster::new(client.clone(), &[namespace.to_owned()]);

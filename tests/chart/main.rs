@@ -13,6 +13,10 @@ mod settings;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use sparkgate::{
+    service::{SparkSettings, Submitter},
+    spark::parse_properties,
+};
 use sparkgate_access::{Access, Namespaces};
 
 use helm::{MANIFESTS, TENANTS, find, helm, refusal, template};
@@ -42,6 +46,7 @@ fn wrong_values_are_refused() {
         ("image.digest=latest", "image/digest"),
         ("database.existingSecret=", "existingSecret"),
         ("trustedNetwork=false", "set tls.existingSecret, or trustedNetwork"),
+        ("sparkLines.existingConfigMap=a,sparkLines.content.lines[0].version=4.1.4", "exclude each other"),
         ("access.existingConfigMap=a,access.content.tenants.a.namespaces={a}", "exclude each other"),
     ];
     for (set, expected) in cases {
@@ -104,6 +109,27 @@ fn the_access_file_is_read_as_it_was_written() {
 }
 
 #[test]
+fn the_spark_lines_are_read_as_they_were_written() {
+    let objects = template(&["--values", TENANTS]);
+    let map = |name: &str| find(&objects, "ConfigMap", name)["data"].clone();
+    let text = |map: Value, key: &str| map[key].as_str().unwrap().to_owned();
+    let defaults = parse_properties(&text(map("sparkgate-defaults"), "spark-defaults.conf"));
+    let directory = tempfile::tempdir().unwrap();
+    for folder in ["defaults", "files"] {
+        std::fs::create_dir(directory.path().join(folder)).unwrap();
+        for (name, text) in map(&format!("sparkgate-submitter-{folder}")).as_object().unwrap() {
+            std::fs::write(directory.path().join(folder).join(name), text.as_str().unwrap()).unwrap();
+        }
+    }
+    let submitter = Submitter::read(directory.path()).unwrap();
+    let own = helm::variables(find(&objects, "Deployment", "sparkgate"))["SPARKGATE_SPARK_VERSION"].parse().unwrap();
+    let settings = SparkSettings::new(own, defaults, submitter, "spark".to_owned());
+    let settings = settings.with_lines(Some(&text(map("sparkgate-spark-lines"), "lines.yaml"))).unwrap();
+    let versions: Vec<_> = settings.lines.versions().map(|version| version.to_string()).collect();
+    assert_eq!(versions, ["3.5.9", "4.1.2", "4.3.0"]);
+}
+
+#[test]
 fn changed_files_replace_the_replicas_unless_they_are_read_again() {
     let annotations = |set: &str| {
         let objects = template(&["--values", TENANTS, "--set", set]);
@@ -113,7 +139,9 @@ fn changed_files_replace_the_replicas_unless_they_are_read_again() {
     for set in ["spark.defaults.a=b", "submitter.defaults.content.small=a b", "submitter.files.content.x=y"] {
         assert_ne!(annotations(set), before, "{set}");
     }
-    assert_eq!(annotations("access.content.limits.writes=5/s"), before);
+    for set in ["access.content.limits.writes=5/s", "sparkLines.content.lines[1].image=x"] {
+        assert_eq!(annotations(set), before, "{set}");
+    }
 }
 
 #[test]

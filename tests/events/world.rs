@@ -41,7 +41,7 @@ impl Replica {
         let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
         let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
         let version = "4.3.0".parse().unwrap();
-        let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
+        let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
         let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
         let service = Service::new(Store::new(pool), cluster, settings).await.unwrap();
         let listener = listen();

@@ -21,7 +21,7 @@ use crate::world::{World, eventually};
 async fn gateway(world: &World, file: &NamedTempFile) -> Service {
     let user = "tester".to_owned();
     let (version, defaults) = ("4.3.0".parse().unwrap(), BTreeMap::new());
-    let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user };
+    let spark = SparkSettings::new(version, defaults, Submitter::default(), user);
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
     let access = AccessFile::open(file.path().to_owned(), settings).unwrap();
     let cluster = Cluster::new(world.client.clone(), std::slice::from_ref(&world.namespace));

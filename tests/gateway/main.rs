@@ -29,5 +29,6 @@ mod pod_group;
 mod replicas;
 mod retries;
 mod rights;
+mod spark_lines;
 mod submitter;
 mod world;

@@ -67,7 +67,14 @@ impl World {
 
     async fn with(pool: PgPool, client: Client, namespace: String, submitter: Submitter, finalizer: bool) -> Self {
         let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
-        Self::built(Store::new(pool.clone()), pool, client, cluster, namespace, submitter, finalizer).await
+        Self::built(Store::new(pool.clone()), pool, client, cluster, namespace, spark(submitter), finalizer).await
+    }
+
+    /// Creates another gateway on the same database and namespace, with these settings of Spark.
+    pub(crate) async fn of_spark(&self, spark: SparkSettings) -> Self {
+        let (pool, client, namespace) = (self.pool.clone(), self.client.clone(), self.namespace.clone());
+        let cluster = Cluster::new(client.clone(), std::slice::from_ref(&namespace));
+        Self::built(Store::new(pool.clone()), pool, client, cluster, namespace, spark, true).await
     }
 
     /// Creates two namespaces behind one gateway, which connects to the API server as `serve` does.
@@ -88,7 +95,7 @@ impl World {
     }
 
     async fn reaching(store: Store, pool: PgPool, cluster: Cluster, client: Client, namespace: String) -> Self {
-        Self::built(store, pool, client, cluster, namespace, Submitter::default(), true).await
+        Self::built(store, pool, client, cluster, namespace, spark(Submitter::default()), true).await
     }
 
     async fn built(
@@ -97,11 +104,9 @@ impl World {
         client: Client,
         cluster: Cluster,
         namespace: String,
-        submitter: Submitter,
+        spark: SparkSettings,
         finalizer: bool,
     ) -> Self {
-        let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
-        let spark = SparkSettings { version: "4.3.0".parse().unwrap(), defaults, submitter, user: "tester".to_owned() };
         let settings = Settings { spark, outcome_finalizer: finalizer, caps: Caps::default(), kept_log: 256 << 10 };
         let service = Service::new(store, cluster, settings).await.unwrap();
         // A busy machine may take longer for a step than a lease lasts.
@@ -267,6 +272,12 @@ impl World {
         let row = sqlx::query_scalar("SELECT exit_code FROM submissions WHERE id = $1").bind(id.as_str());
         row.fetch_one(&self.pool).await.unwrap()
     }
+}
+
+/// Returns the settings of a gateway of Spark 4.3.0.
+fn spark(submitter: Submitter) -> SparkSettings {
+    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark:4.3.0".to_owned())]);
+    SparkSettings::new("4.3.0".parse().unwrap(), defaults, submitter, "tester".to_owned())
 }
 
 /// Connects to the API server as `serve` does, optionally through a proxy.

@@ -155,6 +155,34 @@ async fn changed_settings_count_without_a_restart_and_without_losing_a_request()
 }
 
 #[tokio::test]
+async fn changed_spark_lines_count_for_later_submissions_and_wrong_ones_change_nothing() {
+    let world = World::new().await;
+    let old = [("spark.sparkgate.sparkVersion", "3.5")];
+    assert!(world.dry_run(&old).body.contains("which serves 4.3.0 only"));
+    let lines = |image: &str| format!("lines:\n  - version: 3.5.9\n    image: {image}\n");
+    write(&world.file("lines.yaml"), &lines("old:1"));
+    world.write(&format!("spark-lines-file = \"{}\"\n", world.file("lines.yaml").display()));
+    until("the line is served", || world.dry_run(&old).body.contains("old:1"));
+    world.until_logged("\"changed\":\"Spark lines\"");
+    assert!(world.dry_run(&[]).body.contains("spark:1"));
+
+    write(&world.file("lines.yaml"), "lines:\n  - version: 3.5\n    image: old:2\n");
+    until("the fault is named", || world.readiness().contains("line 2, column 14: lines[0].version"));
+    assert!(world.dry_run(&old).body.contains("old:1"));
+    write(&world.file("lines.yaml"), &lines("old:3"));
+    until("the new image counts", || world.dry_run(&old).body.contains("old:3"));
+    until("it is ready", || world.readiness() == "ok");
+
+    // A line depends on the files that it names.
+    write(&world.file("submitter/defaults/ansi.conf"), "spark.sql.ansi.enabled true\n");
+    write(&world.file("lines.yaml"), &format!("{}    namedDefaults: [ansi]\n", lines("old:3")));
+    until("the named defaults count", || world.dry_run(&old).body.contains("spark.sql.ansi.enabled"));
+    fs::remove_file(world.file("submitter/defaults/ansi.conf")).unwrap();
+    until("the missing file is named", || world.readiness().contains("no `ansi.conf` in defaults/"));
+    assert!(world.dry_run(&old).body.contains("spark.sql.ansi.enabled"));
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_changes_nothing_and_readiness_says_why() {
     let world = World::new().await;
     let defaults = || write(&world.file("spark-defaults.conf"), "spark.kubernetes.container.image spark:2\n");

@@ -44,6 +44,37 @@ fn render_prints_a_list_in_creation_order() {
 }
 
 #[test]
+fn render_uses_the_image_and_the_defaults_of_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("lines.yaml");
+    std::fs::write(&file, "lines: [{version: 3.5.9, image: old, defaults: {spark.driver.memory: 3g}}]\n").unwrap();
+    let file = ["--spark-lines-file", file.to_str().unwrap()];
+    let bare = json!({"mainClass": "a.B", "appResource": "local:///opt/app.jar", "sparkProperties": {}});
+    let mut selects = bare.clone();
+    selects["sparkProperties"]["spark.sparkgate.sparkVersion"] = json!("3.5");
+    for (arguments, request) in [(&["--spark-version", "3.5.9"][..], &bare), (&[], &selects)] {
+        let output = render_with(&[&file, arguments].concat(), request);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let pod = &list["items"][0];
+        assert_eq!(pod["metadata"]["labels"]["spark-version"], "3.5.9");
+        let container = &pod["spec"]["containers"][0];
+        assert_eq!(
+            (&container["image"], &container["resources"]["requests"]["memory"]),
+            (&json!("old"), &json!("3456Mi"))
+        );
+    }
+    let wrong = dir.path().join("wrong.yaml");
+    std::fs::write(&wrong, "lines:\n  - version: 3.5\n    img: x\n").unwrap();
+    let output = render_with(&["--spark-lines-file", wrong.to_str().unwrap()], &bare);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !output.status.success() && said.contains("wrong.yaml (--spark-lines-file)") && said.contains("line 3"),
+        "{said}"
+    );
+}
+
+#[test]
 fn render_names_the_refused_property_on_standard_error() {
     let mut refused = request();
     refused["sparkProperties"]["spark.driver.bindAddress"] = json!("10.0.0.1");

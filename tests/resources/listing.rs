@@ -42,6 +42,11 @@ async fn list_filters_select_the_submissions(pool: PgPool) {
         (format!("createdAfter={created}"), vec![&other, &bob]),
         (format!("createdBefore={created}"), vec![&alice]),
         ("label=team%3D%27".into(), vec![]),
+        ("sparkVersion=4.3".into(), vec![&other, &bob, &alice]),
+        ("sparkVersion=4.3.0&name=etl".into(), vec![&bob, &alice]),
+        ("sparkVersion=4".into(), vec![&other, &bob, &alice]),
+        ("sparkVersion=4.3.".into(), vec![]),
+        ("sparkVersion=3.5".into(), vec![]),
     ] {
         assert_eq!(page(&api, &query).await.0.iter().collect::<Vec<_>>(), expected, "{query}");
     }

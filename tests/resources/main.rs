@@ -7,6 +7,7 @@ mod http;
 mod idempotency;
 mod listing;
 mod problems;
+mod spark_versions;
 mod submissions;
 #[path = "../spark_protocol/support.rs"]
 mod support;

@@ -27,11 +27,15 @@ pub(crate) async fn service(version: SparkVersion, pool: PgPool) -> Service {
 
 /// Returns the same service on a given store.
 pub(crate) async fn service_of(version: SparkVersion, store: Store) -> Service {
+    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
+    service_with(SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned()), store).await
+}
+
+/// Returns the same service with these settings of Spark.
+pub(crate) async fn service_with(spark: SparkSettings, store: Store) -> Service {
     let cluster = Apiserver::new(CancellationToken::new()).router();
     let cluster = MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
     let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
-    let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
-    let spark = SparkSettings { version, defaults, submitter: Submitter::default(), user: "tester".to_owned() };
     let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 256 << 10 };
     let service = Service::new(store, cluster, settings).await.expect("a gateway");
     // As after the first list of the watch.

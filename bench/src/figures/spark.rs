@@ -4,10 +4,5 @@ use sparkgate::{service::SparkSettings, spark::SparkVersion};
 
 /// Returns the gateway's default settings.
 pub(super) fn settings() -> SparkSettings {
-    SparkSettings {
-        version: SparkVersion::V4_3,
-        defaults: Default::default(),
-        submitter: Default::default(),
-        user: "spark".to_owned(),
-    }
+    SparkSettings::new(SparkVersion::V4_3, Default::default(), Default::default(), "spark".to_owned())
 }

@@ -75,6 +75,16 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 {{- end }}
 
+{{/* The source of the file of Spark lines, if there is one. */}}
+{{- define "sparkgate.sparkLinesConfigMap" -}}
+{{- if .Values.sparkLines.existingConfigMap }}
+{{- if .Values.sparkLines.content }}{{ fail "sparkLines.content and sparkLines.existingConfigMap exclude each other" }}{{ end }}
+{{- .Values.sparkLines.existingConfigMap }}
+{{- else if .Values.sparkLines.content }}
+{{- include "sparkgate.fullname" . }}-spark-lines
+{{- end }}
+{{- end }}
+
 {{/* The folders of the submitter directory that have files: a JSON object of their values by the folders' names. */}}
 {{- define "sparkgate.submitter" -}}
 {{- $folders := dict }}

@@ -38,6 +38,7 @@ impl Access {
             namespaces: Namespaces::All,
             service_accounts: Vec::new(),
             spark_versions: Vec::new(),
+            default_spark_version: None,
             named_defaults: Patterns::All,
             files: Patterns::All,
             properties: BTreeMap::new(),

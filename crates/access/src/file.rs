@@ -8,15 +8,14 @@ mod tenant;
 #[cfg(test)]
 mod tests;
 
-use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
-
+pub use document::{Entries, Text};
 pub use fault::{AccessFileError, Fault};
 
 use crate::{
     access::Access,
     rate::{InvalidRate, Rate, Rates},
 };
-use document::{Document, RatesDocument, Text};
+use document::{Document, RatesDocument};
 use fault::Faults;
 
 /// The greatest size of an access file in bytes.
@@ -38,7 +37,8 @@ fn parse(text: &str) -> Result<Access, AccessFileError> {
         return Err(Fault::of_file(format!("the file has {} bytes, more than {LARGEST}", text.len())).into());
     }
     let options = serde_saphyr::options! { with_snippet: false };
-    let document: Document = serde_saphyr::from_str_with_options(text, options).map_err(|error| of_form(&error))?;
+    let document: Document =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_form(&error))?;
     let mut faults = Faults::default();
     let authentication = authentication::check(document.authentication.unwrap_or_default(), &mut faults);
     let providers = member::Known::new(&authentication);
@@ -46,16 +46,6 @@ fn parse(text: &str) -> Result<Access, AccessFileError> {
     let members = member::check(document.members.unwrap_or_default(), "members", &providers, true, &mut faults);
     let rates = rates(document.limits.unwrap_or_default(), &mut faults);
     faults.into_result(Access::new(Some(authentication), tenants, members, Some(rates)))
-}
-
-/// Returns the fault of a text that isn't YAML, or hasn't the form of an access file.
-fn of_form(error: &serde_saphyr::Error) -> Fault {
-    let message = UserMessageFormatter.format_message(error);
-    let message = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-    match error.location() {
-        Some(location) => Fault::at(&location, "", message),
-        None => Fault::of_file(message),
-    }
 }
 
 /// Checks the limits of the front door.

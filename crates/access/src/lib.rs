@@ -22,7 +22,7 @@ pub use authentication::{
     Authentication, CertificateSubject, Certificates, ClaimPath, Kubernetes, OidcIssuer, Proxy, SparkJws, SparkListener,
 };
 pub use certificate::{CertificateError, ClientCertificate};
-pub use file::{AccessFileError, Fault};
+pub use file::{AccessFileError, Entries, Fault, Text};
 pub use name::{is_label, is_subdomain};
 pub use pattern::{InvalidPattern, Pattern, Patterns};
 pub use principal::{Grant, InvalidGrant, InvalidName, LONGEST_NAME, Principal, Provider};

@@ -14,8 +14,10 @@ pub struct Tenant {
     pub namespaces: Namespaces,
     /// The service accounts that drivers may use; any, if it is empty.
     pub service_accounts: Vec<String>,
-    /// The Spark versions that requests may name; any, if it is empty.
+    /// The Spark releases and lines that requests may use; any, if it is empty.
     pub spark_versions: Vec<String>,
+    /// The Spark release or line of requests that name none; `None` is the gateway's own.
+    pub default_spark_version: Option<String>,
     /// The named defaults of the submitter directory that requests may select.
     pub named_defaults: Patterns,
     /// The files of the submitter directory that properties may name.

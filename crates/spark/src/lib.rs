@@ -81,6 +81,6 @@ pub use names::{DriverNames, NameEntropy};
 pub use redaction::{REDACTED, is_secret, looks_secret, redacted_argument};
 pub use refusal::Refusal;
 pub use request::CreateSubmissionRequest;
-pub use submit::{NamedRequest, expand_command_line};
+pub use submit::{NamedRequest, expand_command_line, has_command_line};
 pub use submitter::SubmitterFiles;
-pub use version::{SparkVersion, UnknownSparkVersion};
+pub use version::{SparkLine, SparkVersion, UnknownSparkVersion};

@@ -22,7 +22,7 @@ pub use reply::{
     ClearResponse, CreateSubmissionResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse,
     ReadyzResponse, SubmissionStatusResponse,
 };
-pub use request::{MAX_TEMPLATE, first_value, parse_create, parse_partial};
+pub use request::{MAX_TEMPLATE, first_value, parse_create, parse_create_of, parse_partial};
 pub use validate::refused_properties;
 
 /// `RestSubmissionServer.PROTOCOL_VERSION`, the only version there is.

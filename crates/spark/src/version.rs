@@ -19,6 +19,32 @@ impl SparkVersion {
     pub const V4_3: SparkVersion = SparkVersion { major: 4, minor: 3, patch: 0 };
 }
 
+impl SparkVersion {
+    /// Returns the line that the release belongs to.
+    pub fn line(self) -> SparkLine {
+        SparkLine { major: self.major, minor: self.minor }
+    }
+
+    /// Returns whether a text names this release: `4.1.2`, or its line, `4.1`.
+    pub fn is_named(self, text: &str) -> bool {
+        let rest = text.strip_prefix(self.line().to_string().as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('.') == Some(self.patch.to_string().as_str()))
+    }
+}
+
+/// A line of Spark releases, such as `4.3`: a minor release with its patch releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SparkLine {
+    pub major: u16,
+    pub minor: u16,
+}
+
+impl fmt::Display for SparkLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
 impl fmt::Display for SparkVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
@@ -39,6 +65,22 @@ impl FromStr for SparkVersion {
         match parts[..] {
             [major, minor, patch] if matches!((major, minor), (3, 5) | (4, 0..=3)) => Ok(Self { major, minor, patch }),
             _ => Err(unknown()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_named_by_its_version_or_its_line() {
+        let version: SparkVersion = "4.1.2".parse().unwrap();
+        for text in ["4.1.2", "4.1"] {
+            assert!(version.is_named(text), "{text}");
+        }
+        for text in ["4.1.20", "4.1.3", "4.1.", "4.10", "4", "4.2", "4.1.2.0", "04.1", ""] {
+            assert!(!version.is_named(text), "{text}");
         }
     }
 }

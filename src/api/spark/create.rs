@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use super::Fault;
 use crate::{
-    service::{Service, Session, SubmissionOptions},
-    spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create},
+    service::{Found, Service, Session, SubmissionOptions},
+    spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create_of},
 };
 
 /// The application to run. Numbers and booleans are accepted where strings are expected. Fields that aren't listed here
@@ -23,7 +23,7 @@ use crate::{
     "environmentVariables": {},
     "sparkProperties": {"spark.app.name": "Pi", "spark.executor.instances": "1"}
 }))]
-#[expect(dead_code, reason = "only describes the body; `parse_create` reads it")]
+#[expect(dead_code, reason = "only describes the body; `parse_create_of` reads it")]
 pub(in crate::api) struct RequestBody {
     action: String,
     client_spark_version: String,
@@ -70,17 +70,19 @@ pub(in crate::api) async fn create(
     key: Option<String>,
 ) -> Result<CreateSubmissionResponse, Fault> {
     let options = SubmissionOptions { idempotency_key: key, ..SubmissionOptions::default() };
-    let version = service.submissions.spark_version();
-    let (request, unknown_fields) = parse_create(body, version)?;
+    let own = service.submissions.spark_version();
+    // Its own release is known only after its defaults; the newest one knows all units.
+    let (request, unknown_fields) = parse_create_of(body, own, caller.spark_lines().newest())?;
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let service = service.clone();
     let submit =
         tokio::spawn(async move { service.submissions.submit(&caller, request, options).await }.in_current_span());
-    let id = submit.await.map_err(Fault::BrokenOff)??.submission.id;
+    let Found { id, document } = submit.await.map_err(Fault::BrokenOff)??.submission;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",
         message: format!("Driver successfully submitted as {id}"),
-        server_spark_version: version.to_string(),
+        // That of the driver, so that a client sees what it got.
+        server_spark_version: document.map_or_else(|_| own.to_string(), |submission| submission.spark_version),
         submission_id: id.to_string(),
         success: true,
         unknown_fields,

@@ -31,6 +31,7 @@ pub(super) struct Me {
 
 /// The role of the caller in a tenant.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct TenantRole {
     #[schema(example = "analytics")]
     name: String,
@@ -38,6 +39,13 @@ pub(super) struct TenantRole {
     role: &'static str,
     /// The tenant's namespaces. Empty if it has all that the gateway serves.
     namespaces: Vec<String>,
+    /// The Spark releases that its submissions may use.
+    #[schema(example = json!(["3.5.9", "4.3.0"]))]
+    spark_versions: Vec<String>,
+    /// The Spark release of its submissions that select none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "4.3.0")]
+    default_spark_version: Option<String>,
 }
 
 /// Get the caller
@@ -58,7 +66,10 @@ pub(super) async fn me(Caller(caller): Caller, _: Query<NoParameters>) -> Result
             Namespaces::All => Vec::new(),
             Namespaces::Listed(names) => names.clone(),
         };
-        Some(TenantRole { name: tenant.name.clone(), role, namespaces })
+        let lines = caller.spark_lines();
+        let spark_versions = lines.permitted(tenant).map(|version| version.to_string()).collect();
+        let default_spark_version = lines.default_of(tenant).map(|version| version.to_string());
+        Some(TenantRole { name: tenant.name.clone(), role, namespaces, spark_versions, default_spark_version })
     });
     Ok(Reply::ok(Me {
         subject: principal.subject().to_owned(),

@@ -44,6 +44,8 @@ pub(super) struct ListQuery {
     name: Option<String>,
     owner: Option<String>,
     namespace: Option<String>,
+    /// A Spark release such as `4.1.4`, or a line, `4.1`.
+    spark_version: Option<String>,
     /// `key=value`; may be repeated, all labels must match.
     #[serde(deserialize_with = "labels")]
     #[param(value_type = Vec<String>)]
@@ -100,6 +102,7 @@ pub(super) async fn list(
         owner: query.owner,
         namespace: query.namespace,
         labels: query.label.into_iter().collect(),
+        spark_version: query.spark_version,
         created_after: query.created_after,
         created_before: query.created_before,
     };

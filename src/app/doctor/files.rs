@@ -53,7 +53,7 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
         findings.extend(mode("files.tls-key", key, "--tls-key"));
     }
     let spark = settings.spark.settings();
-    let text = "the Spark defaults and the submitter directory can be used";
+    let text = "the Spark defaults, the submitter directory and the Spark lines can be used";
     findings.push(match &spark {
         Ok(_) => Finding::ok("files.spark", text),
         Err(error) => {

@@ -1,5 +1,5 @@
-//! Reloads while the gateway runs what can change without a restart: the file of settings, the Spark defaults and the submitter
-//! directory. The access file, the encryption keys and the files of TLS are reloaded by the parts that use them.
+//! Reloads while the gateway runs what can change without a restart: the file of settings, the Spark defaults, the submitter
+//! directory and the Spark lines. The access file, the encryption keys and the files of TLS are reloaded by the parts that use them.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
@@ -24,8 +24,16 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The settings of the file that change without a restart.
-const RELOADED: [&str; 7] =
-    ["log", "spark-defaults", "submitter-dir", "max-start-timeout", "max-run-timeout", "max-kill-grace", "max-retries"];
+const RELOADED: [&str; 8] = [
+    "log",
+    "spark-defaults",
+    "spark-lines-file",
+    "submitter-dir",
+    "max-start-timeout",
+    "max-run-timeout",
+    "max-kill-grace",
+    "max-retries",
+];
 
 /// The file of settings, and what it is combined with.
 pub(in crate::app) struct ReloadSource {
@@ -152,6 +160,7 @@ impl Files {
         let changes = [
             (settings.spark.defaults != spark.defaults, "Spark defaults"),
             (settings.spark.submitter != spark.submitter, "submitter directory"),
+            (settings.spark.lines != spark.lines, "Spark lines"),
             (settings.caps != caps, "limits"),
         ];
         let changed: Vec<_> = changes.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, what)| what).collect();

@@ -214,7 +214,7 @@ pub(in crate::app) struct Kubernetes {
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Spark {
-    /// The Spark release that the gateway behaves like: the release of the drivers' images.
+    /// The Spark release that the gateway behaves like: the release of the drivers' images, unless a request selects another one.
     #[arg(long, env = "SPARKGATE_SPARK_VERSION", default_value = "4.3.0")]
     pub(in crate::app) spark_version: SparkVersion,
     /// A spark-defaults.conf with defaults for properties that requests don't set.
@@ -223,6 +223,10 @@ pub(in crate::app) struct Spark {
     /// A directory with named defaults, pod templates and configuration that requests can refer to (docs/submitter.md).
     #[arg(long, env = "SPARKGATE_SUBMITTER_DIR")]
     pub(in crate::app) submitter_dir: Option<PathBuf>,
+    /// A file with the Spark releases that requests may select besides --spark-version: the image, defaults and templates of each
+    /// line (docs/spark-versions.md).
+    #[arg(long, env = "SPARKGATE_SPARK_LINES_FILE", value_name = "FILE")]
+    pub(in crate::app) spark_lines_file: Option<PathBuf>,
     /// `SPARK_USER` of drivers whose submission names no user [default: the account that the gateway runs as].
     #[arg(long, env = "SPARKGATE_SPARK_USER")]
     pub(in crate::app) spark_user: Option<String>,
@@ -241,11 +245,16 @@ impl Spark {
         };
         let submitter = self.submitter_dir.as_deref().map(Submitter::read).transpose()?.unwrap_or_default();
         let user = self.spark_user.clone().unwrap_or_else(account);
-        let settings = SparkSettings { version: self.spark_version, defaults, submitter, user };
+        let settings = SparkSettings::new(self.spark_version, defaults, submitter, user);
         if let (Err(refusal), Some(path)) = (settings.check_defaults(), &self.spark_defaults) {
             bail!("{} (--spark-defaults) can't be used: {}", path.display(), refusal.reason);
         }
-        Ok(settings)
+        let Some(path) = &self.spark_lines_file else { return Ok(settings.with_lines(None)?) };
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("reading the Spark lines from {}", path.display()))?;
+        settings
+            .with_lines(Some(&text))
+            .with_context(|| format!("{} (--spark-lines-file) can't be used", path.display()))
     }
 }
 

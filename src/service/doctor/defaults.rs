@@ -36,6 +36,9 @@ impl Defaults {
         let mut groups = vec![group("the Spark defaults".to_owned(), &spark.defaults, None)];
         let named = spark.submitter.all_named_defaults();
         groups.extend(named.map(|(name, properties)| group(format!("the named defaults {name}"), properties, None)));
+        let lines = spark.lines.defaults();
+        groups
+            .extend(lines.map(|(version, properties)| group(format!("the line of Spark {version}"), properties, None)));
         let tenancy = access.current();
         for tenant in tenancy.access().tenants() {
             let namespaces = match &tenant.namespaces {

@@ -22,8 +22,10 @@ fn options_are_read_from_properties() {
         ("runTimeout", "90"),
         ("killGrace", "0s"),
         ("maxRetries.infrastructure", "2"),
+        ("sparkVersion", "4.1"),
     ])
     .unwrap();
+    assert_eq!(options.spark_version.as_deref(), Some("4.1"));
     assert_eq!(options.idempotency_key.as_deref(), Some("a b"), "quotes are the header's syntax");
     assert_eq!((options.unique_name, options.labels.len()), (Some(true), 2));
     let seconds = [options.start_timeout, options.run_timeout, options.kill_grace].map(|time| time.unwrap().as_secs());
@@ -69,4 +71,14 @@ fn options_of_the_request_override_defaults() {
     let both = own.or(others);
     assert_eq!(both.labels.values().collect::<Vec<_>>(), ["1", "2"]);
     assert_eq!((both.start_timeout.unwrap().as_secs(), both.run_timeout.unwrap().as_secs()), (60, 120));
+}
+
+#[test]
+fn the_text_of_options_is_that_of_earlier_releases() {
+    let options = SubmissionOptions::default();
+    let text = "SubmissionOptions { idempotency_key: None, unique_name: None, labels: {}, start_timeout: None, \
+                run_timeout: None, kill_grace: None, retries: Retries { infrastructure: None, application: None } }";
+    assert_eq!(format!("{options:?}"), text, "the hash of a request must stay the same");
+    let options = SubmissionOptions { spark_version: Some("4.1".to_owned()), ..options };
+    assert!(format!("{options:?}").ends_with(", spark_version: \"4.1\" }"), "{options:?}");
 }

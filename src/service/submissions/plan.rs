@@ -10,12 +10,12 @@ use crate::{
         error::Error,
         judgement::Judgement,
         options::SubmissionOptions,
-        prepared::{PreparedSubmission, driver_properties},
+        prepared::{Expanded, PreparedSubmission, driver_properties},
         redaction,
         session::Session,
         tenancy::{NAMESPACE, TenantRules},
     },
-    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, expand_command_line},
+    spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, SparkVersion},
     store::Drawn,
 };
 
@@ -40,9 +40,8 @@ pub struct Plan {
 pub struct AppliedDefault {
     pub key: String,
     pub value: String,
-    /// `spark-defaults` or `defaults/<name>` for defaults of the operator, `spark-submit` for properties that Spark itself
-    /// adds, and
-    /// `sparkgate` for our labels.
+    /// `spark-defaults`, `lines/<line>`, `tenant` or `defaults/<name>` for defaults of the operator, `spark-submit` for properties
+    /// that Spark itself adds, and `sparkgate` for our labels.
     pub origin: String,
 }
 
@@ -56,10 +55,9 @@ impl Submissions {
     ) -> Result<(PreparedSubmission, Arc<TenantRules>), Error> {
         caller.require(Action::Submit)?;
         limits::arguments(&request)?;
-        let request = expand_command_line(request, self.spark_version())?;
-        let rules = rules(caller, &request)?;
-        let mut prepared = PreparedSubmission::of_tenant(request, &rules.spark, Some(&rules))?;
-        prepared.options = options.or(prepared.options);
+        let expanded = Expanded::new(request, caller.spark_lines())?;
+        let rules = rules(caller, &expanded.request)?;
+        let mut prepared = PreparedSubmission::of_tenant(expanded, options, &rules.spark, Some(&rules))?;
         prepared.options.check(&rules.caps)?;
         prepared.options = prepared.options.capped(&rules.caps);
         limits::properties(prepared.properties())?;
@@ -129,6 +127,10 @@ impl Plan {
 
     pub fn namespace(&self) -> &str {
         &self.rendered.driver.namespace
+    }
+
+    pub fn spark_version(&self) -> SparkVersion {
+        self.prepared.version
     }
 
     pub fn options(&self) -> &SubmissionOptions {

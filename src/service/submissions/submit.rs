@@ -106,7 +106,7 @@ impl Submissions {
                 principal: principal.to_owned(),
                 actor: caller.actor(),
                 spark_user: self.spark().user.clone(),
-                spark_version: self.spark().version,
+                spark_version: prepared.version,
                 options: prepared.options.kept(),
                 // Only a repeated key needs it, and it would tell whether a guessed secret is right.
                 fingerprint: match &prepared.options.idempotency_key {

@@ -8,7 +8,8 @@ use serde::{
 };
 use serde_saphyr::Spanned;
 
-pub(super) type Text = Spanned<String>;
+/// A text with its place.
+pub type Text = Spanned<String>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -94,6 +95,7 @@ pub(super) struct TenantDocument {
     pub(super) namespaces: Spanned<Vec<Text>>,
     pub(super) service_accounts: Option<Vec<Text>>,
     pub(super) spark_versions: Option<Vec<Text>>,
+    pub(super) default_spark_version: Option<Text>,
     pub(super) named_defaults: Option<Vec<Text>>,
     pub(super) files: Option<Vec<Text>>,
     pub(super) properties: Option<Entries<String>>,
@@ -156,11 +158,11 @@ impl OneOrMore {
 }
 
 /// The entries of a map, with the places of their keys.
-pub(super) struct Entries<V>(pub(super) Vec<(Text, V)>);
+pub struct Entries<V>(pub Vec<(Text, V)>);
 
 impl<V> Entries<V> {
     /// Forgets the places.
-    pub(super) fn into_map(self) -> BTreeMap<String, V> {
+    pub fn into_map(self) -> BTreeMap<String, V> {
         self.0.into_iter().map(|(key, value)| (key.value, value)).collect()
     }
 }

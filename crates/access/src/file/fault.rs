@@ -1,12 +1,12 @@
-//! Faults of an access file.
+//! Faults of an access file, and of other files of the operator with the same notation.
 
 use std::fmt;
 
-use serde_saphyr::Location;
+use serde_saphyr::{Location, MessageFormatter as _, UserMessageFormatter};
 
 use crate::access::Access;
 
-/// A fault of an access file, and where it is.
+/// A fault of a file, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The line, counted from 1; 0 if the fault has no place.
@@ -19,12 +19,24 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn at(location: &Location, path: impl Into<String>, message: impl fmt::Display) -> Self {
+    /// Creates the fault of a value.
+    pub fn at(location: &Location, path: impl Into<String>, message: impl fmt::Display) -> Self {
         Self { line: location.line(), column: location.column(), path: path.into(), message: message.to_string() }
     }
 
-    pub(super) fn of_file(message: impl fmt::Display) -> Self {
+    /// Creates a fault that has no place.
+    pub fn of_file(message: impl fmt::Display) -> Self {
         Self { line: 0, column: 0, path: String::new(), message: message.to_string() }
+    }
+
+    /// Creates the fault of a text that isn't YAML, or hasn't the form of the file.
+    pub fn of_form(error: &serde_saphyr::Error) -> Self {
+        let message = UserMessageFormatter.format_message(error);
+        let message = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+        match error.location() {
+            Some(location) => Self::at(&location, "", message),
+            None => Self::of_file(message),
+        }
     }
 }
 

@@ -48,10 +48,13 @@ fn tenant(
     }
     let (properties, defaults) = properties(document.properties, document.defaults, &path, faults);
     let limits = document.limits.unwrap_or_default();
+    let spark_versions = texts(document.spark_versions, &format!("{path}.sparkVersions"), is_version, faults);
+    let default_spark_version = default_version(document.default_spark_version, &spark_versions, &path, faults);
     Tenant {
         namespaces: namespaces(document.namespaces, &name.value, is_only, &path, owners, faults),
         service_accounts: texts(document.service_accounts, &format!("{path}.serviceAccounts"), is_account, faults),
-        spark_versions: texts(document.spark_versions, &format!("{path}.sparkVersions"), is_version, faults),
+        spark_versions,
+        default_spark_version,
         named_defaults: patterns(document.named_defaults, &format!("{path}.namedDefaults"), faults),
         files: patterns(document.files, &format!("{path}.files"), faults),
         properties,
@@ -133,6 +136,27 @@ fn texts(
     checked
 }
 
+/// Checks the default version, which must be one that requests may use. The only one of these is the default without being named.
+fn default_version(text: Option<Text>, permitted: &[String], path: &str, faults: &mut Faults) -> Option<String> {
+    let Some(text) = text else {
+        return if let [only] = permitted { Some(only.clone()) } else { None };
+    };
+    // A line includes its releases.
+    let includes = |line: &str, version: &str| {
+        version.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let is_permitted = permitted.is_empty()
+        || permitted.iter().any(|other| includes(other, &text.value) || includes(&text.value, other));
+    let fine = is_version(&text.value).map_err(str::to_owned).and_then(|()| match is_permitted {
+        true => Ok(()),
+        false => Err(format!("it isn't among `sparkVersions`: {}", permitted.join(", "))),
+    });
+    if let Err(reason) = fine {
+        faults.add(&text.referenced, format!("{path}.defaultSparkVersion"), reason);
+    }
+    Some(text.value)
+}
+
 fn patterns(texts: Option<Vec<Text>>, path: &str, faults: &mut Faults) -> Patterns {
     let Some(texts) = texts else { return Patterns::All };
     let mut patterns = Vec::new();
@@ -200,10 +224,10 @@ fn is_account(text: &str) -> Result<(), &'static str> {
     is_subdomain(text).then_some(()).ok_or("a service account's name has lower-case letters, digits, hyphens and dots")
 }
 
-/// Checks that the text begins like a version of Spark.
+/// Checks that the text is like a version or a line of Spark.
 fn is_version(text: &str) -> Result<(), &'static str> {
     let mut numbers = text.split('.');
     let mut number = || numbers.next().is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
     let fine = number() && number() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
-    fine.then_some(()).ok_or("a version of Spark is written like \"4.3.0\"")
+    fine.then_some(()).ok_or("a version of Spark is written like \"4.3.0\", a line like \"4.3\"")
 }

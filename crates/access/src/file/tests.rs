@@ -86,6 +86,27 @@ fn an_only_tenant_can_have_all_namespaces() {
 }
 
 #[test]
+fn the_default_version_is_one_of_the_permitted_ones() {
+    let version = |fields: &str| {
+        let text = format!("tenants: {{a: {{namespaces: [a], {fields}}}}}");
+        let access = parse(&text).map_err(|error| error.faults[0].message.clone())?;
+        Ok(access.tenant("a").unwrap().default_spark_version.clone())
+    };
+    let default = |text: &str| Ok::<_, String>(Some(text.to_owned()));
+    assert_eq!(version("defaultSparkVersion: '4.1'"), default("4.1"));
+    assert_eq!(version("sparkVersions: ['3.5', '4.1'], defaultSparkVersion: 4.1.4"), default("4.1.4"));
+    assert_eq!(version("sparkVersions: [3.5.9, 4.1.4], defaultSparkVersion: '4.1'"), default("4.1"));
+    assert_eq!(version("sparkVersions: ['3.5']"), default("3.5"), "there is no other");
+    assert_eq!(version("sparkVersions: ['3.5', '4.1']"), Ok(None));
+    for (fields, message) in [
+        ("sparkVersions: ['4.1'], defaultSparkVersion: '4.10'", "it isn't among `sparkVersions`: 4.1"),
+        ("defaultSparkVersion: latest", "a version of Spark is written like \"4.3.0\", a line like \"4.3\""),
+    ] {
+        assert_eq!(version(fields), Err(message.to_owned()), "{fields}");
+    }
+}
+
+#[test]
 fn a_policy_is_passed_on_as_it_is() {
     let access = parse("tenants: {a: {namespaces: [a], policy: {images: ['x/**'], limits: {cores: 4}}}}").unwrap();
     assert_eq!(access.tenant("a").unwrap().policy, Some(json!({"images": ["x/**"], "limits": {"cores": 4}})));

@@ -32,6 +32,9 @@ pub struct List {
     /// Only submissions in this namespace.
     #[arg(long)]
     namespace: Option<String>,
+    /// Only submissions of this Spark version, or of a line such as 4.1.
+    #[arg(long, value_name = "VERSION")]
+    spark_version: Option<String>,
     /// Only submissions with this label; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
@@ -101,6 +104,7 @@ impl List {
         call.query_if("name", self.name.as_ref())
             .query_if("owner", self.owner.as_ref())
             .query_if("namespace", self.namespace.as_ref())
+            .query_if("sparkVersion", self.spark_version.as_ref())
             .query_if("createdAfter", self.since.map(|time| time.rfc3339(now)))
             .query_if("createdBefore", self.until.map(|time| time.rfc3339(now)))
             .query_if("cursor", cursor)

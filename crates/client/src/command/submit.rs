@@ -42,6 +42,9 @@ pub struct Submit {
     /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
+    /// The Spark version of the driver, such as 4.1.4, or a line, 4.1 [default: that of the tenant or the gateway].
+    #[arg(long, value_name = "VERSION")]
+    spark_version: Option<String>,
     /// A label to filter submissions by; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,

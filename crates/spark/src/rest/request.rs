@@ -25,6 +25,19 @@ pub fn parse_create(
     body: &[u8],
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
+    parse_create_of(body, version, version)
+}
+
+/// Does the same for a server that also serves other releases: the request has the form that `server` expects, and values
+/// of the release `values`.
+///
+/// # Errors
+/// A [`RequestError`].
+pub fn parse_create_of(
+    body: &[u8],
+    server: SparkVersion,
+    values: SparkVersion,
+) -> Result<(CreateSubmissionRequest, Vec<String>), RequestError> {
     let json = text(body)?;
     let entries = entries(body)?.ok_or_else(|| no_action(json))?;
     // Spark uses the first `action`, although it uses the last value of every other field.
@@ -32,10 +45,10 @@ pub fn parse_create(
     let (_, action) = action.ok_or_else(|| no_action(json))?;
     let action: String = coerce::parse(action, "[\"action\"]")?;
     if action != "CreateSubmissionRequest" {
-        return Err(other_message(action, &entries, version));
+        return Err(other_message(action, &entries, server));
     }
-    let (fields, unknown) = read(&entries, version)?;
-    validate::as_spark_does(&fields, version)?;
+    let (fields, unknown) = read(&entries, server)?;
+    validate::as_spark_does(&fields, server, values)?;
     Ok((validate::finish(fields)?, unknown))
 }
 

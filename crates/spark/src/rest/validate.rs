@@ -22,9 +22,14 @@ pub(super) struct Fields {
     pub(super) executor_pod_template: Option<serde_json::Value>,
 }
 
-/// Checks what Spark checks before it uses the request's content.
-pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<(), RequestError> {
-    let before_4_0 = version < SparkVersion::V4_0;
+/// Checks what Spark checks before it uses the request's content: the form as the release of the server does, and values as the
+/// release `values`.
+pub(super) fn as_spark_does(
+    fields: &Fields,
+    server: SparkVersion,
+    values_of: SparkVersion,
+) -> Result<(), RequestError> {
+    let before_4_0 = server < SparkVersion::V4_0;
     require("clientSparkVersion", fields.client_spark_version.is_some())?;
     require("appResource", fields.app_resource.is_some())?;
     if before_4_0 {
@@ -36,7 +41,7 @@ pub(super) fn as_spark_does(fields: &Fields, version: SparkVersion) -> Result<()
     if before_4_0 {
         require("spark.app.name", properties.get("spark.app.name").is_some_and(Option::is_some))?;
     }
-    values(fields, version)?;
+    values(fields, values_of)?;
     if fields.main_class.is_none() {
         return Err(RequestError::NoMainClass);
     }

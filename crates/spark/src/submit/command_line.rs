@@ -16,6 +16,11 @@ use super::{
 use crate::{CreateSubmissionRequest, Refusal, SparkVersion};
 use grammar::{Meaning, Word, Words};
 
+/// Returns whether `appArgs` is a command line.
+pub fn has_command_line(request: &CreateSubmissionRequest) -> bool {
+    request.main_class == SPARK_SUBMIT
+}
+
 /// Returns the request that a command line in `appArgs` stands for: class, resource, arguments, properties and proxy user are
 /// taken from the line. Any other request is returned unchanged, including the result of this function.
 ///
@@ -25,7 +30,7 @@ pub fn expand_command_line(
     request: CreateSubmissionRequest,
     version: SparkVersion,
 ) -> Result<CreateSubmissionRequest, Refusal> {
-    if request.main_class != SPARK_SUBMIT {
+    if !has_command_line(&request) {
         return Ok(request);
     }
     let mut line = CommandLine::new(version);

@@ -17,6 +17,8 @@ pub struct Filter {
     pub owner: Option<String>,
     pub namespace: Option<String>,
     pub labels: BTreeMap<String, String>,
+    /// A Spark release such as `4.1.4`, or a line, `4.1`.
+    pub spark_version: Option<String>,
     /// At or after this time.
     pub created_after: Option<DateTime<Utc>>,
     /// Before this time.
@@ -43,6 +45,10 @@ impl Filter {
         }
         if let Some(namespace) = &self.namespace {
             query.push(" AND namespace = ").push_bind(namespace.clone());
+        }
+        if let Some(version) = &self.spark_version {
+            query.push(" AND (spark_version = ").push_bind(version.clone());
+            query.push(" OR starts_with(spark_version, ").push_bind(format!("{version}.")).push("))");
         }
         if !self.labels.is_empty() {
             // The first condition matches the partial index, which contains only submissions with labels.

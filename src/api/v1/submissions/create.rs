@@ -74,7 +74,7 @@ pub(in crate::api::v1) async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     // Its time begins when the body is there, which has a time limit of its own.
-    let (request, options, held) = read(&state, request).await?;
+    let (request, options, held) = read(&state, &caller, request).await?;
     let limit = state.settings.request_timeout;
     if query.dry_run {
         let plan = answered_within(limit, dry_run(&state.service, &caller, request, options)).await??;
@@ -115,13 +115,15 @@ async fn submit(
 /// Reads the body of a create request and its idempotency key.
 async fn read(
     state: &AppState,
+    caller: &Session,
     request: Request,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions, Held), Problem> {
     is_json(request.headers())?;
     let key = idempotency_key::read(request.headers());
     let key = key.map_err(|reason| Problem::parameter("Idempotency-Key", reason))?;
     let (bytes, held) = body::read(request.into_body(), state).await?;
-    let (request, mut options) = parse(&bytes, state.service.submissions.spark_version())?;
+    // Its own release is known only after its defaults; the newest one knows all units.
+    let (request, mut options) = parse(&bytes, caller.spark_lines().newest())?;
     options.idempotency_key = key;
     Ok((request, options, held))
 }
@@ -178,10 +180,13 @@ pub(in crate::api::v1) struct Plan {
 }
 
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = PlannedSubmission)]
 pub(in crate::api::v1) struct Planned {
     name: String,
     namespace: String,
+    #[schema(example = "4.3.0")]
+    spark_version: String,
     labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Limits>,
@@ -194,8 +199,8 @@ pub(in crate::api::v1) struct AppliedDefault {
     #[schema(example = "spark.kubernetes.container.image")]
     key: String,
     value: String,
-    /// `spark-defaults` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself; `sparkgate`: the
-    /// gateway's own labels.
+    /// `spark-defaults`, `lines/<line>`, `tenant` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself;
+    /// `sparkgate`: the gateway's own labels.
     #[schema(example = "spark-defaults")]
     origin: String,
 }
@@ -221,6 +226,7 @@ async fn dry_run(
     let submission = Planned {
         name: plan.name().to_owned(),
         namespace: plan.namespace().to_owned(),
+        spark_version: plan.spark_version().to_string(),
         labels: options.labels.clone(),
         limits: limits.any(),
         retries: retries.any(),

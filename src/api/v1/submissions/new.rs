@@ -49,6 +49,10 @@ pub(in crate::api::v1) struct NewSubmission {
     environment_variables: BTreeMap<String, Text>,
     /// `spark.app.name`.
     name: Option<String>,
+    /// The Spark release, such as `4.1.4`, or its line, `4.1`: one of `GET /v1/spark-versions`. Without it, the default of the
+    /// tenant or the gateway.
+    #[schema(value_type = Option<String>, example = "4.3")]
+    spark_version: Option<Text>,
     /// Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name.
     unique_name: Option<bool>,
     /// Labels to filter submissions by, in Kubernetes' syntax; at most 32.
@@ -123,12 +127,13 @@ impl NewSubmission {
                 infrastructure: self.max_retries.infrastructure,
                 application: self.max_retries.application,
             },
+            spark_version: text(self.spark_version),
         };
         (request, options)
     }
 }
 
-/// Parses the body. The problem names all fields that can't be used.
+/// Parses the body; values are those of a Spark release. The problem names all fields that can't be used.
 pub(in crate::api::v1) fn parse(
     body: &[u8],
     version: SparkVersion,
@@ -184,6 +189,7 @@ mod tests {
             ),
             (r#"{"appArgs": "x"}"#, "#/appArgs", "must be an array of strings, not a string"),
             (r#"{"appArgs": ["x", null]}"#, "#/appArgs/1", "must be a string, not null"),
+            (r#"{"sparkVersion": [4, 1]}"#, "#/sparkVersion", "must be a string, not an array"),
             (r#"{"colour": "green"}"#, "#/colour", "a submission has no such field"),
             (
                 r#"{"sparkProperty": {}}"#,
@@ -238,7 +244,7 @@ mod tests {
     fn fields_of_the_body_become_request_and_options() {
         let body = r#"{"appResource": "local:///a.jar", "mainClass": "A", "name": "Pi", "uniqueName": true, "labels": {"a": "b"},
             "killGraceSeconds": 5, "maxRetries": {"infrastructure": 2}, "runTimeoutSeconds": null, "nothing": null,
-            "appArgs": [1e3, true, "x"], "action": {}, "driverPodTemplate": {"kind": "Pod"}}"#;
+            "appArgs": [1e3, true, "x"], "action": {}, "driverPodTemplate": {"kind": "Pod"}, "sparkVersion": 4.1}"#;
         let (request, options) = parse(body.as_bytes(), SparkVersion::V4_3).unwrap();
         assert_eq!(request.spark_properties["spark.app.name"], "Pi");
         assert_eq!(
@@ -249,5 +255,6 @@ mod tests {
         assert_eq!((options.unique_name, options.labels["a"].as_str()), (Some(true), "b"));
         assert_eq!((options.kill_grace.map(|time| time.as_secs()), options.run_timeout), (Some(5), None));
         assert_eq!((options.retries.infrastructure, options.retries.application), (Some(2), None));
+        assert_eq!(options.spark_version.as_deref(), Some("4.1"));
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
             body[name] = value;
         }
     };
+    set("sparkVersion", submit.spark_version.clone().map(Value::from));
     set("labels", (!labels.is_empty()).then(|| json!(labels)));
     set("uniqueName", submit.unique_name.then_some(json!(true)));
     set("startTimeoutSeconds", submit.start_timeout.map(seconds));
@@ -89,6 +90,8 @@ mod tests {
             "--label",
             "a=b=c",
             "--unique-name",
+            "--spark-version",
+            "4.1",
             "--start-timeout",
             "10m",
             "--run-timeout",
@@ -109,7 +112,7 @@ mod tests {
         assert_eq!(
             body_of_all,
             json!({"mainClass": COMMAND_LINE, "appResource": "", "appArgs": ["--name", "Pi", "app.py", "--wait"],
-                "sparkProperties": {}, "environmentVariables": {}, "labels": {"team": "data", "a": "b=c"},
+                "sparkProperties": {}, "environmentVariables": {}, "labels": {"team": "data", "a": "b=c"}, "sparkVersion": "4.1",
                 "uniqueName": true, "startTimeoutSeconds": 600, "runTimeoutSeconds": 7200, "killGraceSeconds": 30,
                 "maxRetries": {"infrastructure": 2, "application": 1}})
         );
