@@ -18,6 +18,7 @@ mod session;
 mod submissions;
 mod suggest;
 mod tokens;
+mod usage;
 
 use axum::{
     Router,
@@ -54,6 +55,7 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(audit::audit))
+        .routes(routes!(usage::usage))
 }
 
 /// The routes that wait for changes or for a body. They limit their time themselves.
@@ -82,7 +84,7 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions" | "events" | "me" | "login" | "tokens" | "audit", None) | ("tokens", Some(_)) => true,
+        ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "usage", None) | ("tokens", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

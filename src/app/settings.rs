@@ -4,6 +4,7 @@ mod clean_up;
 mod dev;
 mod kept_log;
 mod limits;
+mod prices;
 mod serve;
 mod time_or_off;
 
@@ -18,6 +19,7 @@ pub(super) use clean_up::CleanUp;
 pub(super) use dev::{Dev, Sandbox};
 pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
+pub(super) use prices::Prices;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::{

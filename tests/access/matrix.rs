@@ -38,7 +38,7 @@ enum Needs {
 fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
     let needs = match operation {
         "livez" | "readyz" | "getLogin" => Needs::Nothing,
-        "submissionsReadyz" | "getCaller" | "listSubmissions" | "followEvents" => Needs::ToBeKnown,
+        "submissionsReadyz" | "getCaller" | "listSubmissions" | "followEvents" | "getUsage" => Needs::ToBeKnown,
         "getSubmission"
         | "getOutcome"
         | "waitForSubmission"

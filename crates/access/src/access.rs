@@ -44,6 +44,7 @@ impl Access {
             defaults: BTreeMap::new(),
             caps: Caps::default(),
             limits: TenantLimits::default(),
+            prices: None,
             policy: None,
             members: Vec::new(),
         };

@@ -4,7 +4,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, claim::LONGEST_PAUSE, error::within, row::ends};
+use super::{
+    Error, Store,
+    claim::LONGEST_PAUSE,
+    error::within,
+    row::ends,
+    usage::{COLUMNS, kept, pods},
+};
 
 /// The condition that the clock of the database is believed: it isn't past the given time, if there is one.
 const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
@@ -128,7 +134,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes up to `limit` submissions that ended at least `age` ago, with all their data, oldest first. A submission remains
+    /// Deletes up to `limit` submissions that ended at least `age` ago, with all their data, oldest first, and adds what they used
+    /// to the usage of deleted submissions. A submission remains
     /// if its pod may exist, or if its pod was deleted a moment ago, because the watch may still report it. Deletes none while
     /// the clock of the database is past `believed_until`.
     pub async fn delete_ended(
@@ -137,17 +144,18 @@ impl Store {
         limit: u32,
         believed_until: Option<DateTime<Utc>>,
     ) -> Result<u64, Error> {
+        let (pods, kept) = (pods("old"), kept());
         let deleted = within(
             "deleting old submissions",
             sqlx::query(sqlx::AssertSqlSafe(format!(
                 "WITH old AS (
-                 SELECT id FROM submissions
+                 SELECT {COLUMNS} FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2) AND {BELIEVED}
                    AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
                    AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = submissions.id AND a.pod_uid IS NOT NULL
                        AND (a.pod_deleted_at > now() - interval '1 minute') IS NOT FALSE)
                  ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED
-             )
+             ), {pods}, {kept}
              DELETE FROM submissions s USING old WHERE s.id = old.id",
             )))
             .bind(age.as_secs_f64())

@@ -132,7 +132,7 @@ impl Leadership {
                         deleted.push((pod.submission.as_str(), pod.attempt));
                         continue;
                     };
-                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", error_chain(&error));
+                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "deleting an ended driver pod failed: {}", error_chain(&error));
                     put_off.push(pod.submission.as_str());
                     if matches!(error, cluster::Error::Unavailable { .. }) {
                         ended.unanswered = Some(error);
