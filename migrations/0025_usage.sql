@@ -22,9 +22,9 @@ ALTER TABLE executors
     -- Its node didn't report the end: finished_at is when the gateway recorded it.
     ADD COLUMN end_estimated     boolean NOT NULL DEFAULT false;
 
--- What deleted submissions used, by day in UTC. The statement that deletes a submission adds its usage here, so that the sum of
--- both stays the same.
-CREATE TABLE usage_of_deleted (
+-- What submissions used whose usage is settled, by day in UTC: it no longer changes, and stays when they are deleted. Reports add
+-- the usage of all other submissions.
+CREATE TABLE usage_by_day (
     day                             date NOT NULL,
     -- A digest of the five columns that follow.
     key                             bytea NOT NULL,
@@ -42,3 +42,12 @@ CREATE TABLE usage_of_deleted (
     estimated_memory_byte_seconds   numeric NOT NULL,
     PRIMARY KEY (day, key)
 );
+
+-- Submissions that ended before this time are settled. The version lets one statement at a time settle others.
+CREATE TABLE usage_settled (
+    only_row        boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    until           timestamptz NOT NULL,
+    version         bigint NOT NULL DEFAULT 0
+);
+-- What ended under an earlier release has no usage.
+INSERT INTO usage_settled (until) VALUES (now() - interval '1 day');

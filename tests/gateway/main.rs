@@ -30,4 +30,5 @@ mod replicas;
 mod retries;
 mod rights;
 mod submitter;
+mod usage;
 mod world;

@@ -10,4 +10,5 @@ mod problems;
 mod submissions;
 #[path = "../spark_protocol/support.rs"]
 mod support;
+mod usage;
 mod world;

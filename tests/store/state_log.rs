@@ -87,6 +87,8 @@ async fn launched(store: &Store, holder: uuid::Uuid, id: &SubmissionId, attempt:
 #[sqlx::test]
 async fn each_event_has_one_log_line_whatever_wrote_it(pool: PgPool) {
     let (log, _guard) = Log::begin();
+    // With a single subscriber, a line that the thread of another test logs first would stay off for this one.
+    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     let store = Store::new(pool.clone());
     let holder = session(&store).await;
     let everything = Scope::installation();

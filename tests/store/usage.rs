@@ -85,6 +85,19 @@ const PLAIN: Submission<'_> = Submission {
     bytes: GIB,
 };
 
+/// Settles nothing of the tests' years yet.
+async fn begin(pool: &PgPool) {
+    sqlx::query("UPDATE usage_settled SET until = '2020-01-01Z'").execute(pool).await.unwrap();
+}
+
+/// Carries out what happens to ended submissions: two of them are settled, then all are deleted.
+async fn grow_old(store: &Store, step: usize) {
+    match step {
+        0 => assert!(store.settle_usage(2, None).await.unwrap() > 0),
+        _ => drop(store.delete_ended(DAY, 10, None).await.unwrap()),
+    }
+}
+
 async fn insert(pool: &PgPool, number: i64, of: &Submission<'_>) -> String {
     let id = format!("driver-20200101000000-{number:06}");
     sqlx::query(
@@ -224,6 +237,7 @@ async fn a_node_whose_clock_is_ahead_does_not_add_to_usage(pool: PgPool) {
 #[sqlx::test]
 async fn a_submission_that_crosses_midnight_counts_on_each_day_and_stays_when_it_is_deleted(pool: PgPool) {
     let store = Store::new(pool.clone());
+    begin(&pool).await;
     let pod = (time("2020-03-01T23:00:00Z"), Some(time("2020-03-03T00:30:00.5Z")));
     insert(&pool, 1, &Submission { pod, labels: r#"{"team": "data"}"#, ..PLAIN }).await;
     let by = [GroupBy::Day, GroupBy::Label("team".to_owned())];
@@ -234,13 +248,13 @@ async fn a_submission_that_crosses_midnight_counts_on_each_day_and_stays_when_it
     ]
     .map(|(group, cores, memory)| (group.to_owned(), [cores, memory, "0", "0", "0"].map(str::to_owned)))
     .into();
-    for _ in 0..2 {
+    for step in 0..3 {
         assert_eq!(sums(&report(&store, &all(), &by).await), expected);
         let one_day = UsageFilter { since: day("2020-03-02"), until: day("2020-03-03"), ..all() };
         assert_eq!(report(&store, &one_day, &[]).await.total.total.core_seconds, "86400");
         let other = UsageFilter { labels: [("team".to_owned(), "web".to_owned())].into(), ..all() };
         assert_eq!(report(&store, &other, &[]).await.total.total.core_seconds, "0");
-        store.delete_ended(DAY, 10, None).await.unwrap();
+        grow_old(&store, step).await;
     }
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&pool).await.unwrap();
     assert_eq!(left, 0);
@@ -249,6 +263,7 @@ async fn a_submission_that_crosses_midnight_counts_on_each_day_and_stays_when_it
 #[sqlx::test]
 async fn usage_of_foreign_submissions_is_not_counted(pool: PgPool) {
     let store = Store::new(pool.clone());
+    begin(&pool).await;
     let hour = (time("2020-03-01T10:00:00Z"), Some(time("2020-03-01T11:00:00Z")));
     for (number, (tenant, principal)) in
         [("red", "corp:alice"), ("red", "corp:bob"), ("blue", "corp:alice"), ("default", "x")].into_iter().enumerate()
@@ -262,7 +277,7 @@ async fn usage_of_foreign_submissions_is_not_counted(pool: PgPool) {
         (Scope::of(vec![], vec![], "corp:bob"), "0"),
         (Scope::installation(), "14400"),
     ];
-    for _ in 0..2 {
+    for step in 0..3 {
         for (scope, expected) in &scopes {
             let report = store.scoped(scope).usage(&all(), &[GroupBy::Tenant], &Prices::default(), 10).await.unwrap();
             assert_eq!(report.total.total.core_seconds, *expected, "{scope:?}");
@@ -271,13 +286,14 @@ async fn usage_of_foreign_submissions_is_not_counted(pool: PgPool) {
             let sees_it = *expected != "0" && scope.covers("blue", "corp:alice");
             assert!(one.attempts.is_empty() || sees_it, "{scope:?}");
         }
-        store.delete_ended(DAY, 10, None).await.unwrap();
+        grow_old(&store, step).await;
     }
 }
 
 #[sqlx::test]
 async fn costs_are_sums_by_the_price_of_each_tenant(pool: PgPool) {
     let store = Store::new(pool.clone());
+    begin(&pool).await;
     let hour = (time("2020-03-01T10:00:00Z"), Some(time("2020-03-01T11:00:00Z")));
     insert(&pool, 1, &Submission { tenant: "red", pod: hour, ..PLAIN }).await;
     insert(&pool, 2, &Submission { tenant: "blue", pod: hour, millicores: 1, bytes: 1, ..PLAIN }).await;
@@ -298,6 +314,7 @@ async fn costs_are_sums_by_the_price_of_each_tenant(pool: PgPool) {
 #[sqlx::test]
 async fn sums_beyond_64_bits_are_exact(pool: PgPool) {
     let store = Store::new(pool.clone());
+    begin(&pool).await;
     let years = (time("2020-01-01T00:00:00.000001Z"), Some(time("2021-12-31T00:00:00Z")));
     for number in 0..3 {
         insert(&pool, number, &Submission { pod: years, millicores: i64::MAX, bytes: i64::MAX, ..PLAIN }).await;
@@ -305,12 +322,47 @@ async fn sums_beyond_64_bits_are_exact(pool: PgPool) {
     let micros = i128::from((years.1.unwrap() - years.0).num_microseconds().unwrap());
     // 3 × micros × MAX has 6 digits after the point for bytes, and 9 for cores.
     let product = 3_i128.checked_mul(micros).unwrap().checked_mul(i128::from(i64::MAX)).unwrap();
-    for _ in 0..2 {
+    for step in 0..3 {
         let total = report(&store, &all(), &[]).await.total.total;
         assert_eq!(total.memory_byte_seconds, decimal(product, 6));
         assert_eq!(total.core_seconds, decimal(product, 9));
-        store.delete_ended(DAY, 10, None).await.unwrap();
+        grow_old(&store, step).await;
     }
+}
+
+#[sqlx::test]
+async fn concurrent_replicas_settle_and_delete_each_submission_once(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    begin(&pool).await;
+    let hour = (time("2020-03-01T10:00:00Z"), Some(time("2020-03-01T11:00:00Z")));
+    for number in 0..30 {
+        let later = TimeDelta::seconds(number);
+        insert(&pool, number, &Submission { pod: (hour.0 + later, hour.1.map(|end| end + later)), ..PLAIN }).await;
+    }
+    loop {
+        let settle = || store.settle_usage(3, None);
+        let delete = || store.delete_ended(DAY, 2, None);
+        let (one, two, three, four) = tokio::join!(settle(), delete(), settle(), delete());
+        assert!([one, two, three, four].iter().all(Result::is_ok));
+        assert_eq!(report(&store, &all(), &[]).await.total.total.core_seconds, "108000");
+        let left: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&pool).await.unwrap();
+        if left == 0 {
+            break;
+        }
+    }
+}
+
+#[sqlx::test]
+async fn usage_is_settled_some_time_after_the_end_and_only_by_a_clock_that_is_believed(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    begin(&pool).await;
+    let ago = |minutes| Utc::now() - TimeDelta::minutes(minutes);
+    insert(&pool, 1, &Submission { pod: (ago(200), Some(ago(72))), ..PLAIN }).await;
+    insert(&pool, 2, &Submission { pod: (ago(200), Some(ago(60))), ..PLAIN }).await;
+    insert(&pool, 3, &Submission { pod: (ago(200), None), ..PLAIN }).await;
+    assert_eq!(store.settle_usage(10, Some(ago(1))).await.unwrap(), 0);
+    assert_eq!(store.settle_usage(10, Some(ago(-1))).await.unwrap(), 1);
+    assert_eq!(store.settle_usage(10, None).await.unwrap(), 0, "it is settled already");
 }
 
 /// Writes a number with so many digits after the point, without trailing zeros.
@@ -363,7 +415,8 @@ impl Model {
 #[sqlx::test]
 async fn sums_equal_those_of_a_model_before_between_and_after_deletions(pool: PgPool) {
     let store = Store::new(pool.clone());
-    for seed in 0..4 {
+    for seed in 0..6 {
+        begin(&pool).await;
         let mut random = SplitMix64::new(seed);
         let mut below = |limit: i64| (random.next() % limit.unsigned_abs()) as i64;
         let begin = time("2020-06-01T00:00:00Z").timestamp_micros();
@@ -409,7 +462,7 @@ async fn sums_equal_those_of_a_model_before_between_and_after_deletions(pool: Pg
                 .await
                 .unwrap();
                 let until = match kind {
-                    0 => said.min(end + 86_400_000_000),
+                    0 => said.min(end + 3_600_000_000),
                     1 => said.min(end),
                     _ => end,
                 };
@@ -421,20 +474,26 @@ async fn sums_equal_those_of_a_model_before_between_and_after_deletions(pool: Pg
         let by = [GroupBy::Day, GroupBy::Owner];
         let expected = model.sums();
         loop {
-            let report = report(&store, &all(), &by).await;
-            assert_eq!(sums(&report), expected, "seed {seed}");
+            let whole = report(&store, &all(), &by).await;
+            assert_eq!(sums(&whole), expected, "seed {seed}");
             // Parts of the range add up, too.
             let (mut parts, mut from) = (BTreeMap::new(), day("2020-05-31"));
             while from < day("2020-06-12") {
                 let until = from + TimeDelta::days(1 + below(3));
-                parts.extend(sums(&self::report(&store, &UsageFilter { since: from, until, ..all() }, &by).await));
+                parts.extend(sums(&report(&store, &UsageFilter { since: from, until, ..all() }, &by).await));
                 from = until;
             }
             assert_eq!(parts, expected, "seed {seed}");
-            if store.delete_ended(DAY, 1 + below(15) as u32, None).await.unwrap() == 0 {
+            match below(2) {
+                0 => drop(store.settle_usage(1 + below(15) as u32, None).await.unwrap()),
+                _ => drop(store.delete_ended(DAY, 1 + below(15) as u32, None).await.unwrap()),
+            }
+            let left: i64 = sqlx::query_scalar("SELECT count(*) FROM submissions").fetch_one(&pool).await.unwrap();
+            if left == 0 {
                 break;
             }
         }
-        sqlx::query("DELETE FROM usage_of_deleted").execute(&pool).await.unwrap();
+        assert_eq!(sums(&report(&store, &all(), &by).await), expected, "seed {seed}");
+        sqlx::query("DELETE FROM usage_by_day").execute(&pool).await.unwrap();
     }
 }

@@ -1,12 +1,13 @@
 //! Usage: what pods reserved on their nodes, and for how long. Computed from the rows of submissions, attempts and executors when
-//! it is read; what deleted submissions used is kept by day.
+//! it is read. Some time after their end, submissions are settled: what they used is added to the sums of each day, from which
+//! reports read it then, and which stay when submissions are deleted.
 
 use std::collections::BTreeMap;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 
-use super::{Error, Scoped, error::within};
+use super::{Error, Scoped, Store, clean_up::BELIEVED, error::within};
 use sparkgate_submission::SubmissionId;
 
 /// A sum of the cores and the memory that pods reserved, as exact decimal numbers.
@@ -94,9 +95,10 @@ pub(super) fn ended(said: &str, since: &str, of: &str) -> String {
 /// Until when pods are counted that have not ended: the last full minute, so that repeated reads have the same result for a while.
 const NOW: &str = "date_trunc('minute', now())";
 
-/// An executor counts for this time after the end of its driver, at most. So what a submission used is known from the rows of
-/// submissions that ended since.
-const OUTLIVES: &str = "interval '1 day'";
+/// An executor counts for this time after the end of its driver, at most: what a submission used is known then.
+const OUTLIVES: &str = "interval '1 hour'";
+/// Submissions are settled this long after their end, when the last observations of their executors are written.
+const SETTLES: &str = "interval '70 minutes'";
 
 /// The columns of `submissions` that [`pods`] needs.
 pub(super) const COLUMNS: &str = "id, tenant, principal, owner, namespace, labels, created_at, attempt, pod_millicores,
@@ -169,7 +171,7 @@ fn days() -> String {
     )
 }
 
-/// Returns the part of a `WITH` list that adds what the pods of `pods` used to the days of deleted submissions.
+/// Returns the part of a `WITH` list that adds what the pods of `pods` used to the sums of each day.
 pub(super) fn kept() -> String {
     let days = days();
     format!(
@@ -178,7 +180,7 @@ pub(super) fn kept() -> String {
              FROM {days}
              WHERE since < until AND seconds > 0
          ), kept AS (
-             INSERT INTO usage_of_deleted AS u (day, key, tenant, principal, owner, namespace, labels, driver_core_seconds,
+             INSERT INTO usage_by_day AS u (day, key, tenant, principal, owner, namespace, labels, driver_core_seconds,
                  driver_memory_byte_seconds, executor_core_seconds, executor_memory_byte_seconds, estimated_core_seconds,
                  estimated_memory_byte_seconds)
              SELECT day, sha256(convert_to(jsonb_build_array(tenant, principal, owner, namespace, labels)::text, 'UTF8')),
@@ -261,6 +263,55 @@ impl UsageFilter {
 /// The beginning of a day in UTC.
 const MIDNIGHT: &str = "::timestamp AT TIME ZONE 'UTC')";
 
+/// How far usage is settled. A statement that settles names the version, and changes nothing under another one: of two concurrent
+/// ones, one settles.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub(super) struct Settled {
+    pub(super) until: DateTime<Utc>,
+    pub(super) version: i64,
+}
+
+impl Store {
+    pub(super) async fn usage_settled(&self) -> Result<Settled, Error> {
+        let statement = sqlx::query_as("SELECT until, version FROM usage_settled").fetch_one(&self.patient);
+        within("reading how far usage is settled", statement).await
+    }
+
+    /// Adds what up to about `limit` submissions used to the sums of each day, those that ended first, and returns how many. Settles
+    /// none while the clock of the database is past `believed_until`.
+    pub async fn settle_usage(&self, limit: u32, believed_until: Option<DateTime<Utc>>) -> Result<u64, Error> {
+        let Settled { until, version } = self.usage_settled().await?;
+        let (pods, kept) = (pods("these"), kept());
+        // Those that ended in the same microsecond are settled together.
+        let statement = format!(
+            "WITH page AS (
+                 SELECT finished_at FROM submissions
+                 WHERE finished_at >= $1 AND finished_at < now() - {SETTLES} ORDER BY finished_at LIMIT $2
+             ), next AS (
+                 SELECT CASE WHEN count(*) < $2 THEN greatest($1, now() - {SETTLES})
+                     ELSE max(finished_at) + interval '1 microsecond' END AS next_until, count(*) > 0 AS are_some
+                 FROM page
+             ), settled AS (
+                 UPDATE usage_settled SET until = next_until, version = version + 1 FROM next
+                 WHERE version = $3 AND {BELIEVED} AND (are_some OR next_until > $1 + interval '10 minutes')
+                 RETURNING next_until
+             ), these AS (
+                 SELECT {COLUMNS} FROM submissions
+                 WHERE finished_at >= $1 AND finished_at < (SELECT next_until FROM settled)
+             ), {pods}, {kept}
+             SELECT count(*) FROM these"
+        );
+        let statement = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .bind(until)
+            .bind(i64::from(limit))
+            .bind(version)
+            .bind(believed_until)
+            .fetch_one(&self.patient);
+        let count: i64 = within("settling usage", statement).await?;
+        Ok(count.unsigned_abs())
+    }
+}
+
 impl Scoped {
     /// Returns what a submission used, up to the last full minute while it runs. All zero if no submission has this id.
     pub async fn usage_of(&self, id: &SubmissionId, prices: &Prices) -> Result<SubmissionUsage, Error> {
@@ -302,7 +353,9 @@ impl Scoped {
             query.push(if nth == 0 { "SELECT " } else { " UNION ALL SELECT " }).push(COLUMNS);
             query.push(" FROM submissions s WHERE created_at < (").push_bind(filter.until).push(MIDNIGHT);
             if ended {
-                query.push(" AND finished_at >= (").push_bind(filter.since).push(MIDNIGHT).push(" - ").push(OUTLIVES);
+                // Settled ones are in the sums.
+                query.push(" AND finished_at >= greatest((SELECT until FROM usage_settled), (").push_bind(filter.since);
+                query.push(MIDNIGHT).push(" - ").push(OUTLIVES).push(")");
             } else {
                 query.push(" AND finished_at IS NULL");
                 query.push(" AND state IN ('QUEUED', 'LAUNCHING', 'PENDING', 'RUNNING', 'KILLING')");
@@ -327,7 +380,7 @@ impl Scoped {
         query.push(
             " UNION ALL SELECT tenant, owner, namespace, labels, day, driver_core_seconds, driver_memory_byte_seconds,
                  executor_core_seconds, executor_memory_byte_seconds, estimated_core_seconds, estimated_memory_byte_seconds
-             FROM usage_of_deleted u WHERE day >= ",
+             FROM usage_by_day u WHERE day >= ",
         );
         query.push_bind(filter.since).push(" AND day < ").push_bind(filter.until).push(" AND ");
         self.scope.push_condition(&mut query, "u");

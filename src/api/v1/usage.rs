@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::{Datelike, Days, NaiveDate, Utc};
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -34,7 +34,7 @@ const MOST_GROUPS: u32 = 10_000;
 const LABEL: &str = "label:";
 
 /// The form of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     Json,
@@ -69,6 +69,7 @@ pub(super) struct UsageQuery {
     #[param(value_type = Vec<String>)]
     label: Vec<(String, String)>,
     /// `csv` or `json`; without it, the header `Accept` decides
+    #[serde(deserialize_with = "format")]
     #[param(inline)]
     format: Option<Format>,
 }
@@ -187,6 +188,14 @@ fn groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<GroupBy>, D:
         return Err(D::Error::custom(format!("{} groups: there may be {MOST_GROUP_BY}", groups.len())));
     }
     Ok(groups)
+}
+
+fn format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Format>, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "json" => Ok(Some(Format::Json)),
+        "csv" => Ok(Some(Format::Csv)),
+        other => Err(D::Error::custom(format!("{other:?} is neither json nor csv"))),
+    }
 }
 
 /// The most values of `groupBy`.
