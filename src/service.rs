@@ -31,6 +31,7 @@ mod submissions;
 mod submitter;
 mod tenancy;
 mod tenant_slots;
+mod usage;
 mod wakeups;
 
 use std::sync::Arc;
@@ -42,7 +43,8 @@ use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, store::Store};
 
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, KillAnswer, Page, Submission,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, GroupBy, KillAnswer, Page, Price, Submission,
+    SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
 };
 
 pub use self::{
@@ -86,6 +88,7 @@ pub use self::{
     },
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
+    usage::{PriceSettings, Usage},
 };
 
 /// The service on one database and one cluster. Cheap to clone.
@@ -103,6 +106,7 @@ pub struct Service {
     pub authenticator: Arc<Authenticator>,
     pub api_keys: Arc<ApiKeys>,
     pub audit: Arc<Audit>,
+    pub usage: Arc<Usage>,
     pub boundaries: Arc<Boundaries>,
 }
 
@@ -155,6 +159,7 @@ impl Service {
         let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
+        let usage = Usage::new(store.clone(), PriceSettings::default());
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone());
         Ok(Self {
@@ -170,8 +175,15 @@ impl Service {
             authenticator: Arc::new(authenticator),
             api_keys: Arc::new(api_keys),
             audit: Arc::new(audit),
+            usage: Arc::new(usage),
             boundaries,
         })
+    }
+
+    /// Returns the same service, with prices for usage.
+    #[must_use]
+    pub fn with_prices(self, prices: PriceSettings) -> Self {
+        Self { usage: Arc::new(self.usage.with_prices(prices)), ..self }
     }
 
     /// Returns the caller of a gateway without an access file.

@@ -19,6 +19,7 @@ mod spark_versions;
 mod submissions;
 mod suggest;
 mod tokens;
+mod usage;
 
 use axum::{
     Router,
@@ -56,6 +57,7 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(audit::audit))
+        .routes(routes!(usage::usage))
 }
 
 /// The routes that wait for changes or for a body. They limit their time themselves.
@@ -84,7 +86,7 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions", None)
+        ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage", None)
         | ("tokens", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
-    settings::{AdoptCluster, CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Serve, Spark},
+    settings::{AdoptCluster, CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark},
 };
 use private::{PrivateToken, write_private};
 
@@ -96,6 +96,7 @@ async fn beside(
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
         limits: Limits::default(),
+        prices: Prices::default(),
         access_file,
         audit_log: None,
         encryption_key_file: None,

@@ -6,6 +6,7 @@ mod dev;
 mod file;
 mod kept_log;
 mod limits;
+mod prices;
 mod serve;
 mod time_or_off;
 
@@ -22,6 +23,7 @@ pub(super) use dev::{Dev, Sandbox};
 pub(super) use file::{FileFault, SettingsFile};
 pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
+pub(super) use prices::Prices;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 
 use crate::{

@@ -80,7 +80,7 @@ impl Boundaries {
         };
         let mut kept = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in findings.iter().filter(|finding| !kept.contains(finding)) {
-            tracing::warn!("{finding}");
+            tracing::warn!("a boundary of tenants is not enforced: {finding}");
         }
         if findings.is_empty() && !kept.is_empty() {
             tracing::info!("the cluster has all objects that enforce the boundaries of tenants");

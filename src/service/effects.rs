@@ -176,13 +176,10 @@ impl Effects {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
                     self.wakeups.state_changed();
-                    let outcome = progress.outcome();
-                    let (exit_code, reason) =
-                        (outcome.and_then(|it| it.exit_code), outcome.and_then(|it| it.reason.as_deref()));
-                    // Without the message, which may contain output of the driver.
-                    tracing::info!(submission = %id, exit_code, reason, state = %progress.state(), "state changed");
                     // A pod without our finalizer may disappear at any time.
-                    if let (Some(_), Some(uid), false) = (outcome, &placement.pod_uid, self.outcome_finalizer) {
+                    if let (Some(_), Some(uid), false) =
+                        (progress.outcome(), &placement.pod_uid, self.outcome_finalizer)
+                    {
                         self.archive_in_background(subject, uid);
                     }
                 }
@@ -277,7 +274,7 @@ impl Effects {
                 pause = (pause * 2).min(FINISH_PAUSE_MAX);
                 let _one = finishing.acquire(&namespace).await;
                 let Err(error) = cluster.remove_finalizer(&namespace, &pod, &uid).await else { return };
-                tracing::warn!(submission = %id, retry_in = ?pause, "{}", error_chain(&error));
+                tracing::warn!(submission = %id, retry_in = ?pause, "removing the finalizer failed: {}", error_chain(&error));
             }
         });
     }

@@ -313,6 +313,8 @@ async fn secrets_of_requests_are_found_in_no_output(pool: PgPool) {
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter(log_filter("trace").unwrap());
     let _logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
+    // With a single subscriber, a line that the thread of another test logs first would stay off for this one.
+    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     let stop = CancellationToken::new();
     let _stop = stop.clone().drop_guard();
     let mut scene = Scene::start(&pool, &stop).await;

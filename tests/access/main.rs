@@ -17,4 +17,5 @@ mod policy;
 mod reload;
 mod spark_listener;
 mod tenants;
+mod usage;
 mod world;

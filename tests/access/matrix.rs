@@ -38,7 +38,7 @@ enum Needs {
 fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
     let needs = match operation {
         "livez" | "readyz" | "getLogin" => Needs::Nothing,
-        "submissionsReadyz" | "getCaller" | "listSubmissions" | "listSparkVersions" | "followEvents" => {
+        "submissionsReadyz" | "getCaller" | "listSubmissions" | "listSparkVersions" | "followEvents" | "getUsage" => {
             Needs::ToBeKnown
         }
         "getSubmission"

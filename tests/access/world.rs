@@ -21,7 +21,9 @@ use sparkgate::{
     api::{HttpSettings, router},
     cluster::{Cluster, WatchReport},
     sandbox::apiserver::Apiserver,
-    service::{AccessFile, Caps, EncryptionKeys, KeyRequest, Service, Settings, SparkSettings, Submitter},
+    service::{
+        AccessFile, Caps, EncryptionKeys, KeyRequest, PriceSettings, Service, Settings, SparkSettings, Submitter,
+    },
     store::Store,
 };
 use sqlx::PgPool;
@@ -95,6 +97,12 @@ impl World {
         service.pods.take_in(None, [listed]).await;
         let router = router(service.clone(), HttpSettings::default()).unwrap();
         Self { service, router, file, pool, client }
+    }
+
+    /// Gives usage prices from now on.
+    pub(crate) fn price(&mut self, prices: PriceSettings) {
+        self.service = self.service.clone().with_prices(prices);
+        self.router = router(self.service.clone(), HttpSettings::default()).unwrap();
     }
 
     /// Creates an API key with a role in a tenant, or in all, and returns its text.

@@ -22,4 +22,5 @@ mod renewal;
 mod submit;
 mod terminal;
 mod tokens;
+mod usage;
 mod wait;

@@ -38,6 +38,7 @@ fn look(submission: &SubmissionId, id: i64, phase: Phase) -> ExecutorObservation
         message: None,
         container: Container::Absent,
         created_at: None,
+        reservation: Default::default(),
     }
 }
 

@@ -31,4 +31,5 @@ mod retries;
 mod rights;
 mod spark_lines;
 mod submitter;
+mod usage;
 mod world;

@@ -11,4 +11,5 @@ mod spark_versions;
 mod submissions;
 #[path = "../spark_protocol/support.rs"]
 mod support;
+mod usage;
 mod world;

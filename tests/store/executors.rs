@@ -44,6 +44,7 @@ fn executor(submission: &SubmissionId, executor_id: i64, state: ExecutorState) -
         created_at: Some("2026-01-01T00:00:00Z".parse().unwrap()),
         started_at: None,
         finished_at: None,
+        reservation: None,
     }
 }
 

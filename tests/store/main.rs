@@ -15,4 +15,6 @@ mod listing;
 mod migrations;
 mod pooler;
 mod roles;
+mod state_log;
 mod transitions;
+mod usage;

@@ -123,5 +123,6 @@ pub(crate) fn executor(submission: &SubmissionId) -> ExecutorRecord {
         created_at: None,
         started_at: None,
         finished_at: None,
+        reservation: None,
     }
 }

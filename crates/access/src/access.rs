@@ -45,6 +45,7 @@ impl Access {
             defaults: BTreeMap::new(),
             caps: Caps::default(),
             limits: TenantLimits::default(),
+            prices: None,
             policy: None,
             members: Vec::new(),
         };

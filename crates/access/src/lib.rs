@@ -28,4 +28,4 @@ pub use pattern::{InvalidPattern, Pattern, Patterns};
 pub use principal::{Grant, InvalidGrant, InvalidName, LONGEST_NAME, Principal, Provider};
 pub use rate::{InvalidRate, Rate, Rates};
 pub use role::{Action, Role, UnknownRole};
-pub use tenant::{Caps, Namespaces, Tenant, TenantLimits};
+pub use tenant::{Caps, Namespaces, Tenant, TenantLimits, TenantPrices, is_price};

@@ -28,6 +28,8 @@ pub struct Tenant {
     pub defaults: BTreeMap<String, String>,
     pub caps: Caps,
     pub limits: TenantLimits,
+    /// What usage costs; `None` if the prices of the gateway apply.
+    pub prices: Option<TenantPrices>,
     /// The section `policy`, as written.
     pub policy: Option<serde_json::Value>,
     pub(crate) members: Vec<Member>,
@@ -69,6 +71,22 @@ pub struct Caps {
     pub run_timeout: Option<Duration>,
     pub kill_grace: Option<Duration>,
     pub retries: Option<u32>,
+}
+
+/// Prices of a tenant, as decimal numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantPrices {
+    /// Of a core for an hour.
+    pub core_hour: String,
+    /// Of a GiB of memory for an hour.
+    pub gib_hour: String,
+}
+
+/// Returns whether the text is a price: a decimal number that isn't negative, with at most nine digits before and after the point.
+pub fn is_price(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |digits: &str| (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(whole) && is_number(fraction)
 }
 
 /// How much of the gateway a tenant may use at once.

@@ -11,6 +11,7 @@ mod logs;
 mod status;
 mod submit;
 mod token;
+mod usage;
 mod wait;
 mod whoami;
 
@@ -49,6 +50,8 @@ pub enum ClientCommand {
     /// Manage tokens for programs.
     #[command(subcommand)]
     Token(token::Token),
+    /// Show what submissions used, and what it cost.
+    Usage(usage::UsageCommand),
     /// Print the audit log: who requested what, and the verdict.
     Audit(audit::Audit),
 }
@@ -80,6 +83,7 @@ impl ClientCommand {
                 Self::Logout(command) => command.run().await,
                 Self::Whoami(command) => command.run().await,
                 Self::Token(command) => command.run().await,
+                Self::Usage(command) => command.run().await,
                 Self::Audit(command) => command.run().await,
             }
         });

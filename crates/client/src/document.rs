@@ -1,7 +1,7 @@
 //! The gateway's documents, as far as they are displayed. Every field is optional, so that documents of older and newer
 //! gateways can be displayed too.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -38,7 +38,51 @@ pub(super) struct Submission {
     pub(super) waiting: Option<Why>,
     pub(super) failure: Option<Why>,
     pub(super) exit_code: Option<i64>,
+    pub(super) usage: Option<Usage>,
     pub(super) warnings: Vec<String>,
+}
+
+/// What drivers and executors used.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    pub(super) driver: Used,
+    pub(super) executors: Used,
+    pub(super) total: Used,
+    pub(super) estimated: Option<Used>,
+    pub(super) cost: Option<Cost>,
+}
+
+/// Reserved cores and memory, multiplied by the time.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Used {
+    core_seconds: f64,
+    memory_byte_seconds: f64,
+}
+
+impl Used {
+    pub(super) fn core_hours(&self) -> String {
+        format!("{:.2}", self.core_seconds / 3600.0)
+    }
+
+    pub(super) fn gib_hours(&self) -> String {
+        format!("{:.2}", self.memory_byte_seconds / (1024.0 * 1024.0 * 1024.0) / 3600.0)
+    }
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Cost {
+    amount: f64,
+    currency: Option<String>,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2}", self.amount)?;
+        self.currency.iter().try_for_each(|currency| write!(f, " {currency}"))
+    }
 }
 
 /// The known states of executors, in the order of the life cycle.

@@ -74,12 +74,12 @@ pub(super) fn document(body: &[u8]) -> Result<(), Error> {
 }
 
 /// Writes a table, which fits into the terminal if standard output is one.
-pub(super) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), Error> {
+pub(super) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>]) -> Result<(), Error> {
     text(&table::layout(columns, rows, width()))
 }
 
 /// Writes rows as by [`table()`], without the titles.
-pub(super) fn rows(columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), Error> {
+pub(super) fn rows(columns: &[Column<'_>], rows: &[Vec<Cell>]) -> Result<(), Error> {
     let layout = table::layout(columns, rows, width());
     text(layout.split_once('\n').map_or("", |(_, rows)| rows))
 }

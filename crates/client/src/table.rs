@@ -28,21 +28,21 @@ impl Cell {
 
 /// A column's title, and whether the column may be truncated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
-    pub(super) title: &'static str,
+pub(super) struct Column<'a> {
+    pub(super) title: &'a str,
     pub(super) may_be_cut: bool,
 }
 
-pub(super) const fn whole(title: &'static str) -> Column {
+pub(super) const fn whole(title: &str) -> Column<'_> {
     Column { title, may_be_cut: false }
 }
 
-pub(super) const fn cut(title: &'static str) -> Column {
+pub(super) const fn cut(title: &str) -> Column<'_> {
     Column { title, may_be_cut: true }
 }
 
 /// Formats rows below the titles. `width` is the terminal's, `None` if there is no terminal.
-pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize>) -> String {
+pub(super) fn layout(columns: &[Column<'_>], rows: &[Vec<Cell>], width: Option<usize>) -> String {
     let titles: Vec<Cell> = columns.iter().map(|column| Cell::new(column.title)).collect();
     let lines: Vec<&[Cell]> = std::iter::once(titles.as_slice()).chain(rows.iter().map(Vec::as_slice)).collect();
     let widths = widths(columns, &lines, width);
@@ -63,7 +63,7 @@ pub(super) fn layout(columns: &[Column], rows: &[Vec<Cell>], width: Option<usize
     text
 }
 
-fn widths(columns: &[Column], lines: &[&[Cell]], width: Option<usize>) -> Vec<usize> {
+fn widths(columns: &[Column<'_>], lines: &[&[Cell]], width: Option<usize>) -> Vec<usize> {
     let widest = |at: usize| lines.iter().filter_map(|cells| cells.get(at)).map(|cell| cell.text.width()).max();
     let mut widths: Vec<usize> = (0..columns.len()).map(|at| widest(at).unwrap_or(0)).collect();
     let Some(most) = width else { return widths };
@@ -100,7 +100,7 @@ fn shortened(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    const COLUMNS: [Column; 3] = [whole("ID"), cut("NAME"), whole("STATE")];
+    const COLUMNS: [Column<'static>; 3] = [whole("ID"), cut("NAME"), whole("STATE")];
 
     fn table(names: &[&str], width: Option<usize>) -> String {
         let row = |name: &&str| vec![Cell::new("driver-1"), Cell::new(name), Cell::new("RUNNING")];

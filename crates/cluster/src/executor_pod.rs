@@ -2,8 +2,9 @@
 
 use super::{
     labels,
-    observe::{container, phase, time},
-    slim_pod::SlimPod,
+    observe::{container, phase},
+    pod_requests::reservation,
+    slim_pod::{SlimPod, time},
 };
 use sparkgate_submission::ExecutorObservation;
 
@@ -42,6 +43,7 @@ pub(super) fn observation(pod: &SlimPod, gone: bool) -> Option<ExecutorObservati
         message,
         container: container(pod, named.then_some(CONTAINER)),
         created_at: metadata.creation_timestamp.as_ref().and_then(time),
+        reservation: reservation(pod),
     })
 }
 

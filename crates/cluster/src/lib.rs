@@ -15,6 +15,7 @@ mod namespaces;
 mod objects;
 mod observe;
 mod pod_events;
+mod pod_requests;
 mod pods;
 mod pre_resource;
 mod release;

@@ -1,13 +1,14 @@
 //! Turns a driver pod into an observation.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use k8s_openapi::{
-    api::core::v1::ContainerState,
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
-};
+use k8s_openapi::{api::core::v1::ContainerState, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use uuid::Uuid;
 
-use super::{labels, slim_pod::SlimPod};
+use super::{
+    labels,
+    pod_requests::reservation,
+    slim_pod::{SlimPod, time},
+};
 use sparkgate_submission::{Container, Installation, Phase, PodObservation, SubmissionId};
 
 /// Spark's name for the container, unless a pod template names another (`DEFAULT_DRIVER_CONTAINER_NAME`).
@@ -81,6 +82,7 @@ fn shown(
             Container::Absent => without_node(pod),
             present => present,
         },
+        reservation: reservation(pod),
     })
 }
 
@@ -143,11 +145,6 @@ pub(super) fn container(pod: &SlimPod, name: Option<&str>) -> Container {
         }
         Some(_) | None => Container::Absent,
     }
-}
-
-/// Converts a time: Kubernetes' types use jiff, ours chrono.
-pub(super) fn time(time: &Time) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp(time.0.as_second(), u32::try_from(time.0.subsec_nanosecond()).ok()?)
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! A pod with only the fields that are used: a full `Pod` costs 25 times the memory, and most of its text is never needed.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
+use chrono::{DateTime, Utc};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::core::v1::ContainerState,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
 };
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de};
+
+use sparkgate_spark::Quantity;
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct SlimPod {
@@ -23,13 +26,37 @@ pub(super) struct SlimPod {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Spec {
     pub(super) node_name: Option<String>,
-    pub(super) containers: Vec<Named>,
+    pub(super) containers: Vec<Container>,
+    pub(super) init_containers: Vec<Container>,
+    /// Of the whole pod, which count instead of those of its containers.
+    pub(super) resources: Resources,
+    /// Of the pod's runtime class.
+    pub(super) overhead: Amounts,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Named {
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Container {
     pub(super) name: String,
+    pub(super) resources: Resources,
+    /// `Always` for a sidecar among the init containers.
+    pub(super) restart_policy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Resources {
+    pub(super) requests: Amounts,
+}
+
+/// Amounts of the two resources whose use is counted.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Amounts {
+    #[serde(deserialize_with = "quantity")]
+    pub(super) cpu: Option<Quantity>,
+    #[serde(deserialize_with = "quantity")]
+    pub(super) memory: Option<Quantity>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -40,6 +67,7 @@ pub(super) struct Status {
     pub(super) message: Option<String>,
     #[serde(rename = "podIP")]
     pub(super) pod_ip: Option<String>,
+    pub(super) start_time: Option<Time>,
     pub(super) conditions: Option<Vec<Condition>>,
     pub(super) container_statuses: Option<Vec<ContainerStatus>>,
 }
@@ -77,6 +105,33 @@ impl Status {
 pub(super) struct ContainerStatus {
     pub(super) name: String,
     pub(super) state: Option<ContainerState>,
+}
+
+/// Reads a quantity without a text of its own. One that can't be read counts as absent, and must not stop a watch.
+fn quantity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Quantity>, D::Error> {
+    struct OfQuantity;
+
+    impl de::Visitor<'_> for OfQuantity {
+        type Value = Option<Quantity>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a quantity")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+            Ok(Quantity::parse(text))
+        }
+
+        fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+            Ok(Quantity::parse(&number.to_string()))
+        }
+
+        fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+            Ok(Quantity::parse(&number.to_string()))
+        }
+    }
+
+    deserializer.deserialize_any(OfQuantity)
 }
 
 /// Reads the metadata that is used and skips the rest, above all the managed fields.
@@ -117,6 +172,11 @@ fn slim_meta<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D
         owner_references: Some(slim.owner_references.into_iter().map(owner).collect()),
         ..ObjectMeta::default()
     })
+}
+
+/// Converts a time: Kubernetes' types use jiff, ours chrono.
+pub(super) fn time(time: &Time) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(time.0.as_second(), u32::try_from(time.0.subsec_nanosecond()).ok()?)
 }
 
 impl SlimPod {

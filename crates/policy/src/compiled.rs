@@ -11,9 +11,9 @@ use crate::{
     expression::CelRules,
     image,
     pattern::Patterns,
-    quantity::Quantity,
     uri, volume,
 };
+use sparkgate_spark::Quantity;
 
 /// The rules of a policy, with compiled patterns, quantities and expressions.
 #[derive(Debug)]

@@ -26,7 +26,6 @@ mod names;
 mod node;
 mod pattern;
 mod policy;
-mod quantity;
 mod quota;
 mod rules;
 mod schema;

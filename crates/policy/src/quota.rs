@@ -1,6 +1,7 @@
 //! What the applications of a tenant may request together, derived from the limits of one application.
 
-use crate::{compiled::Rules, quantity::Quantity};
+use crate::compiled::Rules;
+use sparkgate_spark::Quantity;
 
 /// What a number of applications may request together, as quantities of Kubernetes. A field is `None` if the limits of the policy
 /// don't bound it.

@@ -1,11 +1,15 @@
 //! Moves a submission forwards.
 
+use sqlx::Row;
+
 use super::{
     Error, Store,
     deadlines::started,
     error::within,
     row::words,
     sealed::{DROPPED, NEEDLESS},
+    state_log::Changed,
+    usage::ended,
 };
 use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
 
@@ -38,27 +42,37 @@ impl Store {
         // A launch that ends during a kill must not undo it; `may_become` prevents that.
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
         let outcome = progress.outcome();
-        let started = started("$11::timestamptz", "submissions");
+        let reservation = placement.reservation;
+        let (started, since) = (started("$11::timestamptz", "s"), started("$16::timestamptz", "s"));
+        let ended = ended("$17::timestamptz", &since, "s");
         let moved = within(
             "recording a submission's state",
             sqlx::query(sqlx::AssertSqlSafe(format!(
                 r#"
-            WITH moved AS (
-                UPDATE submissions SET
+            WITH old AS (
+                SELECT id, state AS was FROM submissions
+                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
+                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
+                FOR NO KEY UPDATE
+            ), moved AS (
+                UPDATE submissions s SET
                     state = $3, exit_code = $5, reason = $6, message = $7,
                     pod_uid = coalesce($8, pod_uid), node = coalesce($9, node), pod_ip = coalesce($10, pod_ip),
                     started_at = coalesce(started_at, {started}, CASE WHEN $3 = 'RUNNING' THEN clock_timestamp() END),
                     finished_at = CASE WHEN $12 THEN clock_timestamp() END,
+                    pod_millicores = coalesce($14, pod_millicores), pod_memory_bytes = coalesce($15, pod_memory_bytes),
+                    pod_since = coalesce(pod_since, {since}), pod_ended_at = CASE WHEN $12 THEN {ended} END,
                     deadline = CASE $3
                         WHEN 'PENDING' THEN deadline
                         WHEN 'RUNNING' THEN coalesce(started_at, {started}, clock_timestamp()) + make_interval(secs => run_timeout)
                     END
-                WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
-                  AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
-                RETURNING id, attempt, {NEEDLESS} AS needless
-            ), {DROPPED}
-            INSERT INTO submission_events (submission_id, attempt, state, reason, message)
-            SELECT id, attempt, $3, $6, $7 FROM moved
+                FROM old WHERE s.id = old.id
+                RETURNING s.id, attempt, tenant, was, {NEEDLESS} AS needless
+            ), {DROPPED}, logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, $3, $6, $7 FROM moved
+            )
+            SELECT tenant, was FROM moved
             "#
             )))
             .bind(id.as_str())
@@ -74,10 +88,26 @@ impl Store {
             .bind(placement.started_at)
             .bind(to.is_terminal())
             .bind(claim)
-            .execute(&self.patient),
+            .bind(reservation.map(|reservation| reservation.millicores))
+            .bind(reservation.map(|reservation| reservation.memory_bytes))
+            .bind(reservation.and_then(|reservation| reservation.since))
+            .bind(placement.ended_at)
+            .fetch_optional(&self.patient),
         )
         .await?;
-        Ok(moved.rows_affected() == 1)
+        let Some(moved) = moved else { return Ok(false) };
+        let changed = Changed {
+            submission: id.as_str(),
+            tenant: moved.try_get("tenant").unwrap_or_default(),
+            attempt,
+            from: moved.try_get("was").ok(),
+            state: to.as_str(),
+            exit_code: outcome.and_then(|outcome| outcome.exit_code),
+            reason: outcome.and_then(|outcome| outcome.reason.as_deref()),
+            message: outcome.map(|outcome| outcome.message.as_str()),
+        };
+        changed.log();
+        Ok(true)
     }
 
     /// Records why a driver that has not started still waits. Schedulers and kubelets retry with growing pauses, so this is

@@ -10,6 +10,7 @@ use super::{
     lease::ALIVE,
     row::{kill_cause, parse},
     sealed::{Sealed, UNCLAIMED_SEALED},
+    state_log::Changed,
 };
 use sparkgate_submission::{KillCause, State, SubmissionId, kept};
 
@@ -81,6 +82,8 @@ struct Row {
     kill_cause: Option<String>,
     message: Option<String>,
     kill_grace: Option<i32>,
+    tenant: String,
+    was: String,
 }
 
 impl TryFrom<Row> for Claimed {
@@ -146,14 +149,14 @@ const TAKE: &str = "claimed AS (
             state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
         FROM due WHERE s.id = due.id
         RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
-            s.kill_cause, s.message, s.kill_grace, due.was
+            s.kill_cause, s.message, s.kill_grace, s.tenant, due.was
     ), logged AS (
         INSERT INTO submission_events (submission_id, attempt, state)
         SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
     )
     SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects,
            CASE WHEN state <> 'KILLING' THEN m.sealed END AS sealed, m.sealed_key, pod_uid,
-           claim_epoch, failed_tries, kill_cause, message, kill_grace
+           claim_epoch, failed_tries, kill_cause, message, kill_grace, tenant, was
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
 
 impl Store {
@@ -250,6 +253,20 @@ impl Store {
     async fn claimed(&self, rows: Vec<Row>) -> Result<Vec<Claimed>, Error> {
         let mut claimed = Vec::with_capacity(rows.len());
         for row in rows {
+            if row.was != row.state {
+                let Row { id, tenant, attempt, was, state, .. } = &row;
+                let changed = Changed {
+                    submission: id,
+                    tenant,
+                    attempt: *attempt,
+                    from: Some(was),
+                    state,
+                    exit_code: None,
+                    reason: None,
+                    message: None,
+                };
+                changed.log();
+            }
             let id = row.id.clone();
             match Claimed::try_from(row) {
                 Ok(one) => claimed.push(one),

@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, claim::LONGEST_PAUSE, error::within, row::ends};
+use super::{
+    Error, Store,
+    claim::LONGEST_PAUSE,
+    error::within,
+    row::ends,
+    usage::{COLUMNS, Settled, kept, pods},
+};
 
 /// The condition that the clock of the database is believed: it isn't past the given time, if there is one.
-const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
+pub(super) const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
 
 /// The driver pod of an ended attempt, as recorded in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +134,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes up to `limit` submissions that ended at least `age` ago, with all their data, oldest first. A submission remains
+    /// Deletes up to `limit` submissions that ended at least `age` ago, with all their data, oldest first. What they used is
+    /// settled before. A submission remains
     /// if its pod may exist, or if its pod was deleted a moment ago, because the watch may still report it. Deletes none while
     /// the clock of the database is past `believed_until`.
     pub async fn delete_ended(
@@ -137,23 +144,29 @@ impl Store {
         limit: u32,
         believed_until: Option<DateTime<Utc>>,
     ) -> Result<u64, Error> {
+        let Settled { until, version } = self.usage_settled().await?;
+        let (pods, kept) = (pods("unsettled"), kept());
         let deleted = within(
             "deleting old submissions",
             sqlx::query(sqlx::AssertSqlSafe(format!(
-                "WITH old AS (
-                 SELECT id FROM submissions
+                "WITH settled AS (
+                 UPDATE usage_settled SET version = version + 1 WHERE version = $5 RETURNING true
+             ), old AS (
+                 SELECT {COLUMNS} FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2) AND {BELIEVED}
-                   AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
+                   AND EXISTS (SELECT FROM settled) AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
                    AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = submissions.id AND a.pod_uid IS NOT NULL
                        AND (a.pod_deleted_at > now() - interval '1 minute') IS NOT FALSE)
                  ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED
-             )
+             ), unsettled AS (SELECT * FROM old WHERE finished_at >= $6), {pods}, {kept}
              DELETE FROM submissions s USING old WHERE s.id = old.id",
             )))
             .bind(age.as_secs_f64())
             .bind(ends())
             .bind(i64::from(limit))
             .bind(believed_until)
+            .bind(version)
+            .bind(until)
             .execute(&self.patient),
         )
         .await?;

@@ -39,7 +39,8 @@ impl Store {
                 SELECT * FROM jsonb_to_recordset($1) AS seen (
                     submission_id text, attempt integer, executor_id bigint, driver_uid text, pod_name text, pod_uid text, state text,
                     exit_code integer, reason text, message text, node text,
-                    created_at timestamptz, started_at timestamptz, finished_at timestamptz)
+                    created_at timestamptz, started_at timestamptz, finished_at timestamptz,
+                    pod_millicores bigint, pod_memory_bytes bigint, pod_since timestamptz)
             ), known AS (
                 SELECT id, attempt AS present, pod_uid AS present_uid FROM submissions
                 WHERE id IN (SELECT submission_id FROM seen)
@@ -55,16 +56,21 @@ impl Store {
                 END
             ), written AS (
                 INSERT INTO executors AS old (submission_id, attempt, executor_id, pod_name, pod_uid, state, exit_code,
-                                              reason, message, node, created_at, started_at, finished_at)
+                                              reason, message, node, created_at, started_at, finished_at, end_estimated,
+                                              pod_millicores, pod_memory_bytes, pod_since)
                 SELECT submission_id, attempt, executor_id, pod_name, pod_uid, state, exit_code,
                        reason, message, node, created_at, started_at,
-                       CASE WHEN state <> ALL($2) THEN coalesce(finished_at, clock_timestamp()) END
+                       CASE WHEN state <> ALL($2) THEN coalesce(finished_at, clock_timestamp()) END,
+                       state <> ALL($2) AND finished_at IS NULL, pod_millicores, pod_memory_bytes, pod_since
                 FROM owned
                 ON CONFLICT (submission_id, attempt, executor_id) DO UPDATE SET
                     state_before = old.state, state = excluded.state, exit_code = excluded.exit_code,
                     reason = excluded.reason, message = excluded.message, node = coalesce(excluded.node, old.node),
                     created_at = coalesce(old.created_at, excluded.created_at),
-                    started_at = coalesce(old.started_at, excluded.started_at), finished_at = excluded.finished_at
+                    started_at = coalesce(old.started_at, excluded.started_at), finished_at = excluded.finished_at,
+                    end_estimated = excluded.end_estimated, pod_since = coalesce(old.pod_since, excluded.pod_since),
+                    pod_millicores = coalesce(excluded.pod_millicores, old.pod_millicores),
+                    pod_memory_bytes = coalesce(excluded.pod_memory_bytes, old.pod_memory_bytes)
                 WHERE array_position($2, old.state) <= coalesce(array_position($2, excluded.state), cardinality($2) + 1)
                   AND (old.state, old.reason, old.message, old.node, old.started_at) IS DISTINCT FROM
                       (excluded.state, excluded.reason, excluded.message, coalesce(excluded.node, old.node),

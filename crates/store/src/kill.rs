@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use sqlx::{Postgres, QueryBuilder, Row};
+use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
     error::within,
     sealed::{DROPPED, NEEDLESS},
     session::REQUESTS,
+    state_log::{CHANGED, Changed, ChangedRow},
     submissions::COLUMNS,
 };
 use sparkgate_submission::{KillCause, SubmissionId};
@@ -88,6 +89,23 @@ pub(super) fn killed() -> String {
     )
 }
 
+/// Logs the state change of a row that `try_kill` returned, if it made one.
+fn log(row: &PgRow) {
+    let Ok(Some(from)) = row.try_get::<Option<&str>, _>("was") else { return };
+    let text = |name| row.try_get::<&str, _>(name).unwrap_or_default();
+    let changed = Changed {
+        submission: text("id"),
+        tenant: text("tenant"),
+        attempt: row.try_get("attempt").unwrap_or_default(),
+        from: Some(from),
+        state: text("state"),
+        exit_code: None,
+        reason: row.try_get("reason").ok(),
+        message: None,
+    };
+    changed.log();
+}
+
 impl Scoped {
     /// Requests the kill of one submission, if it is also in the scope `killable`: `KILLED` immediately if nothing was created
     /// yet, otherwise `KILLING` for a worker to carry out. The same statement returns the result, so no later failure can
@@ -123,7 +141,7 @@ impl Scoped {
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
         query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
             " FROM live WHERE s.id = live.id AND was <> 'KILLING'
-                RETURNING s.*, {NEEDLESS} AS needless
+                RETURNING s.*, was, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
@@ -133,13 +151,14 @@ impl Scoped {
         push_entries(&mut query, actor, "kill", entry);
         let written = self.store.written(actor);
         query.push(format_args!(
-            " SELECT {COLUMNS}, true AS live, true AS allowed {written} FROM moved
+            " SELECT {COLUMNS}, true AS live, true AS allowed, was {written} FROM moved
             UNION ALL
-            SELECT {COLUMNS}, EXISTS (SELECT FROM live), allowed {written} FROM found
+            SELECT {COLUMNS}, EXISTS (SELECT FROM live), allowed, NULL {written} FROM found
             WHERE NOT EXISTS (SELECT FROM moved)"
         ));
         let mut connection = self.store.connection(ACTION).await?;
         let row = within(ACTION, query.build().fetch_optional(&mut *connection)).await.map_err(Error::after_sending)?;
+        row.iter().for_each(log);
         let flag = |name| row.as_ref().and_then(|row| row.try_get(name).ok()).unwrap_or(false);
         let (live, allowed) = (flag("live"), flag("allowed"));
         match row.as_ref().map(|row| row.try_get::<Written, _>("written")).transpose() {
@@ -163,7 +182,7 @@ impl Scoped {
         let mut tries = None;
         loop {
             let round = self.try_kill_all(rest.as_deref(), actor).await.map_err(|error| error.after(killed > 0))?;
-            killed += round.0.unsigned_abs();
+            killed += round.0;
             if round.1.is_empty() {
                 return Ok(killed);
             }
@@ -177,7 +196,7 @@ impl Scoped {
 
     /// Requests the kill of these submissions, or of all, unless their rows are locked. Returns how many, and the ids of those
     /// that are left.
-    async fn try_kill_all(&self, these: Option<&[String]>, actor: Option<&Actor>) -> Result<(i64, Vec<String>), Error> {
+    async fn try_kill_all(&self, these: Option<&[String]>, actor: Option<&Actor>) -> Result<(u64, Vec<String>), Error> {
         let killed = killed();
         let mut query =
             QueryBuilder::<Postgres>::new("WITH free AS (SELECT id, state AS was FROM submissions s WHERE ");
@@ -190,7 +209,7 @@ impl Scoped {
         query.push_bind(KillCause::Request.reason()).push(", reason = ").push_bind(KillCause::Request.reason());
         query.push(", message = ").push_bind(KillCause::Request.message()).push(format_args!(
             " FROM free WHERE s.id = free.id
-                RETURNING s.id, s.tenant, s.attempt, s.state, s.reason, s.message, {NEEDLESS} AS needless
+                RETURNING s.id, s.tenant, s.attempt, was, s.state, s.reason, s.message, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
@@ -198,15 +217,16 @@ impl Scoped {
         ));
         let entries = "SELECT tenant, id, 'allowed' AS verdict, state AS detail FROM moved";
         push_entries(&mut query, actor, "killall", entries);
-        query.push(" SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions s WHERE ");
+        query.push(format_args!(" SELECT {CHANGED}, ARRAY(SELECT id FROM submissions s WHERE "));
         self.push_live(&mut query, these);
         query.push(" EXCEPT ALL SELECT id FROM free)").push(self.store.written(actor));
         let mut connection = self.store.connection(ACTION).await?;
         let round = query.build_query_as().fetch_one(&mut *connection);
-        let (count, rest, written): (i64, Vec<String>, Written) =
+        let (killed, rest, written): (Json<Vec<ChangedRow>>, Vec<String>, Written) =
             within(ACTION, round).await.map_err(Error::after_sending)?;
+        killed.iter().for_each(ChangedRow::log);
         self.store.pass_on(written);
-        Ok((count, rest))
+        Ok((killed.len() as u64, rest))
     }
 
     /// Appends the condition for live submissions of the scope, or for these of them.

@@ -3,6 +3,8 @@
 
 use std::{collections::HashSet, slice, time::Duration};
 
+use sqlx::{Row, postgres::PgRow};
+
 use super::{
     Error, Store,
     claim::UNCLAIMED,
@@ -11,6 +13,7 @@ use super::{
     group_commit::{BatchWriter, GroupCommit},
     row::words,
     sealed::{DROPPED, NEEDLESS},
+    state_log::Changed,
 };
 use sparkgate_submission::{State, SubmissionId};
 
@@ -103,15 +106,40 @@ impl BatchWriter<Launch, Result<bool, Error>> for Writer {
     }
 }
 
-/// Runs a statement that returns the positions of the launches that it wrote.
+/// Runs a statement that returns the positions of the launches that it wrote, and logs the state changes that it made.
 async fn places(statement: &str, all: &[Launch], connections: &Connections) -> Result<Vec<i64>, sqlx::Error> {
-    sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+    let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
         .bind(all.iter().map(|one| one.id.as_str()).collect::<Vec<_>>())
         .bind(all.iter().map(|one| one.attempt).collect::<Vec<_>>())
         .bind(all.iter().map(|one| one.claim).collect::<Vec<_>>())
         .bind(all.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>())
         .fetch_all(connections)
-        .await
+        .await?;
+    let place = |row: &PgRow| {
+        let place = row.try_get("place")?;
+        if let Ok(from) = row.try_get("was")
+            && let Some(launch) = usize::try_from(place).ok().and_then(|place: usize| all.get(place.checked_sub(1)?))
+        {
+            let tenant = row.try_get("tenant")?;
+            log(launch, tenant, from);
+        }
+        Ok(place)
+    };
+    rows.iter().map(place).collect()
+}
+
+fn log(launch: &Launch, tenant: &str, from: &str) {
+    let changed = Changed {
+        submission: &launch.id,
+        tenant,
+        attempt: launch.attempt,
+        from: Some(from),
+        state: State::Pending.as_str(),
+        exit_code: None,
+        reason: None,
+        message: None,
+    };
+    changed.log();
 }
 
 /// Returns the part of the statement that locks the writable rows of the launches, in the order of every other statement that
@@ -120,7 +148,7 @@ async fn places(statement: &str, all: &[Launch], connections: &Connections) -> R
 fn these(and: &str, locked: &str) -> String {
     format!(
         "these AS MATERIALIZED (
-             SELECT s.id AS these_id, uid, place FROM {LAUNCHES} JOIN submissions s ON {GUARD} {and}
+             SELECT s.id AS these_id, s.state AS was, uid, place FROM {LAUNCHES} JOIN submissions s ON {GUARD} {and}
              ORDER BY s.number + 0 FOR NO KEY UPDATE OF s {locked}
          )"
     )
@@ -141,11 +169,11 @@ fn end(locked: &'static str) -> String {
              UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
                  pod_uid = uid, claimed_by = {UNCLAIMED}, not_before = NULL, failed_tries = 0
              FROM these WHERE s.id = these_id
-             RETURNING s.id, s.attempt, place, {NEEDLESS} AS needless
+             RETURNING s.id, s.attempt, s.tenant, was, place, {NEEDLESS} AS needless
          ), {DROPPED}, logged AS (
              INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
          )
-         SELECT place FROM moved"
+         SELECT place, tenant, was FROM moved"
     )
 }
 

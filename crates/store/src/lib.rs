@@ -31,7 +31,9 @@ mod row;
 mod scope;
 mod sealed;
 mod session;
+mod state_log;
 mod submissions;
+mod usage;
 
 use std::{sync::Arc, time::Duration};
 
@@ -62,6 +64,7 @@ pub use scope::{DEFAULT_TENANT, Scope, Scoped};
 pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
+pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
 
 /// Group commits of concurrent calls.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, row::words, sealed::UNCLAIMED_SEALED,
+    state_log::Changed, usage::ended,
 };
 use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
 
@@ -32,7 +33,9 @@ impl Store {
             RetryKind::Infrastructure => "infrastructure",
             RetryKind::Application => "application",
         };
-        let started = started("$11::timestamptz", "old");
+        let reservation = placement.reservation;
+        let (started, since) = (started("$11::timestamptz", "old"), started("$18::timestamptz", "old"));
+        let ended = ended("$19::timestamptz", &since, "old");
         // The start timeout begins when the pause is over.
         let statement = format!(
             r#"
@@ -45,19 +48,22 @@ impl Store {
                 FOR UPDATE
             ), past AS (
                 INSERT INTO attempts (submission_id, attempt, state, exit_code, reason, message, names, pod_uid, node,
-                                      pod_ip, queued_at, started_at, finished_at)
+                                      pod_ip, queued_at, started_at, finished_at, pod_millicores, pod_memory_bytes,
+                                      pod_since, pod_ended_at)
                 SELECT id, attempt, $3, $5, $6, $7, names, coalesce($8, pod_uid), coalesce($9, node),
-                       coalesce($10, pod_ip), coalesce(queued_at, created_at), least(coalesce(started_at, {started}), ended), ended
+                       coalesce($10, pod_ip), coalesce(queued_at, created_at), least(coalesce(started_at, {started}), ended), ended,
+                       coalesce($16, pod_millicores), coalesce($17, pod_memory_bytes), coalesce(pod_since, {since}), {ended}
                 FROM old
             ), next AS (
                 UPDATE submissions s SET
                     attempt = old.attempt + 1, state = 'QUEUED', exit_code = NULL, reason = NULL, message = NULL,
                     pod_uid = NULL, node = NULL, pod_ip = NULL, started_at = NULL, queued_at = old.ended,
+                    pod_millicores = NULL, pod_memory_bytes = NULL, pod_since = NULL, pod_ended_at = NULL,
                     claimed_by = CASE WHEN old.sealed THEN {UNCLAIMED_SEALED} ELSE {UNCLAIMED_NOW} END, claim_epoch = old.claim_epoch + 1, failed_tries = 0,
                     retried_{kind} = old.retried_{kind} + 1,
                     not_before = due, deadline = due + make_interval(secs => old.start_timeout)
                 FROM old WHERE s.id = old.id
-                RETURNING s.id, s.attempt, s.not_before
+                RETURNING s.id, s.attempt, s.not_before, s.tenant, old.state AS was
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT * FROM (
@@ -65,10 +71,10 @@ impl Store {
                     UNION ALL SELECT id, attempt, 'QUEUED', $12, 'attempt ' || attempt || ' follows' FROM next
                 ) AS events (id, attempt, state, reason, message) ORDER BY attempt
             )
-            SELECT attempt, not_before FROM next
+            SELECT attempt, not_before, tenant, was FROM next
             "#
         );
-        let next: Option<(i32, DateTime<Utc>)> = within(
+        let next: Option<(i32, DateTime<Utc>, String, String)> = within(
             "recording the end of an attempt",
             sqlx::query_as(sqlx::AssertSqlSafe(statement))
                 .bind(id.as_str())
@@ -86,11 +92,30 @@ impl Store {
                 .bind(claim)
                 .bind(PAUSE)
                 .bind(PAUSE_MAX)
+                .bind(reservation.map(|reservation| reservation.millicores))
+                .bind(reservation.map(|reservation| reservation.memory_bytes))
+                .bind(reservation.and_then(|reservation| reservation.since))
+                .bind(placement.ended_at)
                 .fetch_optional(&self.patient),
         )
         .await?;
-        if let Some((attempt, due)) = &next {
-            tracing::info!(submission = %id, attempt, %due, "another attempt queued");
+        if let Some((next, due, tenant, was)) = &next {
+            let state = outcome.state.as_str();
+            let end = Changed {
+                submission: id.as_str(),
+                tenant,
+                attempt,
+                from: Some(was),
+                state,
+                exit_code: outcome.exit_code,
+                reason: outcome.reason.as_deref(),
+                message: Some(&outcome.message),
+            };
+            end.log();
+            let queued = State::Queued.as_str();
+            let (exit_code, reason, message) = (None, Some(REASON), None);
+            Changed { attempt: *next, from: Some(state), state: queued, exit_code, reason, message, ..end }.log();
+            tracing::info!(submission = %id, attempt = next, %due, "another attempt queued");
         }
         Ok(next.is_some())
     }

@@ -7,7 +7,7 @@ mod state;
 
 use chrono::{DateTime, Utc};
 
-use super::{Container, Phase, SubmissionId};
+use super::{Container, Phase, Reservation, SubmissionId};
 
 pub use record::ExecutorRecord;
 pub use snapshot::ExecutorSnapshots;
@@ -39,6 +39,7 @@ pub struct ExecutorObservation {
     /// Spark's container: `spark-kubernetes-executor`, or the one that a pod template names.
     pub container: Container,
     pub created_at: Option<DateTime<Utc>>,
+    pub reservation: Reservation,
 }
 
 impl ExecutorObservation {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Placement, SubmissionId};
+use super::{Placement, Reservation, SubmissionId};
 
 /// One observation of an attempt's driver pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub struct PodObservation {
     pub reason: Option<String>,
     pub message: Option<String>,
     pub container: Container,
+    pub reservation: Reservation,
 }
 
 impl PodObservation {
@@ -71,15 +72,18 @@ impl PodObservation {
 
     /// Returns where the driver runs, as far as this observation says.
     pub fn placement(&self) -> Placement {
-        let started_at = match &self.container {
-            Container::Running { started_at } | Container::Terminated { started_at, .. } => *started_at,
-            Container::Absent | Container::Waiting { .. } => None,
+        let (started_at, ended_at) = match &self.container {
+            Container::Running { started_at } => (*started_at, None),
+            Container::Terminated { started_at, finished_at, .. } => (*started_at, *finished_at),
+            Container::Absent | Container::Waiting { .. } => (None, None),
         };
         Placement {
             pod_uid: Some(self.pod_uid.clone()).filter(|uid| !uid.is_empty()),
             node: self.node.clone(),
             pod_ip: self.pod_ip.clone(),
             started_at,
+            ended_at,
+            reservation: Some(self.reservation),
         }
     }
 }

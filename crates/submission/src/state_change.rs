@@ -4,15 +4,18 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::{Outcome, State};
+use super::{Outcome, Reservation, State};
 
-/// Where the driver runs. Unknown values leave the row unchanged.
+/// Where and when the driver runs, and what its pod reserves there. Unknown values leave the row unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     pub pod_uid: Option<String>,
     pub node: Option<String>,
     pub pod_ip: Option<String>,
     pub started_at: Option<DateTime<Utc>>,
+    /// When the driver's container ended, as its node reports it.
+    pub ended_at: Option<DateTime<Utc>>,
+    pub reservation: Option<Reservation>,
 }
 
 /// A step of a submission towards its end.

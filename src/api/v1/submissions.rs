@@ -12,6 +12,7 @@ use super::{
     problem::{Problems, SubmissionProblems},
     query::{NoParameters, Query, flag, labels, limit, time},
     session::Caller,
+    usage::SubmissionUsage,
 };
 use crate::{
     api::AppState,
@@ -145,7 +146,15 @@ pub(super) async fn get(
 ) -> Result<Reply<Submission>, Problem> {
     let submission = find(&state.service, &caller, &id).await?;
     let why = state.service.submissions.failure_reason(&submission).await?;
-    Ok(Reply::ok(Submission::with(submission, why)))
+    let usage = &state.service.usage;
+    // Before its first pod, a submission has used nothing.
+    let used = match submission.pod_uid.is_some() || submission.attempt > 1 {
+        true => SubmissionUsage::new(usage.of_submission(&caller, &id).await?, usage.currency())?,
+        false => None,
+    };
+    let mut document = Submission::with(submission, why);
+    document.usage = used;
+    Ok(Reply::ok(document))
 }
 
 /// Kill a submission

@@ -47,6 +47,7 @@ impl Parts {
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
         let access_file = settings.access_file.clone();
+        let prices = settings.prices.settings();
         let settings = Settings {
             spark,
             outcome_finalizer: settings.kubernetes.outcome_finalizer,
@@ -58,7 +59,7 @@ impl Parts {
             None => AccessFile::none(settings),
         });
         let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
-        let service = patiently(service, service::Error::may_pass).await?;
+        let service = patiently(service, service::Error::may_pass).await?.with_prices(prices);
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
                 tracing::warn!("no driver is launched until the API server answers: {}", error_chain(&error));

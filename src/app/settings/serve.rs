@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database, KeptLog, Limits};
+use super::{CleanUp, Database, KeptLog, Limits, Prices};
 use crate::{
     api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
     cluster::ClusterSettings,
@@ -35,6 +35,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) kept_log: KeptLog,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
+    #[command(flatten)]
+    pub(in crate::app) prices: Prices,
     /// The access file: how callers are authenticated, tenants and roles (docs/access.md). It is read again when it changes.
     /// Without it, every caller may do everything.
     #[arg(long, env = "SPARKGATE_ACCESS_FILE", value_name = "FILE")]

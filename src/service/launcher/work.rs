@@ -117,7 +117,7 @@ impl Launcher {
             Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
         while let Err(error) = self.settle(claimed, &ended).await {
-            tracing::warn!(submission = %id, "{}", error_chain(&error));
+            tracing::warn!(submission = %id, "returning the claim failed: {}", error_chain(&error));
             if !error.may_pass() || !self.effects.leases.holds(*session) {
                 return;
             }
@@ -156,7 +156,7 @@ impl Launcher {
             Ended::Settled(settled) => settled,
             Ended::NoKey(why) => {
                 let delay = backoff(claimed.failed_tries);
-                tracing::error!(submission = %id, retry_in = ?delay, "{why}");
+                tracing::error!(submission = %id, retry_in = ?delay, "the objects can't be decrypted: {why}");
                 return Ok(self.store.retry_later(claimed, delay, Some((Some(NO_KEY), why))).await?);
             }
         };
@@ -169,7 +169,7 @@ impl Launcher {
                 // submission's own.
                 let outage = self.effects.breakers.pause(&claimed.namespace);
                 let delay = outage.unwrap_or_else(|| backoff(claimed.failed_tries));
-                tracing::warn!(submission = %id, ?task, retry_in = ?delay, "{why}");
+                tracing::warn!(submission = %id, ?task, retry_in = ?delay, "work postponed: {why}");
                 match outage {
                     Some(_) => self.store.retry_after_outage(claimed, delay, why).await?,
                     None => self.store.retry_later(claimed, delay, Some((None, why))).await?,
@@ -177,11 +177,11 @@ impl Launcher {
             }
             Settled::Denied(why) => {
                 let delay = backoff(claimed.failed_tries);
-                tracing::error!(submission = %id, ?task, retry_in = ?delay, "{why}");
+                tracing::error!(submission = %id, ?task, retry_in = ?delay, "work denied by the cluster: {why}");
                 self.store.retry_later(claimed, delay, Some((Some(DENIED), why))).await?;
             }
             Settled::GivenUp(why) => {
-                tracing::error!(submission = %id, ?task, "{why}");
+                tracing::error!(submission = %id, ?task, "work given up: {why}");
                 self.store.release(claimed).await?;
             }
         }

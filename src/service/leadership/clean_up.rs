@@ -15,6 +15,8 @@ use crate::{
 
 /// Maximum number of pods and submissions of one round, and how many pods of a namespace are deleted concurrently.
 const ROUND: u32 = 100;
+/// Maximum number of submissions whose usage one statement settles.
+const SETTLED_AT_ONCE: u32 = 500;
 const AT_ONCE: usize = 10;
 /// Pause between two rounds, unless more is due right now.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -59,10 +61,11 @@ impl Leadership {
     pub async fn clean_up(&self, settings: &CleanUpSettings) -> Result<CleanedUp, Error> {
         let mut done = CleanedUp::default();
         let Some(until) = self.clock.believed_until("clean-up").await? else { return Ok(done) };
+        done.more = self.store.settle_usage(SETTLED_AT_ONCE, Some(until)).await? >= u64::from(SETTLED_AT_ONCE);
         let ages = [settings.finished_pod_ttl, settings.retention];
         if let Some(age) = ages.into_iter().flatten().min() {
             let pods = self.store.ended_pods(age, ROUND, Some(until)).await?;
-            done.more = pods.len() >= ROUND as usize;
+            done.more |= pods.len() >= ROUND as usize;
             self.delete_ended_pods(&pods, &mut done).await?;
         }
         if let Some(age) = settings.retention {
@@ -74,16 +77,13 @@ impl Leadership {
 
     /// Runs rounds while this replica holds the lease, until `stop`.
     pub async fn run_clean_up(self: Arc<Self>, settings: CleanUpSettings, stop: CancellationToken) {
-        if settings.finished_pod_ttl.is_none() && settings.retention.is_none() {
-            return stop.cancelled().await;
-        }
         self.leases.while_held("clean-up", &stop, || ready(Ok(true)), || self.clean_up_rounds(&settings)).await;
     }
 
     async fn clean_up_rounds(&self, settings: &CleanUpSettings) {
         loop {
             let more = match self.clean_up(settings).await {
-                Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, .. }) => false,
+                Ok(CleanedUp { pods: 0, put_off: 0, submissions: 0, more }) => more,
                 Ok(CleanedUp { pods, put_off, submissions, more }) => {
                     tracing::info!(pods, put_off, submissions, "clean-up round finished");
                     more
@@ -132,7 +132,7 @@ impl Leadership {
                         deleted.push((pod.submission.as_str(), pod.attempt));
                         continue;
                     };
-                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "{}", error_chain(&error));
+                    tracing::warn!(submission = %pod.submission, retry_in = ?PUT_OFF, "deleting an ended driver pod failed: {}", error_chain(&error));
                     put_off.push(pod.submission.as_str());
                     if matches!(error, cluster::Error::Unavailable { .. }) {
                         ended.unanswered = Some(error);

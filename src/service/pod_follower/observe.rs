@@ -179,7 +179,7 @@ impl PodFollower {
             if !error.may_pass() || tries >= TRIES {
                 return Err(error);
             }
-            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "{}", error_chain(&error));
+            tracing::warn!(submission = %sight.subject().id, retry_in = ?pause, "storing a pod observation failed: {}", error_chain(&error));
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
@@ -255,7 +255,9 @@ impl PodFollower {
             for _ in 0..FINISH_TRIES {
                 let one = effects.permit_to_finish(&namespace).await;
                 match effects.run(&subject, machine.clone()).await {
-                    Ok(Settled::TryAgain(why)) => tracing::warn!(submission = %id, retry_in = ?pause, "{why}"),
+                    Ok(Settled::TryAgain(why)) => {
+                        tracing::warn!(submission = %id, retry_in = ?pause, "writing to the driver pod failed: {why}")
+                    }
                     Ok(settled) => return given_up(&subject, &settled),
                     Err(_) => return,
                 }
@@ -270,7 +272,7 @@ impl PodFollower {
 
 fn given_up(subject: &Subject<'_>, settled: &Settled) {
     if let Settled::GivenUp(why) = settled {
-        tracing::error!(submission = %subject.id, "{why}");
+        tracing::error!(submission = %subject.id, "the API server refuses a write to the driver pod: {why}");
     }
 }
 

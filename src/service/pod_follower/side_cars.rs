@@ -37,7 +37,7 @@ impl PodFollower {
                 match follower.end_side_cars(&seen).await {
                     Ok(()) => break,
                     Err(error) => {
-                        tracing::warn!(submission = %seen.submission, retry_in = ?PATIENCE, "{}", error_chain(&error));
+                        tracing::warn!(submission = %seen.submission, retry_in = ?PATIENCE, "deleting a driver pod with sidecars failed: {}", error_chain(&error));
                     }
                 }
             }

@@ -130,6 +130,7 @@ impl Pod {
             reason: self.reason.map(str::to_owned),
             message: None,
             container,
+            reservation: Default::default(),
         }
     }
 }

@@ -102,6 +102,7 @@ pub(super) struct TenantDocument {
     pub(super) defaults: Option<Entries<String>>,
     pub(super) caps: Option<CapsDocument>,
     pub(super) limits: Option<TenantLimitsDocument>,
+    pub(super) prices: Option<PricesDocument>,
     pub(super) policy: Option<serde_json::Value>,
     pub(super) members: Option<Vec<MemberDocument>>,
 }
@@ -121,6 +122,13 @@ pub(super) struct TenantLimitsDocument {
     pub(super) queued: Option<u64>,
     pub(super) subscribers: Option<u32>,
     pub(super) log_readers: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PricesDocument {
+    pub(super) core_hour: Text,
+    pub(super) gib_hour: Text,
 }
 
 #[derive(Deserialize)]

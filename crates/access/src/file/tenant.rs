@@ -9,14 +9,14 @@ use serde_saphyr::Spanned;
 use sparkgate_submission::parse_duration;
 
 use super::{
-    document::{CapsDocument, Entries, TenantDocument, Text},
+    document::{CapsDocument, Entries, PricesDocument, TenantDocument, Text},
     fault::Faults,
     member::{self, Known},
 };
 use crate::{
     name::{is_label, is_subdomain},
     pattern::{Pattern, Patterns},
-    tenant::{Caps, Namespaces, Tenant, TenantLimits},
+    tenant::{Caps, Namespaces, Tenant, TenantLimits, TenantPrices, is_price},
 };
 
 /// Checks all tenants.
@@ -65,10 +65,23 @@ fn tenant(
             subscribers: limits.subscribers,
             log_readers: limits.log_readers,
         },
+        prices: document.prices.map(|document| prices(document, &format!("{path}.prices"), faults)),
         policy: document.policy,
         members: member::check(document.members.unwrap_or_default(), &format!("{path}.members"), known, false, faults),
         name: name.value,
     }
+}
+
+fn prices(document: PricesDocument, path: &str, faults: &mut Faults) -> TenantPrices {
+    let mut price = |name: &str, price: Text| {
+        if !is_price(&price.value) {
+            let reason =
+                "a price is a decimal number such as 0.04, with at most nine digits before and after the point";
+            faults.add(&price.referenced, format!("{path}.{name}"), reason);
+        }
+        price.value
+    };
+    TenantPrices { core_hour: price("coreHour", document.core_hour), gib_hour: price("gibHour", document.gib_hour) }
 }
 
 fn namespaces(

@@ -135,7 +135,7 @@ fn word(value: &Value) -> Option<String> {
     }
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column<'static>; 8] = [
     whole("TIME"),
     cut("SUBJECT"),
     whole("ADDRESS"),

@@ -90,7 +90,7 @@ impl Context {
     }
 }
 
-const COLUMNS: [Column; 4] = [whole("CURRENT"), whole("NAME"), cut("SERVER"), whole("TOKEN")];
+const COLUMNS: [Column<'static>; 4] = [whole("CURRENT"), whole("NAME"), cut("SERVER"), whole("TOKEN")];
 
 fn list() -> Result<(), Error> {
     let paths = Paths::required()?;

@@ -115,7 +115,8 @@ fn read(item: &RawValue) -> Result<Submission, Error> {
     document::read(ACTION, item.get().as_bytes())
 }
 
-const COLUMNS: [Column; 6] = [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
+const COLUMNS: [Column<'static>; 6] =
+    [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
 
 fn row(submission: &Submission, now: DateTime<Utc>) -> Vec<Cell> {
     let age = submission.created_at.map(|at| span::between(at, now));

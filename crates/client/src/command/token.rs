@@ -128,7 +128,7 @@ impl Create {
     }
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column<'static>; 8] = [
     whole("ID"),
     cut("NAME"),
     cut("TENANT"),

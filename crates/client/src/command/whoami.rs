@@ -55,7 +55,7 @@ impl Whoami {
     }
 }
 
-const COLUMNS: [Column; 3] = [cut("TENANT"), whole("ROLE"), cut("NAMESPACES")];
+const COLUMNS: [Column<'static>; 3] = [cut("TENANT"), whole("ROLE"), cut("NAMESPACES")];
 
 fn describe(me: &Me, origin: Option<String>, now: DateTime<Utc>) -> String {
     let mut fields = Fields::default();

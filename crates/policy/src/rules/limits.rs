@@ -9,8 +9,8 @@ use crate::{
     executor::{ExecutorPod, Executors, count},
     judgement::{Judgement, Role},
     node::{Node, Root},
-    quantity::Quantity,
 };
+use sparkgate_spark::Quantity;
 
 const RULE: &str = "limits";
 const UNREADABLE: &str = "it is not a quantity of Kubernetes";

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{Driver, policy, usual};
-use crate::{Judged, Policy, quantity::Quantity};
+use crate::{Judged, Policy};
+use sparkgate_spark::Quantity;
 
 /// Names that rules look for, so that arbitrary values reach them.
 const NAMES: [&str; 24] = [

@@ -10,6 +10,7 @@ use crate::{
     AuditEntry, Error, Store,
     error::{likewise, within},
     group_commit::BatchWriter,
+    state_log::Changed,
 };
 use sparkgate_submission::State;
 
@@ -111,7 +112,13 @@ impl Inserter {
             inserted => inserted?,
         };
         spares.keep(inserted.iter().filter_map(|(_, spare, at, _)| Some(Drawn::new((*spare)?, *at))));
-        let (ids, entries): (_, Vec<_>) = inserted.into_iter().map(|(id, _, _, entry)| (id, entry)).unzip();
+        let (ids, entries): (HashSet<_>, Vec<_>) = inserted.into_iter().map(|(id, _, _, entry)| (id, entry)).unzip();
+        let state = State::Queued.as_str();
+        for new in all.iter().filter(|new| ids.contains(new.drawn.id.as_str())) {
+            let (submission, tenant) = (new.drawn.id.as_str(), new.tenant.as_str());
+            let (from, exit_code, reason, message) = (None, None, None, None);
+            Changed { submission, tenant, attempt: 1, from, state, exit_code, reason, message }.log();
+        }
         self.0.pass_on(Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
         Ok(ids)
     }

@@ -23,6 +23,9 @@ pub(super) struct Written<'a> {
     created_at: Option<DateTime<Utc>>,
     started_at: Option<DateTime<Utc>>,
     finished_at: Option<DateTime<Utc>>,
+    pod_millicores: Option<i64>,
+    pod_memory_bytes: Option<i64>,
+    pod_since: Option<DateTime<Utc>>,
 }
 
 impl<'a> From<&'a ExecutorRecord> for Written<'a> {
@@ -42,6 +45,9 @@ impl<'a> From<&'a ExecutorRecord> for Written<'a> {
             created_at: executor.created_at,
             started_at: executor.started_at,
             finished_at: executor.finished_at,
+            pod_millicores: executor.reservation.map(|reservation| reservation.millicores),
+            pod_memory_bytes: executor.reservation.map(|reservation| reservation.memory_bytes),
+            pod_since: executor.reservation.and_then(|reservation| reservation.since),
         }
     }
 }
@@ -80,6 +86,8 @@ impl ExecutorRow {
             created_at: self.created_at,
             started_at: self.started_at,
             finished_at: self.finished_at,
+            // Only statements about usage need it.
+            reservation: None,
         })
     }
 }

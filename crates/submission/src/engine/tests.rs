@@ -21,6 +21,7 @@ fn seen(phase: Phase, container: Container) -> PodObservation {
         reason: None,
         message: None,
         container,
+        reservation: Default::default(),
     }
 }
 

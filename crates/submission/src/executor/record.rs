@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{ExecutorKey, ExecutorObservation, ExecutorState, exit_code::spark_words};
-use crate::{Container, Phase, SubmissionId, kept};
+use crate::{Container, Phase, Reservation, SubmissionId, kept};
 
 /// An executor as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct ExecutorRecord {
     pub started_at: Option<DateTime<Utc>>,
     /// When its container ended, or otherwise when its end was recorded.
     pub finished_at: Option<DateTime<Utc>>,
+    /// Unknown if the pod no longer exists.
+    pub reservation: Option<Reservation>,
 }
 
 impl ExecutorRecord {
@@ -52,6 +54,7 @@ impl ExecutorRecord {
             created_at: None,
             started_at: None,
             finished_at: None,
+            reservation: None,
         }
     }
 }
@@ -82,6 +85,7 @@ impl From<&ExecutorObservation> for ExecutorRecord {
             created_at: seen.created_at,
             started_at,
             finished_at,
+            reservation: Some(seen.reservation),
         }
     }
 }

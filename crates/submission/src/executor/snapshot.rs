@@ -60,12 +60,16 @@ fn changed(before: Option<&Known>, seen: &ExecutorObservation) -> Option<Executo
         None => Some(now),
         Some(Known::Ended) => None,
         Some(Known::Live(before)) => {
+            // What a pod reserves is written with its next change: it is news only when the pod ends.
+            let reservation = now.reservation;
             let now = ExecutorRecord {
                 node: now.node.or_else(|| before.node.clone()),
                 started_at: now.started_at.or(before.started_at),
+                reservation: before.reservation,
                 ..now
             };
-            (before.state.may_become(now.state) && now != **before).then_some(now)
+            let is_news = before.state.may_become(now.state) && now != **before;
+            is_news.then_some(ExecutorRecord { reservation, ..now })
         }
     }
 }

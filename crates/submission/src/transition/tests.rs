@@ -20,6 +20,7 @@ fn seen(phase: Phase, container: Container) -> PodObservation {
         reason: None,
         message: None,
         container,
+        reservation: Default::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::{
 };
 
 use super::failure::{Why, word};
-use crate::{service, submission};
+use crate::{api::v1::usage::SubmissionUsage, service, submission};
 
 /// A submission with its state.
 #[derive(Debug, Serialize, ToSchema)]
@@ -61,6 +61,10 @@ pub(in crate::api::v1) struct Submission {
     /// Why the submission failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::api::v1) failure: Option<Why>,
+    /// What the pods of the submission used. Only in the response to `GET /v1/submissions/{id}`, and only if they reserved
+    /// something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::v1) usage: Option<SubmissionUsage>,
     /// Properties that are probably misspelt, each with the one that was probably meant. Only in the response to a request that
     /// submits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -201,6 +205,7 @@ impl Submission {
             exit_code: row.exit_code,
             waiting,
             failure,
+            usage: None,
             warnings: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::{
-    document::{EXECUTOR_STATES, Submission},
+    document::{EXECUTOR_STATES, Submission, Usage},
     fields::Fields,
     span::{self, in_words},
     why,
@@ -27,6 +27,7 @@ pub(super) fn describe(submission: &Submission, state: &str, now: DateTime<Utc>)
     fields.add("Finished", at(submission.finished_at));
     fields.add("Driver", driver(submission));
     fields.add("Executors", executors(submission));
+    fields.add("Usage", submission.usage.as_ref().map(usage));
     let limits = submission.limits;
     let limits =
         [("start", limits.start_seconds), ("run", limits.run_seconds), ("kill grace", limits.kill_grace_seconds)];
@@ -75,6 +76,17 @@ fn driver(submission: &Submission) -> Option<String> {
     Some(text)
 }
 
+fn usage(usage: &Usage) -> String {
+    let mut text = format!("{} core-hours, {} GiB-hours", usage.total.core_hours(), usage.total.gib_hours());
+    if let Some(cost) = &usage.cost {
+        text += &format!(", {cost}");
+    }
+    if usage.estimated.is_some() {
+        text += " (partly estimated)";
+    }
+    text
+}
+
 /// Formats the counts of executors: known states in the order of the life cycle, then states that only a newer gateway
 /// knows.
 fn executors(submission: &Submission) -> String {
@@ -101,6 +113,8 @@ mod tests {
             "createdAt": "2026-01-02T03:04:05.123Z", "startedAt": "2026-01-02T03:05:00Z",
             "driver": {"pod": "pi-1-driver", "node": "n1", "ip": "10.0.0.3"},
             "executors": {"pending": 0, "running": 2, "failed": 1, "sleeping": 1},
+            "usage": {"driver": {}, "executors": {}, "total": {"coreSeconds": 45000, "memoryByteSeconds": 7730941132800},
+                "estimated": {"coreSeconds": 1}, "cost": {"amount": 0.504, "currency": "EUR"}, "attempts": []},
             "limits": {"startSeconds": 600, "runSeconds": 5400}, "retries": {"infrastructure": 2, "application": 0}}"#;
         assert_eq!(
             described(text).lines().collect::<Vec<_>>(),
@@ -117,6 +131,7 @@ mod tests {
                 "Started:     2026-01-02T03:05:00Z (55m ago)",
                 "Driver:      pi-1-driver on n1 (10.0.0.3)",
                 "Executors:   2 running, 1 failed, 1 sleeping",
+                "Usage:       12.50 core-hours, 2.00 GiB-hours, 0.50 EUR (partly estimated)",
                 "Limits:      start 10m, run 1h 30m",
                 "Retries:     infrastructure 2",
             ]

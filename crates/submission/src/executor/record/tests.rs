@@ -16,6 +16,7 @@ fn seen(phase: Phase, container: Container) -> ExecutorObservation {
         message: None,
         container,
         created_at: None,
+        reservation: Default::default(),
     }
 }
 

@@ -17,6 +17,7 @@ fn look(id: i64, phase: Phase) -> ExecutorObservation {
         message: None,
         container: Container::Absent,
         created_at: None,
+        reservation: Default::default(),
     }
 }
 

@@ -11,16 +11,18 @@ const MAX_DIGITS: usize = 30;
 
 /// An amount in billionths, the finest unit of Kubernetes. Sums that don't fit saturate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Quantity(i128);
+pub struct Quantity(i128);
 
 impl Quantity {
-    pub(crate) const ZERO: Self = Self(0);
-    pub(crate) const MAX: Self = Self(i128::MAX);
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// More than any other quantity.
+    pub const MAX: Self = Self(i128::MAX);
 
     /// Parses a quantity
     /// (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>). `None` for what isn't one, and for
     /// one that is beyond all clusters.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (negative, unsigned) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
             b'+' => (false, &text[1..]),
@@ -29,11 +31,11 @@ impl Quantity {
         let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let digits = format!("{whole}{fraction}");
-        if digits.is_empty() || digits.len() > MAX_DIGITS || fraction.contains('.') {
+        if !(1..=MAX_DIGITS).contains(&(whole.len() + fraction.len())) || fraction.contains('.') {
             return None;
         }
-        let digits: i128 = digits.parse().ok()?;
+        // Without a text of both parts: the watch reads quantities of every pod.
+        let digits = whole.bytes().chain(fraction.bytes()).fold(0, |sum, digit| sum * 10 + i128::from(digit - b'0'));
         let (binary, exponent) = scale(suffix)?;
         let places = i32::try_from(fraction.len()).ok()?;
         let exponent = exponent + 9 - places;
@@ -50,7 +52,7 @@ impl Quantity {
     }
 
     /// Reads a quantity of an object: a string or a number.
-    pub(crate) fn of_value(value: &Value) -> Option<Self> {
+    pub fn of_value(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
@@ -58,18 +60,29 @@ impl Quantity {
         }
     }
 
-    pub(crate) fn plus(self, other: Self) -> Self {
+    /// Returns the sum.
+    pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    pub(crate) fn times(self, count: u64) -> Self {
+    /// Returns the product.
+    pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(i128::from(count)))
     }
 
+    /// Returns the amount in thousandths, rounded up: millicores of a CPU. An amount that doesn't fit saturates.
+    pub fn millis(self) -> i64 {
+        i64::try_from(rounded_up(self.0, NANO / 1000)).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the amount as a whole number, rounded up: bytes of a memory. An amount that doesn't fit saturates.
+    pub fn units(self) -> i64 {
+        i64::try_from(rounded_up(self.0, NANO)).unwrap_or(i64::MAX)
+    }
+
     /// Returns the amount with a unit of memory.
-    pub(crate) fn as_memory(self) -> String {
-        let bytes = (self.0 / NANO).saturating_add(i128::from(self.0 % NANO > 0));
-        match bytes {
+    pub fn as_memory(self) -> String {
+        match rounded_up(self.0, NANO) {
             bytes if bytes != 0 && bytes % GIB == 0 => format!("{}Gi", bytes / GIB),
             bytes if bytes >= 10 * MIB => format!("{}Mi", bytes / MIB + i128::from(bytes % MIB > 0)),
             bytes => bytes.to_string(),
@@ -77,7 +90,7 @@ impl Quantity {
     }
 
     /// Returns the amount as a decimal number.
-    pub(crate) fn as_number(self) -> String {
+    pub fn as_number(self) -> String {
         let sign = if self.0 < 0 { "-" } else { "" };
         let amount = self.0.unsigned_abs();
         let (whole, rest) = (amount / NANO.unsigned_abs(), amount % NANO.unsigned_abs());
@@ -86,6 +99,10 @@ impl Quantity {
             rest => format!("{sign}{whole}.{}", format!("{rest:09}").trim_end_matches('0')),
         }
     }
+}
+
+fn rounded_up(amount: i128, unit: i128) -> i128 {
+    (amount / unit).saturating_add(i128::from(amount % unit > 0))
 }
 
 /// Returns the scale of a suffix: a binary factor and a power of ten.
@@ -148,5 +165,8 @@ mod tests {
         assert_eq!(Quantity::parse("2048Mi").unwrap().as_memory(), "2Gi");
         assert_eq!(Quantity::parse("1441792Ki").unwrap().as_memory(), "1408Mi");
         assert_eq!(Quantity::parse("1500m").unwrap().as_number(), "1.5");
+        assert_eq!(Quantity::parse("1.0001").unwrap().millis(), 1001);
+        assert_eq!(Quantity::parse("1500m").unwrap().units(), 2);
+        assert_eq!(Quantity::parse("999999999E").unwrap().units(), i64::MAX);
     }
 }
