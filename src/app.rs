@@ -6,6 +6,7 @@ mod audit_log;
 mod bootstrap_key;
 mod cli;
 mod dev;
+mod healthcheck;
 mod release_finalizers;
 pub mod render;
 mod sandbox;
