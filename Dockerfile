@@ -1,7 +1,9 @@
 # The gateway alone: no shell, no Java, no Spark. `docker build -t sparkgate .`, or `scripts/image`, which needs no Docker daemon.
-# The same commit, SOURCE_DATE_EPOCH and images below give the same image.
+# The same commit, SOURCE_DATE_EPOCH and images below give the same image. A release names them by their digests: NAME@sha256:….
 ARG BUILD_IMAGE=docker.io/library/rust:1.95-slim-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/cc-debian12
+# For the stage `sandbox` alone.
+ARG SPARK_IMAGE=docker.io/apache/spark:4.3.0
 
 # The manifests, with empty crates around them: the layer of the dependencies is built again only when these change.
 FROM ${BUILD_IMAGE} AS manifests
@@ -21,6 +23,8 @@ RUN cargo install --locked --root /opt/tools cargo-auditable@0.7.7 auditable2cdx
 ENV PATH=/opt/tools/bin:${PATH}
 
 COPY --from=manifests /build ./
+# jemalloc is built for one size of pages, and works with smaller ones: kernels for arm64 have pages of up to 64 KiB.
+RUN [ "$(uname -m)" != aarch64 ] || printf 'JEMALLOC_SYS_WITH_LG_PAGE = "16"\n' >> .cargo/config.toml
 RUN cargo auditable build --release --locked --package sparkgate && rm -r src crates
 
 COPY migrations migrations
@@ -32,7 +36,7 @@ RUN find src crates -name '*.rs' -exec touch {} + \
     && auditable2cdx target/release/sparkgate > sparkgate.cdx.json
 
 # The C library, CA certificates for a Postgres or a cluster behind TLS, and nothing else.
-FROM ${BASE_IMAGE}
+FROM ${BASE_IMAGE} AS gateway
 COPY --from=build /build/target/release/sparkgate /usr/local/bin/sparkgate
 # What the program is made of (CycloneDX). What the base is made of is in /var/lib/dpkg/status.d.
 COPY --from=build /build/sparkgate.cdx.json /usr/share/sbom/sparkgate.cdx.json
@@ -44,3 +48,13 @@ USER 65532:65532
 EXPOSE 6066
 ENTRYPOINT ["/usr/local/bin/sparkgate"]
 CMD ["serve"]
+
+# The sandbox of docker-compose.yml: the program beside a real Spark, which its pods run.
+FROM ${SPARK_IMAGE} AS sandbox
+COPY --from=gateway /usr/local/bin/sparkgate /usr/local/bin/sparkgate
+USER 185:0
+ENTRYPOINT ["/usr/local/bin/sparkgate"]
+CMD ["sandbox", "--dir", "/tmp/sandbox"]
+
+# What is built without `--target`.
+FROM gateway

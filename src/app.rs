@@ -9,6 +9,7 @@ mod cli;
 mod config;
 mod dev;
 mod doctor;
+mod healthcheck;
 mod release_finalizers;
 pub mod render;
 mod sandbox;

@@ -15,10 +15,10 @@ use clap_complete::{Shell, generate};
 use super::{
     admission, adopt_cluster,
     arguments::{Loaded, reads_file, with_file},
-    bootstrap_key, config, dev, doctor, release_finalizers, render, sandbox, serve,
+    bootstrap_key, config, dev, doctor, healthcheck, release_finalizers, render, sandbox, serve,
     settings::{
-        Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Logs, Place, Render, Sandbox,
-        Serve,
+        Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Healthcheck, Logs, Place, Render,
+        Sandbox, Serve,
     },
     telemetry,
 };
@@ -57,6 +57,8 @@ enum Command {
     Admission(Admission),
     /// Create an API key in the database and print it: the first one, before anyone can log in.
     BootstrapKey(BootstrapKey),
+    /// Ask the gateway on this machine whether it is ready: exit code 0, or 1 and the reason.
+    Healthcheck(Healthcheck),
     /// Apply all pending database migrations.
     Migrate(Database),
     /// Print the `OpenAPI` document of the HTTP interface.
@@ -125,6 +127,10 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
         Command::AdoptCluster(settings) => in_runtime(&logs, adopt_cluster::adopt_cluster(settings)),
         Command::Admission(settings) => ignore_closed_output(admission::admission(&settings)),
         Command::BootstrapKey(settings) => in_runtime(&logs, bootstrap_key::bootstrap_key(settings)),
+        Command::Healthcheck(settings) => in_runtime(&logs, async move {
+            let answer = healthcheck::healthcheck(&settings).await?;
+            ignore_closed_output(writeln!(io::stdout(), "{answer}").map_err(anyhow::Error::from))
+        }),
         Command::Migrate(database) => in_runtime(&logs, async move {
             Store::connect(&database.settings()?).await?.close().await;
             tracing::info!("the database is up to date");

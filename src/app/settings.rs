@@ -10,7 +10,7 @@ mod prices;
 mod serve;
 mod time_or_off;
 
-use std::{fs, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{fs, net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -59,6 +59,24 @@ pub(super) struct Database {
     /// for requests (with 12 or more in total, three of these only accept submissions). A few per core are enough.
     #[arg(long, env = "SPARKGATE_DATABASE_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(4..))]
     database_connections: u32,
+}
+
+/// Settings of `sparkgate healthcheck`: where the gateway beside it listens.
+#[derive(Debug, Args)]
+pub(super) struct Healthcheck {
+    /// Listening address of the gateway.
+    #[arg(long, env = "SPARKGATE_LISTEN", default_value = "127.0.0.1:6066")]
+    pub(super) listen: SocketAddr,
+    /// Management address of the gateway, which is asked instead: the other one may require https.
+    #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
+    pub(super) management_listen: Option<SocketAddr>,
+}
+
+impl Healthcheck {
+    /// Returns the address to ask.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.management_listen.unwrap_or(self.listen)
+    }
 }
 
 #[derive(Debug, Args)]
