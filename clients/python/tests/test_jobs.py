@@ -82,7 +82,8 @@ def test_a_kill_is_repeatable_and_ends_the_job(client: Client, waits: str, tmp_p
 def test_the_same_key_returns_the_same_submission(client: Client, ends: str) -> None:
     key = f"test/{uuid.uuid4()}"
     first = client.submit(ends, 0, idempotency_key=key)
-    assert client.submit(ends, 0, idempotency_key=key).id == first.id
+    again = client.submit(ends, 0, idempotency_key=key)
+    assert (again.id, again.is_replayed, first.is_replayed) == (first.id, True, False)
     assert client.submit(ends, 0).id != first.id
     with pytest.raises(InvalidRequest) as reused:
         client.submit(ends, 1, idempotency_key=key)

@@ -145,8 +145,8 @@ class Calls:
         args: tuple[Scalar | os.PathLike[str], ...],
         key: str | None,
         options: Options,
-    ) -> Call[Submission]:
-        """Submits an application."""
+    ) -> Call[tuple[Submission, bool]]:
+        """Submits an application. Returns also whether an earlier request with the same key has created the submission."""
         # With a key, a request whose response was lost can be repeated.
         headers = {"Idempotency-Key": key if key is not None else f"sparkgate-python/{uuid.uuid4()}"}
         request = Request(f"submitting {app}", "POST", ("submissions",), headers=headers, json=_request.body(app, args, options))
@@ -154,7 +154,7 @@ class Calls:
         submission = _read(Submission, request.action, reply)
         for warning in submission.warnings or []:
             log.warning("%s: %s", submission.id, warning)
-        return submission
+        return submission, reply.headers.get("idempotency-replayed") == "true"
 
     def dry_run(self, app: str | os.PathLike[str], args: tuple[Scalar | os.PathLike[str], ...], options: Options) -> Call[Plan]:
         """Returns what would be created."""

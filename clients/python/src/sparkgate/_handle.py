@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from pydantic import PrivateAttr
 from typing_extensions import Self
 
 from sparkgate import _calls, models
@@ -12,6 +13,13 @@ from sparkgate.errors import SubmissionFailed
 
 class Handle(models.Submission):
     """A submission as the gateway described it last."""
+
+    _is_replayed: bool = PrivateAttr(False)
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether an earlier request with the same idempotency key has created it, for a submission that `submit` returned."""
+        return self._is_replayed
 
     @property
     def has_ended(self) -> bool:

@@ -149,7 +149,10 @@ class Client:
         Returns when the submission is committed. With an `idempotency_key`, a repeated call returns the first one's
         submission; without one, only the client's own retries do. See `Options` for the options.
         """
-        return self._handle(self._run(self._calls.submit(app, args, idempotency_key, options)))
+        document, is_replayed = self._run(self._calls.submit(app, args, idempotency_key, options))
+        submission = self._handle(document)
+        submission._is_replayed = is_replayed
+        return submission
 
     def dry_run(self, app: str | os.PathLike[str], *args: Scalar | os.PathLike[str], **options: Unpack[Options]) -> models.Plan:
         """Returns what `submit` would create. Nothing is stored."""
