@@ -1,0 +1,343 @@
+"""The asynchronous client, on asyncio and trio."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import httpx
+from pydantic import PrivateAttr
+from typing_extensions import Self, Unpack
+
+from sparkgate import models
+from sparkgate._calls import Filter
+from sparkgate._handle import Handle
+from sparkgate._request import Options, Scalar, Seconds
+from sparkgate._retry import Broken, Refused
+from sparkgate._steps import Call, Emit, NextChunk, Open, Reply, Request, Sleep, Step, Stream
+from sparkgate._transport import Settings
+
+T = TypeVar("T")
+
+
+class AsyncSubmission(Handle):
+    """A submission. Its fields are those of the gateway's document, as it was read last."""
+
+    _client: AsyncClient = PrivateAttr()
+
+    async def refresh(self) -> Self:
+        """Reads the submission again."""
+        return self._take(await self._client._run(self._client._calls.get(self.id)))
+
+    async def wait(self, timeout: Seconds | None = None, *, state: str | None = None, check: bool = False) -> Self:
+        """Waits until the submission has ended, or has reached `state` or passed it.
+
+        Goes on when the gateway restarts. Raises `WaitTimeout` after `timeout`, and with `check` `SubmissionFailed`
+        if the submission ended in another state than FINISHED.
+        """
+        client = self._client
+        return self._take(await client._run(client._calls.wait(self.id, timeout, state)))._checked(check)
+
+    async def kill(self) -> Self:
+        """Kills the submission in any state; repeating it changes nothing. `wait` waits until it has ended."""
+        return self._take(await self._client._run(self._client._calls.kill(self.id)))
+
+    def logs(
+        self,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: datetime | None = None,
+        timestamps: bool = False,
+        executor: int | None = None,
+        attempt: int | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Reads the log of the driver or of an executor, line by line.
+
+        With `follow`, lines come until the driver has ended, each once, also across broken connections.
+        """
+        return self._client.logs(
+            self.id,
+            follow=follow,
+            tail=tail,
+            since=since,
+            timestamps=timestamps,
+            executor=executor,
+            attempt=attempt,
+        )
+
+    def events(self, after: int | None = None) -> AsyncGenerator[models.Event, None]:
+        """Follows the state changes of the submission from the first one, or after a `sequence`, until it has ended."""
+        return self._client._stream(self._client._calls.events_of(self.id, after))
+
+    async def list_attempts(self) -> list[models.Attempt]:
+        """Lists the attempts, the first one first."""
+        return await self._client._run(self._client._calls.attempts(self.id))
+
+    async def list_executors(self) -> list[models.Executor]:
+        """Lists the executors of all attempts."""
+        return await self._client._run(self._client._calls.executors(self.id))
+
+    async def manifest(self, attempt: int | None = None) -> models.ObjectList:
+        """Reads the Kubernetes objects, which are kept as long as the driver's pod."""
+        return await self._client._run(self._client._calls.manifest(self.id, attempt))
+
+
+class AsyncClient:
+    """An asynchronous client of a gateway. See `Client` for the arguments, which are the same."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        context: str | None = None,
+        *,
+        token_file: str | os.PathLike[str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        certificate: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+        timeout: float = 30,
+        retry_seconds: float = 20,
+        reconnect_seconds: float = 300,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._settings = Settings(
+            url,
+            token,
+            context,
+            token_file=token_file,
+            ca_file=ca_file,
+            certificate=certificate,
+            key=key,
+            timeout=timeout,
+            retry_seconds=retry_seconds,
+            reconnect_seconds=reconnect_seconds,
+            environ=environ,
+        )
+        self._calls = self._settings.calls
+        self._http = httpx.AsyncClient(**self._settings.http)
+
+    @property
+    def url(self) -> str:
+        """The gateway's URL."""
+        return self._settings.server.url
+
+    async def submit(
+        self,
+        app: str | os.PathLike[str],
+        *args: Scalar | os.PathLike[str],
+        idempotency_key: str | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncSubmission:
+        """Submits an application: the URI of a jar, Python or R file that the driver can read, and its arguments.
+
+        Returns when the submission is committed. With an `idempotency_key`, a repeated call returns the first one's
+        submission; without one, only the client's own retries do. See `Options` for the options.
+        """
+        document, is_replayed = await self._run(self._calls.submit(app, args, idempotency_key, options))
+        submission = self._handle(document)
+        submission._is_replayed = is_replayed
+        return submission
+
+    async def dry_run(
+        self, app: str | os.PathLike[str], *args: Scalar | os.PathLike[str], **options: Unpack[Options]
+    ) -> models.Plan:
+        """Returns what `submit` would create. Nothing is stored."""
+        return await self._run(self._calls.dry_run(app, args, options))
+
+    async def get(self, id: str) -> AsyncSubmission:
+        """Reads a submission."""
+        return self._handle(await self._run(self._calls.get(id)))
+
+    async def list(
+        self,
+        *,
+        state: str | Sequence[str] | None = None,
+        name: str | None = None,
+        owner: str | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[AsyncSubmission, None]:
+        """Lists the submissions that match all filters, the newest first; `name` is a prefix. Pages are read as needed."""
+        filters = Filter(state, name, owner, namespace, labels, created_after, created_before)
+        async for submission in self._stream(self._calls.list(filters, limit)):
+            yield self._handle(submission)
+
+    def logs(
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: datetime | None = None,
+        timestamps: bool = False,
+        executor: int | None = None,
+        attempt: int | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Reads a log, as `AsyncSubmission.logs`."""
+        return self._stream(
+            self._calls.logs(
+                id,
+                follow=follow,
+                tail=tail,
+                since=since,
+                timestamps=timestamps,
+                executor=executor,
+                attempt=attempt,
+            )
+        )
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        owner: str | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[models.Event, None]:
+        """Follows the state changes of all submissions without an end.
+
+        Starts after the event with this `sequence`: 0 stands for all that are kept, `None` for those from the first
+        iteration on. Goes on after a broken connection; no event is missed and none comes twice.
+        """
+        return self._stream(self._calls.events(after, submission=None, owner=owner, namespace=namespace, labels=labels))
+
+    async def me(self) -> models.Me:
+        """Reads who the caller is, and what it may do."""
+        return await self._run(self._calls.me())
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Sends a request of the resource API that has no method of its own, such as `GET /v1/audit`; returns the body."""
+        return (await self._run(self._calls.request(method, path, params, json, headers))).body
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
+    def _handle(self, document: models.Submission) -> AsyncSubmission:
+        submission = AsyncSubmission._of(document)
+        submission._client = self
+        return submission
+
+    async def _run(self, call: Call[T]) -> T:
+        """Carries out the steps of a call."""
+        body = _Body(self)
+        try:
+            step = next(call)
+            while True:
+                try:
+                    result = await body.do(step)
+                except (Refused, Broken) as error:
+                    step = call.throw(error)
+                else:
+                    step = call.send(result)
+        except StopIteration as done:
+            result_of_call: T = done.value
+            return result_of_call
+        finally:
+            call.close()
+            await body.close()
+
+    async def _stream(self, stream: Stream[T]) -> AsyncGenerator[T, None]:
+        """Carries out the steps of a call with many results."""
+        body = _Body(self)
+        try:
+            step = next(stream)
+            while True:
+                try:
+                    if isinstance(step, Emit):
+                        yield step.item
+                        result = None
+                    else:
+                        result = await body.do(step)
+                except (Refused, Broken) as error:
+                    step = stream.throw(error)
+                else:
+                    step = stream.send(result)
+        except StopIteration:
+            return
+        finally:
+            stream.close()
+            await body.close()
+
+
+class _Body:
+    """The stream that a call has open, and the steps that a client carries out."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._response: httpx.Response | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+
+    async def do(self, step: Step) -> Reply | bytes | None:
+        match step:
+            case Sleep():
+                await anyio.sleep(step.seconds)
+                return None
+            case NextChunk():
+                return await self._next()
+            case Request():
+                return await self._send(step)
+            case Open():
+                await self.close()
+                return await self._send(step)
+
+    async def _next(self) -> bytes | None:
+        if self._chunks is None:
+            return None
+        try:
+            return await anext(self._chunks, None)
+        except httpx.RequestError as error:
+            raise Broken(error) from error
+
+    async def _send(self, step: Request | Open) -> Reply:
+        settings, http = self._client._settings, self._client._http
+        token = settings.token
+        text = None
+        if token is not None:
+            text = await anyio.to_thread.run_sync(token.current) if token.blocks else token.current()
+        arguments = settings.arguments(step, text)
+        try:
+            if isinstance(step, Request):
+                response = await http.request(**arguments)
+                return settings.reply(response, response.content)
+            response = await http.send(http.build_request(**arguments), stream=True)
+            if response.is_success:
+                self._response, self._chunks = response, response.aiter_bytes()
+                return settings.reply(response, b"")
+            try:
+                return settings.reply(response, await response.aread())
+            finally:
+                await response.aclose()
+        except httpx.RequestError as error:
+            raise Broken(error) from error
+
+    async def close(self) -> None:
+        response, self._response, self._chunks = self._response, None, None
+        if response is not None:
+            await response.aclose()

@@ -1,0 +1,351 @@
+"""The client. Generated from aio.py: don't edit this file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import PrivateAttr
+from typing_extensions import Self, Unpack
+
+from sparkgate import models
+from sparkgate._calls import Filter
+from sparkgate._handle import Handle
+from sparkgate._request import Options, Scalar, Seconds
+from sparkgate._retry import Broken, Refused
+from sparkgate._steps import Call, Emit, NextChunk, Open, Reply, Request, Sleep, Step, Stream
+from sparkgate._transport import Settings
+
+T = TypeVar("T")
+
+
+class Submission(Handle):
+    """A submission. Its fields are those of the gateway's document, as it was read last."""
+
+    _client: Client = PrivateAttr()
+
+    def refresh(self) -> Self:
+        """Reads the submission again."""
+        return self._take(self._client._run(self._client._calls.get(self.id)))
+
+    def wait(self, timeout: Seconds | None = None, *, state: str | None = None, check: bool = False) -> Self:
+        """Waits until the submission has ended, or has reached `state` or passed it.
+
+        Goes on when the gateway restarts. Raises `WaitTimeout` after `timeout`, and with `check` `SubmissionFailed`
+        if the submission ended in another state than FINISHED.
+        """
+        client = self._client
+        return self._take(client._run(client._calls.wait(self.id, timeout, state)))._checked(check)
+
+    def kill(self) -> Self:
+        """Kills the submission in any state; repeating it changes nothing. `wait` waits until it has ended."""
+        return self._take(self._client._run(self._client._calls.kill(self.id)))
+
+    def logs(
+        self,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: datetime | None = None,
+        timestamps: bool = False,
+        executor: int | None = None,
+        attempt: int | None = None,
+    ) -> Generator[str, None, None]:
+        """Reads the log of the driver or of an executor, line by line.
+
+        With `follow`, lines come until the driver has ended, each once, also across broken connections.
+        """
+        return self._client.logs(
+            self.id,
+            follow=follow,
+            tail=tail,
+            since=since,
+            timestamps=timestamps,
+            executor=executor,
+            attempt=attempt,
+        )
+
+    def events(self, after: int | None = None) -> Generator[models.Event, None, None]:
+        """Follows the state changes of the submission from the first one, or after a `sequence`, until it has ended."""
+        return self._client._stream(self._client._calls.events_of(self.id, after))
+
+    def list_attempts(self) -> list[models.Attempt]:
+        """Lists the attempts, the first one first."""
+        return self._client._run(self._client._calls.attempts(self.id))
+
+    def list_executors(self) -> list[models.Executor]:
+        """Lists the executors of all attempts."""
+        return self._client._run(self._client._calls.executors(self.id))
+
+    def manifest(self, attempt: int | None = None) -> models.ObjectList:
+        """Reads the Kubernetes objects, which are kept as long as the driver's pod."""
+        return self._client._run(self._client._calls.manifest(self.id, attempt))
+
+
+class Client:
+    """A client of a gateway. It can be used by several threads.
+
+    The gateway is that of `url`, else of `context`, else of `SPARKGATE_URL`, else of `SPARKGATE_CLIENT_CONTEXT`, else of
+    the current context (`sparkgate context`), else `http://127.0.0.1:6066`. The token is `token` or that of `token_file`,
+    else `SPARKGATE_TOKEN`, else that of `SPARKGATE_TOKEN_FILE`, else that of the context or of its login, else that of a
+    `sparkgate dev --require-token` on this machine. A token is sent over https or to this machine only.
+
+    `timeout` is how many seconds a response may take. A call that fails because of the connection, or with 429, 502, 503 or
+    504, is repeated for `retry_seconds`, with growing pauses or after the gateway's `Retry-After`. Waits and streams
+    that have begun go on if the gateway is away for less than `reconnect_seconds`. `environ` replaces the environment; with
+    an empty one, neither variables nor files of the user are used.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        context: str | None = None,
+        *,
+        token_file: str | os.PathLike[str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        certificate: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+        timeout: float = 30,
+        retry_seconds: float = 20,
+        reconnect_seconds: float = 300,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._settings = Settings(
+            url,
+            token,
+            context,
+            token_file=token_file,
+            ca_file=ca_file,
+            certificate=certificate,
+            key=key,
+            timeout=timeout,
+            retry_seconds=retry_seconds,
+            reconnect_seconds=reconnect_seconds,
+            environ=environ,
+        )
+        self._calls = self._settings.calls
+        self._http = httpx.Client(**self._settings.http)
+
+    @property
+    def url(self) -> str:
+        """The gateway's URL."""
+        return self._settings.server.url
+
+    def submit(
+        self,
+        app: str | os.PathLike[str],
+        *args: Scalar | os.PathLike[str],
+        idempotency_key: str | None = None,
+        **options: Unpack[Options],
+    ) -> Submission:
+        """Submits an application: the URI of a jar, Python or R file that the driver can read, and its arguments.
+
+        Returns when the submission is committed. With an `idempotency_key`, a repeated call returns the first one's
+        submission; without one, only the client's own retries do. See `Options` for the options.
+        """
+        document, is_replayed = self._run(self._calls.submit(app, args, idempotency_key, options))
+        submission = self._handle(document)
+        submission._is_replayed = is_replayed
+        return submission
+
+    def dry_run(self, app: str | os.PathLike[str], *args: Scalar | os.PathLike[str], **options: Unpack[Options]) -> models.Plan:
+        """Returns what `submit` would create. Nothing is stored."""
+        return self._run(self._calls.dry_run(app, args, options))
+
+    def get(self, id: str) -> Submission:
+        """Reads a submission."""
+        return self._handle(self._run(self._calls.get(id)))
+
+    def list(
+        self,
+        *,
+        state: str | Sequence[str] | None = None,
+        name: str | None = None,
+        owner: str | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        limit: int | None = None,
+    ) -> Generator[Submission, None, None]:
+        """Lists the submissions that match all filters, the newest first; `name` is a prefix. Pages are read as needed."""
+        filters = Filter(state, name, owner, namespace, labels, created_after, created_before)
+        for submission in self._stream(self._calls.list(filters, limit)):
+            yield self._handle(submission)
+
+    def logs(
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: datetime | None = None,
+        timestamps: bool = False,
+        executor: int | None = None,
+        attempt: int | None = None,
+    ) -> Generator[str, None, None]:
+        """Reads a log, as `Submission.logs`."""
+        return self._stream(
+            self._calls.logs(
+                id,
+                follow=follow,
+                tail=tail,
+                since=since,
+                timestamps=timestamps,
+                executor=executor,
+                attempt=attempt,
+            )
+        )
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        owner: str | None = None,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Generator[models.Event, None, None]:
+        """Follows the state changes of all submissions without an end.
+
+        Starts after the event with this `sequence`: 0 stands for all that are kept, `None` for those from the first
+        iteration on. Goes on after a broken connection; no event is missed and none comes twice.
+        """
+        return self._stream(self._calls.events(after, submission=None, owner=owner, namespace=namespace, labels=labels))
+
+    def me(self) -> models.Me:
+        """Reads who the caller is, and what it may do."""
+        return self._run(self._calls.me())
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Sends a request of the resource API that has no method of its own, such as `GET /v1/audit`; returns the body."""
+        return (self._run(self._calls.request(method, path, params, json, headers))).body
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def _handle(self, document: models.Submission) -> Submission:
+        submission = Submission._of(document)
+        submission._client = self
+        return submission
+
+    def _run(self, call: Call[T]) -> T:
+        """Carries out the steps of a call."""
+        body = _Body(self)
+        try:
+            step = next(call)
+            while True:
+                try:
+                    result = body.do(step)
+                except (Refused, Broken) as error:
+                    step = call.throw(error)
+                else:
+                    step = call.send(result)
+        except StopIteration as done:
+            result_of_call: T = done.value
+            return result_of_call
+        finally:
+            call.close()
+            body.close()
+
+    def _stream(self, stream: Stream[T]) -> Generator[T, None, None]:
+        """Carries out the steps of a call with many results."""
+        body = _Body(self)
+        try:
+            step = next(stream)
+            while True:
+                try:
+                    if isinstance(step, Emit):
+                        yield step.item
+                        result = None
+                    else:
+                        result = body.do(step)
+                except (Refused, Broken) as error:
+                    step = stream.throw(error)
+                else:
+                    step = stream.send(result)
+        except StopIteration:
+            return
+        finally:
+            stream.close()
+            body.close()
+
+
+class _Body:
+    """The stream that a call has open, and the steps that a client carries out."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._response: httpx.Response | None = None
+        self._chunks: Iterator[bytes] | None = None
+
+    def do(self, step: Step) -> Reply | bytes | None:
+        match step:
+            case Sleep():
+                time.sleep(step.seconds)
+                return None
+            case NextChunk():
+                return self._next()
+            case Request():
+                return self._send(step)
+            case Open():
+                self.close()
+                return self._send(step)
+
+    def _next(self) -> bytes | None:
+        if self._chunks is None:
+            return None
+        try:
+            return next(self._chunks, None)
+        except httpx.RequestError as error:
+            raise Broken(error) from error
+
+    def _send(self, step: Request | Open) -> Reply:
+        settings, http = self._client._settings, self._client._http
+        token = settings.token
+        text = None
+        if token is not None:
+            text = token.current()
+        arguments = settings.arguments(step, text)
+        try:
+            if isinstance(step, Request):
+                response = http.request(**arguments)
+                return settings.reply(response, response.content)
+            response = http.send(http.build_request(**arguments), stream=True)
+            if response.is_success:
+                self._response, self._chunks = response, response.iter_bytes()
+                return settings.reply(response, b"")
+            try:
+                return settings.reply(response, response.read())
+            finally:
+                response.close()
+        except httpx.RequestError as error:
+            raise Broken(error) from error
+
+    def close(self) -> None:
+        response, self._response, self._chunks = self._response, None, None
+        if response is not None:
+            response.close()

@@ -1,0 +1,471 @@
+"""The documents of the resource API.
+
+Generated from openapi/sparkgate.json by `make python ARGS=generate`: don't edit this file.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from sparkgate._base import Document, OpenEnum
+
+
+class ApiKey(Document):
+    """An API key, without its text."""
+
+    created_at: datetime = Field(..., alias="createdAt")
+    created_by: str = Field(..., alias="createdBy")
+    """The principal that created it."""
+    expires_at: datetime | None = Field(None, alias="expiresAt")
+    id: str
+    """The public part of the key."""
+    last_used_at: datetime | None = Field(None, alias="lastUsedAt")
+    """When it was used last, accurate to five minutes."""
+    name: str
+    revoked_at: datetime | None = Field(None, alias="revokedAt")
+    role: str
+    tenant: str | None = None
+    """The tenant of the key. A key of all tenants has none."""
+    token: str | None = None
+    """The key itself, only in the response to its creation."""
+
+
+class ApiKeyList(Document):
+    """The API keys that the caller may manage."""
+
+    tokens: list[ApiKey]
+
+
+class AppliedDefault(Document):
+    key: str
+    origin: str
+    """
+    `spark-defaults` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself; `sparkgate`: the
+    gateway's own labels.
+    """
+    value: str
+
+
+class Driver(Document):
+    """The location of the driver."""
+
+    ip: str | None = None
+    node: str | None = None
+    pod: str
+    """The pod's name."""
+
+
+class Entry(Document):
+    """Who did what, when and from where."""
+
+    action: str
+    """`submit`, `kill`, `killall`, `clear`, `create-key` or `revoke-key`."""
+    address: str | None = None
+    """The address of the client."""
+    at: datetime
+    detail: str | None = None
+    id: int
+    request_id: str | None = Field(None, alias="requestId")
+    """The id of the request in the gateway's log."""
+    subject: str
+    """The principal."""
+    submission: str | None = None
+    tenant: str | None = None
+    verdict: str
+    """`allowed` or `denied`."""
+
+
+class Executor(Document):
+    """One executor of one attempt, as last seen in the cluster."""
+
+    attempt: int
+    created_at: datetime | None = Field(None, alias="createdAt")
+    exit_code: int | None = Field(None, alias="exitCode")
+    finished_at: datetime | None = Field(None, alias="finishedAt")
+    id: int
+    """Spark's executor id, the label `spark-exec-id`."""
+    message: str | None = None
+    node: str | None = None
+    pod: str
+    reason: str | None = None
+    """One word: how the executor ended, or why it waits."""
+    started_at: datetime | None = Field(None, alias="startedAt")
+    state: str
+    """UNKNOWN, PENDING, RUNNING, SUCCEEDED, FAILED or DELETED."""
+
+
+class ExecutorCounts(Document):
+    deleted: int
+    failed: int
+    pending: int
+    running: int
+    succeeded: int
+
+
+class ExecutorList(Document):
+    """A page of executors, ordered by attempt and id."""
+
+    items: list[Executor]
+    next: str | None = None
+    """The `cursor` of the next page. The last page has none."""
+
+
+class FailureClass(OpenEnum):
+    """What kind of failure it is."""
+
+    IMAGE = "image"
+    CAPACITY = "capacity"
+    CONFIGURATION = "configuration"
+    APPLICATION = "application"
+    INFRASTRUCTURE = "infrastructure"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    WAITING = "waiting"
+
+
+class FailureCode(OpenEnum):
+    """What failed: one word of a closed list."""
+
+    IMAGE_PULL = "IMAGE_PULL"
+    UNSCHEDULABLE = "UNSCHEDULABLE"
+    QUOTA_EXCEEDED = "QUOTA_EXCEEDED"
+    CONFIG_MISSING = "CONFIG_MISSING"
+    REFUSED = "REFUSED"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    EVICTED = "EVICTED"
+    NODE_LOST = "NODE_LOST"
+    PREEMPTED = "PREEMPTED"
+    POD_DELETED = "POD_DELETED"
+    LOST = "LOST"
+    APPLICATION_ERROR = "APPLICATION_ERROR"
+    START_FAILED = "START_FAILED"
+    KILLED_ON_REQUEST = "KILLED_ON_REQUEST"
+    START_TIMEOUT = "START_TIMEOUT"
+    RUN_TIMEOUT = "RUN_TIMEOUT"
+    QUEUED = "QUEUED"
+    STARTING = "STARTING"
+    CLUSTER_UNAVAILABLE = "CLUSTER_UNAVAILABLE"
+    UNKNOWN = "UNKNOWN"
+
+
+class FieldError(Document):
+    """An invalid part of the request."""
+
+    detail: str
+    parameter: str | None = None
+    """The name of the query parameter or header."""
+    pointer: str | None = None
+    """The field of the body, as a JSON pointer (RFC 6901) in a URI fragment."""
+
+
+class Issuer(Document):
+    """An OIDC issuer with a client for the command line."""
+
+    client_id: str = Field(..., alias="clientId")
+    issuer: str
+    name: str
+
+
+class Limits(Document):
+    """Time limits in seconds, after which the submission is killed. Limits that aren't set are absent."""
+
+    kill_grace_seconds: int | None = Field(None, alias="killGraceSeconds")
+    run_seconds: int | None = Field(None, alias="runSeconds")
+    start_seconds: int | None = Field(None, alias="startSeconds")
+
+
+class Login(Document):
+    """The issuers of tokens that the gateway accepts."""
+
+    issuers: list[Issuer]
+
+
+class MaxRetries(Document):
+    """The most retries after failures, by kind of failure."""
+
+    application: int | None = None
+    """Retries after failures of the application."""
+    infrastructure: int | None = None
+    """Retries after failures that the application didn't cause."""
+
+
+class NewSubmission(Document):
+    """
+    The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
+    those that the application needs.
+    """
+
+    app_args: list[str] | None = Field(None, alias="appArgs")
+    app_resource: str | None = Field(None, alias="appResource")
+    """The application's jar, Python or R file: a URI that the driver can read."""
+    client_spark_version: str | None = Field(None, alias="clientSparkVersion")
+    """Accepted for compatibility with Spark's protocol; it has no effect."""
+    driver_pod_template: Any | None = Field(None, alias="driverPodTemplate")
+    """
+    The template of the driver's pod: a pod as a JSON object, a pod as a string of YAML, or the name of a template
+    that the gateway's operator provides.
+    """
+    environment_variables: dict[str, str] | None = Field(None, alias="environmentVariables")
+    executor_pod_template: Any | None = Field(None, alias="executorPodTemplate")
+    """The template of executors' pods, in the same three forms."""
+    kill_grace_seconds: int | None = Field(None, alias="killGraceSeconds")
+    """Time from SIGTERM to SIGKILL when the submission is killed."""
+    labels: dict[str, str] | None = None
+    """Labels to filter submissions by, in Kubernetes' syntax; at most 32."""
+    main_class: str | None = Field(None, alias="mainClass")
+    max_retries: MaxRetries | None = Field(None, alias="maxRetries")
+    name: str | None = None
+    """`spark.app.name`."""
+    proxy_user: str | None = Field(None, alias="proxyUser")
+    """The user that the application impersonates: `--proxy-user`."""
+    run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
+    """Kill the submission if it is still running this long after it started."""
+    spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
+    start_timeout_seconds: int | None = Field(None, alias="startTimeoutSeconds")
+    """Kill the submission if it isn't running this long after it was queued."""
+    unique_name: bool | None = Field(None, alias="uniqueName")
+    """Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name."""
+
+
+class ObjectList(Document):
+    """A Kubernetes `List`."""
+
+    api_version: str = Field(..., alias="apiVersion")
+    items: list[dict[str, Any]]
+    """Kubernetes objects, in the order of their creation."""
+    kind: str
+
+
+class PlannedSubmission(Document):
+    labels: dict[str, str]
+    limits: Limits | None = None
+    name: str
+    namespace: str
+    retries: MaxRetries | None = None
+
+
+class PodEvent(Document):
+    """An event of Kubernetes about a pod, with the number of its occurrences."""
+
+    at: datetime | None = None
+    count: int
+    message: str
+    reason: str
+    type: str
+    """`Normal` or `Warning`."""
+
+
+class Problem(Document):
+    """The body of a problem (RFC 9457, `application/problem+json`)."""
+
+    code: str
+    """The last part of `type`."""
+    detail: str
+    errors: list[FieldError] | None = None
+    instance: str
+    """The path of the request."""
+    request_id: str = Field(..., alias="requestId")
+    """The id of the request in the gateway's log."""
+    status: int
+    title: str
+    type: str
+    """The kind of problem; `docs/problems.md` lists all kinds."""
+
+
+class Role(OpenEnum):
+    """A role in a tenant (docs/access.md)."""
+
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class SubmissionState(OpenEnum):
+    """`QUEUED → LAUNCHING → PENDING → RUNNING →` one of `FINISHED`, `FAILED`, `KILLED`, `ERROR`, `LOST`; `KILLING` precedes `KILLED`."""
+
+    QUEUED = "QUEUED"
+    LAUNCHING = "LAUNCHING"
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    KILLING = "KILLING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    KILLED = "KILLED"
+    ERROR = "ERROR"
+    LOST = "LOST"
+
+
+class TenantRole(Document):
+    """The role of the caller in a tenant."""
+
+    name: str
+    namespaces: list[str]
+    """The tenant's namespaces. Empty if it has all that the gateway serves."""
+    role: str
+
+
+class Why(Document):
+    """Why a submission failed, or why it isn't running yet."""
+
+    class_: FailureClass = Field(..., alias="class")
+    code: FailureCode
+    events: list[PodEvent] | None = None
+    """Kubernetes' events about the pod. Not in lists."""
+    exit_code: int | None = Field(None, alias="exitCode")
+    """Exit code of the driver's container."""
+    log_tail: str | None = Field(None, alias="logTail")
+    """The last lines that the driver wrote. Not in lists."""
+    message: str
+    """A human-readable explanation."""
+    reason: str | None = None
+    """The reason that Kubernetes gives, if any."""
+    signal: str | None = None
+    """The signal that the exit code stands for, if any."""
+
+
+class Attempt(Document):
+    """One attempt to run the application, with its own driver pod."""
+
+    attempt: int
+    exit_code: int | None = Field(None, alias="exitCode")
+    failure: Why | None = None
+    finished_at: datetime | None = Field(None, alias="finishedAt")
+    node: str | None = None
+    pod: str | None = None
+    """The driver pod's name, once it is known."""
+    queued_at: datetime = Field(..., alias="queuedAt")
+    started_at: datetime | None = Field(None, alias="startedAt")
+    state: SubmissionState
+
+
+class AttemptList(Document):
+    """All attempts, in ascending order."""
+
+    items: list[Attempt]
+
+
+class AuditList(Document):
+    """Entries of the audit, the oldest first."""
+
+    entries: list[Entry]
+    next: int
+    """The `after` of the next page, which may be empty yet."""
+
+
+class Event(Document):
+    """One change of a submission's state."""
+
+    at: datetime
+    attempt: int
+    message: str | None = None
+    previous: SubmissionState | None = None
+    reason: str | None = None
+    sequence: int | None = None
+    """
+    The event's position in the order of all events, for `after` and `Last-Event-ID`. It is assigned shortly after the
+    commit, so the newest events may not have one yet.
+    """
+    state: SubmissionState
+    submission_id: str = Field(..., alias="submissionId")
+
+
+class EventList(Document):
+    """Events, the oldest first."""
+
+    items: list[Event]
+    next: str | None = None
+    """
+    The `after` of the next page. The last page of one submission's events has none; a page of all events always has
+    one.
+    """
+
+
+class Me(Document):
+    """The caller of a request, and what it may do."""
+
+    expires_at: datetime | None = Field(None, alias="expiresAt")
+    """When the credentials end."""
+    groups: list[str]
+    subject: str
+    """`<provider>:<name>`."""
+    tenants: list[TenantRole]
+    """The tenants in which the caller has a role."""
+
+
+class NewApiKey(Document):
+    """What a new API key is to be."""
+
+    expires_in_seconds: int | None = Field(None, alias="expiresInSeconds")
+    """How long the key is valid; without it, until it is revoked."""
+    name: str
+    """A name for people; it needn't be unique."""
+    role: Role
+    """At most the caller's own role."""
+    tenant: str | None = None
+    """The tenant in which the key has its role; all tenants without it."""
+
+
+class Plan(Document):
+    """The result of a dry run. The id in it is not reserved and never used."""
+
+    defaults: list[AppliedDefault]
+    """What the driver gets in addition to what the request sets, each with its origin."""
+    manifest: ObjectList
+    """The Kubernetes objects, in the order of their creation."""
+    submission: PlannedSubmission
+    """The submission as the gateway understands the request."""
+    warnings: list[str] | None = None
+    """Properties that are probably misspelt, each with the one that was probably meant."""
+
+
+class Submission(Document):
+    """A submission with its state."""
+
+    application_id: str = Field(..., alias="applicationId")
+    """`spark.app.id` of the current attempt."""
+    attempt: int
+    """The number of the current attempt, from 1."""
+    created_at: datetime = Field(..., alias="createdAt")
+    driver: Driver
+    executors: ExecutorCounts
+    """Number of executors in each state, over all attempts."""
+    exit_code: int | None = Field(None, alias="exitCode")
+    """Exit code of the driver's container, once it has ended and the code is known."""
+    failure: Why | None = None
+    finished_at: datetime | None = Field(None, alias="finishedAt")
+    id: str
+    labels: dict[str, str]
+    limits: Limits | None = None
+    name: str
+    """`spark.app.name`"""
+    namespace: str
+    owner: str
+    """The user that the application runs as: the proxy user, `SPARK_USER`, or the gateway's own user."""
+    principal: str
+    """The caller that submitted it, as the gateway authenticated it."""
+    retries: MaxRetries | None = None
+    spark_version: str = Field(..., alias="sparkVersion")
+    started_at: datetime | None = Field(None, alias="startedAt")
+    state: SubmissionState
+    tenant: str
+    """The tenant that it belongs to; `default` without tenants."""
+    waiting: Why | None = None
+    warnings: list[str] | None = None
+    """
+    Properties that are probably misspelt, each with the one that was probably meant. Only in the response to a request that
+    submits.
+    """
+
+
+class SubmissionList(Document):
+    """A page of submissions, the newest first."""
+
+    items: list[Submission]
+    next: str | None = None
+    """The `cursor` of the next page. The last page has none."""
+    total: int | None = None
+    """Number of all matches, if requested."""
