@@ -22,6 +22,7 @@ mod pod_follower;
 mod prepared;
 mod rate_limits;
 mod redaction;
+mod scrape;
 mod session;
 mod settings;
 mod shares;
@@ -72,6 +73,7 @@ pub use self::{
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
+    scrape::Scrape,
     session::Session,
     settings::{Settings, SparkSettings},
     submissions::{
@@ -101,6 +103,7 @@ pub struct Service {
     pub api_keys: Arc<ApiKeys>,
     pub audit: Arc<Audit>,
     pub boundaries: Arc<Boundaries>,
+    pub scrape: Arc<Scrape>,
 }
 
 impl Service {
@@ -153,10 +156,13 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
+        let launcher = Arc::new(launcher);
+        let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
+        let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone());
         Ok(Self {
             submissions: Arc::new(submissions),
-            launcher: Arc::new(launcher),
+            launcher,
             pods: Arc::new(pods),
             events,
             logs,
@@ -168,6 +174,7 @@ impl Service {
             api_keys: Arc::new(api_keys),
             audit: Arc::new(audit),
             boundaries,
+            scrape: Arc::new(scrape),
         })
     }
 

@@ -4,9 +4,11 @@ use super::{
     Error, Store,
     deadlines::started,
     error::within,
+    figures::{AGE, WAITED, count_end},
     row::words,
     sealed::{DROPPED, NEEDLESS},
 };
+use sparkgate_metrics::metrics;
 use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
 
 impl Store {
@@ -39,9 +41,9 @@ impl Store {
         let from = words(State::ALL.into_iter().filter(|from| from.may_become(to)));
         let outcome = progress.outcome();
         let started = started("$11::timestamptz", "submissions");
-        let moved = within(
+        let moved: Option<(String, f64, f64)> = within(
             "recording a submission's state",
-            sqlx::query(sqlx::AssertSqlSafe(format!(
+            sqlx::query_as(sqlx::AssertSqlSafe(format!(
                 r#"
             WITH moved AS (
                 UPDATE submissions SET
@@ -55,10 +57,12 @@ impl Store {
                     END
                 WHERE id = $1 AND attempt = $2 AND state = ANY($4) AND ($13::bigint IS NULL OR claim_epoch = $13)
                   AND ($8 IS NULL OR pod_uid IS NULL OR pod_uid = $8)
-                RETURNING id, attempt, {NEEDLESS} AS needless
-            ), {DROPPED}
-            INSERT INTO submission_events (submission_id, attempt, state, reason, message)
-            SELECT id, attempt, $3, $6, $7 FROM moved
+                RETURNING id, attempt, {NEEDLESS} AS needless, tenant, {WAITED} AS waited, {AGE} AS age
+            ), {DROPPED}, logged AS (
+                INSERT INTO submission_events (submission_id, attempt, state, reason, message)
+                SELECT id, attempt, $3, $6, $7 FROM moved
+            )
+            SELECT tenant, waited, age FROM moved
             "#
             )))
             .bind(id.as_str())
@@ -74,10 +78,21 @@ impl Store {
             .bind(placement.started_at)
             .bind(to.is_terminal())
             .bind(claim)
-            .execute(&self.patient),
+            .fetch_optional(&self.patient),
         )
         .await?;
-        Ok(moved.rows_affected() == 1)
+        if let Some((tenant, waited, age)) = &moved {
+            match outcome {
+                Some(outcome) => {
+                    count_end(tenant, outcome);
+                    metrics().time_to_end.with([to.as_str()]).observe(*age);
+                }
+                None if to == State::Pending => metrics().time_to_pod.observe(*waited),
+                None if to == State::Running => metrics().time_to_running.observe(*waited),
+                None => {}
+            }
+        }
+        Ok(moved.is_some())
     }
 
     /// Records why a driver that has not started still waits. Schedulers and kubelets retry with growing pauses, so this is

@@ -1,10 +1,12 @@
 //! Timeouts: rows store the time at which they expire, so no process has to remember it.
 
 use chrono::{DateTime, Utc};
+use sqlx::types::Json;
 
 use super::{
     Error, Store,
     error::within,
+    figures::{KILLED_AT_ONCE, KilledAtOnce, count_kills},
     kill::killed,
     sealed::{DROPPED, NEEDLESS},
 };
@@ -64,17 +66,17 @@ impl Store {
             ), moved AS (
                 UPDATE submissions s SET {killed}, kill_cause = cause, reason = cause, message = words
                 FROM overdue JOIN words ON of = id WHERE s.id = overdue.id AND due <= now()
-                RETURNING s.id, s.attempt, s.state, s.reason, s.message, {NEEDLESS} AS needless
+                RETURNING s.id, s.tenant, s.attempt, s.state, s.reason, s.message, {NEEDLESS} AS needless
             ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, state, reason, message FROM moved
             ), corrected AS (
                 UPDATE submissions s SET deadline = due FROM overdue WHERE s.id = overdue.id AND (due <= now()) IS NOT TRUE
             )
-            SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM overdue)
+            SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM overdue), {KILLED_AT_ONCE}
             "#
         );
-        let (moved, found): (i64, i64) = within(
+        let (moved, found, Json(ended)): (i64, i64, Json<Vec<KilledAtOnce>>) = within(
             "killing overdue submissions",
             sqlx::query_as(sqlx::AssertSqlSafe(statement))
                 .bind(i64::from(limit))
@@ -84,6 +86,7 @@ impl Store {
                 .fetch_one(&self.patient),
         )
         .await?;
+        count_kills(ended);
         Ok(Overdue { killed: moved.unsigned_abs(), more: found >= i64::from(limit) })
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use sqlx::{Postgres, QueryBuilder, Row};
+use sqlx::{Postgres, QueryBuilder, Row, types::Json};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -14,11 +14,12 @@ use super::{
     audit::{Written, push_entries},
     claim::UNCLAIMED,
     error::within,
+    figures::{KILLED_AT_ONCE, KilledAtOnce, count_kills},
     sealed::{DROPPED, NEEDLESS},
     session::REQUESTS,
     submissions::COLUMNS,
 };
-use sparkgate_submission::{KillCause, SubmissionId};
+use sparkgate_submission::{KillCause, State, SubmissionId};
 
 const ACTION: &str = "recording a kill request";
 
@@ -149,7 +150,14 @@ impl Scoped {
                 "an entry of the audit can't be read: it is in the database"
             ),
         }
-        Ok(KillAnswer { live, allowed, submission: row.map(|row| Found::read(id.clone(), &row)) })
+        let submission = row.map(|row| Found::read(id.clone(), &row));
+        // One that had ended before isn't live.
+        if let Some(Found { document: Ok(killed), .. }) = submission.as_ref().filter(|_| live)
+            && killed.state == State::Killed
+        {
+            count_kills([(killed.tenant.clone(), KillCause::REQUEST.to_owned(), 1)]);
+        }
+        Ok(KillAnswer { live, allowed, submission })
     }
 
     /// Requests the kill of every live submission of the scope, and returns for how many it was the first request. Those whose rows are
@@ -200,11 +208,12 @@ impl Scoped {
         push_entries(&mut query, actor, "killall", entries);
         query.push(" SELECT (SELECT count(*) FROM moved), ARRAY(SELECT id FROM submissions s WHERE ");
         self.push_live(&mut query, these);
-        query.push(" EXCEPT ALL SELECT id FROM free)").push(self.store.written(actor));
+        query.push(" EXCEPT ALL SELECT id FROM free), ").push(KILLED_AT_ONCE).push(self.store.written(actor));
         let mut connection = self.store.connection(ACTION).await?;
         let round = query.build_query_as().fetch_one(&mut *connection);
-        let (count, rest, written): (i64, Vec<String>, Written) =
+        let (count, rest, Json(ended), written): (i64, Vec<String>, Json<Vec<KilledAtOnce>>, Written) =
             within(ACTION, round).await.map_err(Error::after_sending)?;
+        count_kills(ended);
         self.store.pass_on(written);
         Ok((count, rest))
     }

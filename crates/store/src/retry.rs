@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, row::words, sealed::UNCLAIMED_SEALED,
+    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, figures::code_of, row::words,
+    sealed::UNCLAIMED_SEALED,
 };
+use sparkgate_metrics::{metrics, text};
 use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
 
 /// The reason of the event that queues another attempt.
@@ -57,7 +59,7 @@ impl Store {
                     retried_{kind} = old.retried_{kind} + 1,
                     not_before = due, deadline = due + make_interval(secs => old.start_timeout)
                 FROM old WHERE s.id = old.id
-                RETURNING s.id, s.attempt, s.not_before
+                RETURNING s.id, s.attempt, s.not_before, s.tenant
             ), logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT * FROM (
@@ -65,10 +67,10 @@ impl Store {
                     UNION ALL SELECT id, attempt, 'QUEUED', $12, 'attempt ' || attempt || ' follows' FROM next
                 ) AS events (id, attempt, state, reason, message) ORDER BY attempt
             )
-            SELECT attempt, not_before FROM next
+            SELECT attempt, not_before, tenant FROM next
             "#
         );
-        let next: Option<(i32, DateTime<Utc>)> = within(
+        let next: Option<(i32, DateTime<Utc>, String)> = within(
             "recording the end of an attempt",
             sqlx::query_as(sqlx::AssertSqlSafe(statement))
                 .bind(id.as_str())
@@ -89,7 +91,8 @@ impl Store {
                 .fetch_optional(&self.patient),
         )
         .await?;
-        if let Some((attempt, due)) = &next {
+        if let Some((attempt, due, tenant)) = &next {
+            metrics().retried.with([text(tenant), code_of(outcome).into()]).inc();
             tracing::info!(submission = %id, attempt, %due, "another attempt queued");
         }
         Ok(next.is_some())

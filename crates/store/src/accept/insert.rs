@@ -11,6 +11,7 @@ use crate::{
     error::{likewise, within},
     group_commit::BatchWriter,
 };
+use sparkgate_metrics::metrics;
 use sparkgate_submission::State;
 
 pub(super) const ACTION: &str = "accepting a submission";
@@ -58,6 +59,7 @@ pub(super) struct Inserter(pub(super) Store);
 
 impl BatchWriter<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
     async fn write(&self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
+        metrics().group_size.with(["accept"]).observe(group.len() as f64);
         self.insert_all(&group).await
     }
 }
