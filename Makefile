@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity bench check deny image openapi properties allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity bench check deny image openapi properties metrics-docs allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ openapi: ## write the API description to openapi/
 
 properties: ## write docs/properties.md from the table in crates/spark/src/keys
 	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test properties
+
+metrics-docs: ## write docs/metrics.md from the list in crates/metrics/src/catalogue.rs
+	SPARKGATE_WRITE_DOCS=1 cargo test --quiet --test monitoring the_metrics_page
 
 allocations: ## write the costs of a submission (allocations, statements, calls) to tests/allocations/expected.json
 	SPARKGATE_WRITE_ALLOCATIONS=1 scripts/test --test allocations

@@ -25,6 +25,7 @@ mod idempotency_key;
 mod openapi;
 mod page_headers;
 mod request_log;
+mod route_template;
 mod server;
 mod spark;
 mod startup;

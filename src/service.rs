@@ -23,6 +23,7 @@ mod pod_follower;
 mod prepared;
 mod rate_limits;
 mod redaction;
+mod scrape;
 mod session;
 mod settings;
 mod shares;
@@ -76,6 +77,7 @@ pub use self::{
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
+    scrape::Scrape,
     session::Session,
     settings::{Settings, SparkSettings},
     spark_lines::{SparkLines, file::SparkLinesError},
@@ -108,6 +110,7 @@ pub struct Service {
     pub audit: Arc<Audit>,
     pub usage: Arc<Usage>,
     pub boundaries: Arc<Boundaries>,
+    pub scrape: Arc<Scrape>,
 }
 
 impl Service {
@@ -161,10 +164,13 @@ impl Service {
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
+        let launcher = Arc::new(launcher);
+        let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
+        let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
         let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone());
         Ok(Self {
             submissions: Arc::new(submissions),
-            launcher: Arc::new(launcher),
+            launcher,
             pods: Arc::new(pods),
             events,
             logs,
@@ -177,6 +183,7 @@ impl Service {
             audit: Arc::new(audit),
             usage: Arc::new(usage),
             boundaries,
+            scrape: Arc::new(scrape),
         })
     }
 

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     access::Principal,
+    metrics::metrics,
     service::{Authenticator, Credentials, Exceeded, Session, Tenancy, Unauthenticated},
     spark::SparkVersion,
 };
@@ -54,6 +55,7 @@ pub(in crate::api) async fn authenticate(
     match authenticator.authenticate(&credentials).await {
         Ok(caller) => admit(caller, request, next, &id, version).await,
         Err(why) => {
+            metrics().logins_refused.with([why.kind()]).inc();
             let path = request.uri().path().to_owned();
             if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
@@ -74,7 +76,10 @@ pub(in crate::api) async fn of_spark_listener(
 ) -> Response {
     match authenticator.of_spark_listener() {
         Some(caller) => admit(caller, request, next, &id, version).await,
-        None => refused(&Unauthenticated::Missing, request.uri().path().to_owned(), &id, version),
+        None => {
+            metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
+            refused(&Unauthenticated::Missing, request.uri().path().to_owned(), &id, version)
+        }
     }
 }
 
@@ -115,6 +120,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Answers a request that exceeds a limit of its principal or address.
 fn limited(exceeded: &Exceeded, path: String, id: &RequestId, version: SparkVersion) -> Response {
+    metrics().requests_limited.with([exceeded.limit]).inc();
     let detail = format!("{exceeded}; an operator of the gateway can raise it.");
     let mut response = match v1::serves(&path) {
         true => v1::refused(v1::Code::RateLimited, path, detail, id),

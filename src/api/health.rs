@@ -1,6 +1,7 @@
 //! Probes for Kubernetes and load balancers. They are not part of Spark's protocol.
 //!
-//! The management port serves nothing else, so that probes need neither a place among the connections of clients nor TLS.
+//! The management port serves them and the metrics, and nothing else, so that neither needs a place among the connections of
+//! clients, TLS or credentials.
 
 use axum::{
     Router,
@@ -11,22 +12,40 @@ use axum::{
 };
 
 use super::{AppState, request_log};
+use crate::metrics::{CONTENT_TYPE, exposition};
 use crate::service::{Readiness, Reason, Service};
 
 /// Returns the router of the management port. Its `/readyz` has the details that `/readyz` of the gateway's port leaves out, and
-/// what the cluster lacks to enforce the boundaries of tenants.
+/// what the cluster lacks to enforce the boundaries of tenants. Its `/metrics` has the metrics of this process (`docs/metrics.md`).
 pub fn management_router(service: Service) -> Router {
     let detailed = |State(service): State<Service>| async move {
         let notes = service.boundaries.findings();
         answer(service.health.readiness().await, |reason| reason.to_string(), &notes)
     };
-    let router = Router::new().route("/livez", get(livez)).route("/readyz", get(detailed)).fallback(only_probes);
+    let metrics = async |State(service): State<Service>| as_metrics(service.scrape.text().await);
+    let router = Router::new()
+        .route("/livez", get(livez))
+        .route("/readyz", get(detailed))
+        .route("/metrics", get(metrics))
+        .fallback(only_probes);
     request_log::logged(router.with_state(service))
 }
 
 /// Answers the other paths of the management port.
 pub(super) async fn only_probes() -> (StatusCode, &'static str) {
-    (StatusCode::NOT_FOUND, "This port serves /livez and /readyz only.")
+    (StatusCode::NOT_FOUND, "This port serves /livez, /readyz and /metrics only.")
+}
+
+/// Returns the metrics of a process that has no service yet.
+pub(super) async fn metrics() -> Response {
+    as_metrics(exposition())
+}
+
+fn as_metrics(text: Result<String, std::fmt::Error>) -> Response {
+    match text {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 /// Check that the process is alive

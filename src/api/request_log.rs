@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::{
     Extension, Router,
     extract::Request,
-    http::{HeaderName, header},
+    http::{HeaderName, Method, header},
     middleware::{Next, from_fn, map_request},
     response::Response,
 };
@@ -17,7 +17,8 @@ use tower_http::{
 };
 use tracing::{Instrument, field::display};
 
-use super::server::Peer;
+use super::{route_template::template_of, server::Peer};
+use crate::metrics::{Value, metrics};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id of a caller.
@@ -52,7 +53,7 @@ async fn drop_unfit(mut request: Request) -> Request {
     request
 }
 
-/// Logs method, path (never the query), status and duration of the response. `peer` is the address of the connection's other
+/// Logs method, path (never the query), status and duration of the response, and counts it. `peer` is the address of the connection's other
 /// end, and `client` that of the client behind it, if the peer is a trusted proxy.
 async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
     let started = Instant::now();
@@ -64,13 +65,31 @@ async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) 
     let span = tracing::info_span!("request", id);
     let response = next.run(request).instrument(span).await;
     let status = response.status().as_u16();
-    let duration_ms = (started.elapsed().as_secs_f64() * 10_000.0).round() / 10.0;
-    if matches!(path.as_str(), "/livez" | "/readyz") {
+    let seconds = started.elapsed().as_secs_f64();
+    let (route, verb) = (template_of(&path), verb(&method));
+    metrics().http_seconds.with([route, verb]).observe(seconds);
+    metrics().http_requests.with([Value::from(route), verb.into(), status.into()]).inc();
+    let duration_ms = (seconds * 10_000.0).round() / 10.0;
+    if matches!(path.as_str(), "/livez" | "/readyz" | "/metrics") {
         tracing::debug!(id, peer, client, %method, path, status, duration_ms, "request");
     } else {
         tracing::info!(id, peer, client, %method, path, status, duration_ms, "request");
     }
     response
+}
+
+/// Returns a method as a label value: a client may invent methods.
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
 }
 
 #[cfg(test)]

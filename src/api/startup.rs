@@ -46,7 +46,9 @@ impl StartupRouter {
         let main = probes.clone().fallback(async move || {
             asks_for_patience(spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version))
         });
-        Self { main: Entrance::new(main), management: Entrance::new(probes.fallback(health::only_probes)) }
+        // A gateway that waits for its database is one that an alert has to find.
+        let management = probes.route("/metrics", get(health::metrics)).fallback(health::only_probes);
+        Self { main: Entrance::new(main), management: Entrance::new(management) }
     }
 
     /// Sends every request of the gateway's port to `router` from now on, and those of the management port to `management`, also
@@ -101,6 +103,8 @@ mod tests {
     #[tokio::test]
     async fn process_is_alive_before_the_routers_are_set_and_ready_afterwards() {
         let startup = StartupRouter::new(SparkVersion::V4_3);
+        assert_eq!(status(startup.management(), "/metrics").await, 200);
+        assert_eq!(status(startup.router(), "/metrics").await, 503);
         for router in [startup.router(), startup.management()] {
             assert_eq!(status(router.clone(), "/livez").await, 200);
             assert_eq!(status(router, "/readyz").await, 503);

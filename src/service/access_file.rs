@@ -15,13 +15,19 @@ use super::{
     settings::Settings,
     tenancy::{PolicyFaults, Tenancy},
 };
-use crate::access::{
-    Access, AccessFileError,
-    jwt::{SharedSecret, SharedSecretError},
+use crate::{
+    access::{
+        Access, AccessFileError,
+        jwt::{SharedSecret, SharedSecretError},
+    },
+    metrics::file_read,
 };
 
 /// How often the file is compared with what was read. Kubernetes updates a mounted `ConfigMap` about once a minute.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// The name of the file in metrics.
+const METRIC: &str = "access";
 
 /// The access file can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +74,7 @@ impl AccessFile {
     pub fn open(path: PathBuf, settings: Settings) -> Result<Self, AccessError> {
         let content = read(&path)?;
         let tenancy = parse(&path, &content, &settings)?;
+        file_read(METRIC, true);
         Ok(Self::new(Some(path), tenancy, content, settings))
     }
 
@@ -118,6 +125,7 @@ impl AccessFile {
         let content = read(path);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let parsed = match content {
+            // One that couldn't be read for a while, and is as it was.
             Ok(content) if content == state.content => return,
             Ok(content) => {
                 let parsed = parse(path, &content, &state.settings);
@@ -130,10 +138,12 @@ impl AccessFile {
             Ok(tenancy) => {
                 state.tenancy = Arc::new(tenancy);
                 state.trouble = None;
+                file_read(METRIC, true);
                 tracing::info!(path = %path.display(), "access file reloaded");
             }
             Err(error) => {
                 let trouble = error_chain(&error);
+                file_read(METRIC, false);
                 if state.trouble.as_ref() != Some(&trouble) {
                     tracing::error!("the access file is not reloaded, the previous one stays valid: {trouble}");
                     state.trouble = Some(trouble);

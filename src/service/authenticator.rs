@@ -50,6 +50,17 @@ pub enum Unauthenticated {
     Unavailable(String),
 }
 
+impl Unauthenticated {
+    /// Returns the reason for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Invalid(_) => "invalid",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+}
+
 /// The providers of credentials, with what they remember. Shared by all requests.
 pub struct Authenticator {
     access: Arc<AccessFile>,

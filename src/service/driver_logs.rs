@@ -51,6 +51,13 @@ impl DriverLogs {
     }
 }
 
+impl DriverLogs {
+    /// Returns how many logs are being read for clients.
+    pub(super) fn readers(&self) -> usize {
+        self.readers.held()
+    }
+}
+
 /// Which log, and which part of it, to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogRequest {

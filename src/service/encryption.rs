@@ -17,7 +17,7 @@ use super::{
     error::{Error, error_chain},
     redaction,
 };
-use crate::{store::Sealed, submission::SubmissionId};
+use crate::{metrics::file_read, store::Sealed, submission::SubmissionId};
 use keyring::Keyring;
 
 pub(super) use keyring::Undecryptable;
@@ -25,6 +25,9 @@ pub use keyring::{KeyFault, KeyringError};
 
 /// How often the file is compared with what was read. Kubernetes updates a mounted Secret about once a minute.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// The name of the file in metrics.
+const METRIC: &str = "encryption_keys";
 
 /// The encryption key file can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +72,7 @@ impl EncryptionKeys {
     pub fn open(path: PathBuf) -> Result<Self, KeyFileError> {
         let content = read(&path)?;
         let keys = parse(&path, &content)?;
+        file_read(METRIC, true);
         let state = State { keys: Some(Arc::new(keys)), seen: Ok(Sha256::digest(content).into()) };
         Ok(Self { path: Some(path), state: RwLock::new(state) })
     }
@@ -137,10 +141,12 @@ impl EncryptionKeys {
         state.seen = seen;
         match content.and_then(|content| parse(path, &content)) {
             Ok(keys) => {
+                file_read(METRIC, true);
                 tracing::info!(path = %path.display(), ?keys, "encryption key file reloaded");
                 state.keys = Some(Arc::new(keys));
             }
             Err(error) => {
+                file_read(METRIC, false);
                 let trouble = error_chain(&error);
                 tracing::error!("the encryption key file is not reloaded, the previous keys stay valid: {trouble}");
             }

@@ -92,6 +92,21 @@ impl Error {
 }
 
 impl Error {
+    /// Returns the reason for metrics.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "invalid",
+            Self::Denied(_) => "denied",
+            Self::Policy { .. } => "policy",
+            Self::Full { .. } => "full",
+            Self::KeyReused { .. } => "key_reused",
+            Self::NameTaken { .. } => "name_taken",
+            Self::Unavailable(_) => "database",
+            Self::InDoubt { .. } | Self::PerhapsDone(_) => "in_doubt",
+            Self::ClusterUnavailable(_) | Self::Unanswered(_) | Self::Internal(..) => "internal",
+        }
+    }
+
     /// Returns whether other transactions hold the rows or tables that a statement needs. The statement had no effect, and the
     /// database serves other requests.
     pub(super) fn is_contention(&self) -> bool {

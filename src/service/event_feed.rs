@@ -31,6 +31,11 @@ impl EventFeed {
         Self { store, hub: Hub::default(), of_tenants: TenantSlots::new("subscribers"), closing }
     }
 
+    /// Returns how many clients follow events or wait.
+    pub(super) fn subscribers(&self) -> usize {
+        self.hub.subscribers()
+    }
+
     /// Reports that this process changed a state, so that subscribers get the event soon.
     pub(super) fn changed(&self) {
         self.hub.changed();

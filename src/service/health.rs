@@ -75,6 +75,8 @@ struct State {
     cut_off: Option<String>,
     /// When this replica last checked, without a watch of its own, whether it reaches the API server.
     looked: Option<Instant>,
+    /// Since when observations of a scope that this replica watches wait to be written, or its watch is broken.
+    behind: HashMap<Option<String>, Instant>,
     draining: bool,
 }
 
@@ -105,7 +107,7 @@ impl WatchHealth {
             named => named.iter().cloned().map(Some).collect(),
         };
         let scopes = scopes.into_iter().map(|scope| (scope, Scope::Undecided)).collect();
-        Self(Mutex::new(State { scopes, cut_off: None, looked: None, draining: false }))
+        Self(Mutex::new(State { scopes, cut_off: None, looked: None, behind: HashMap::new(), draining: false }))
     }
 
     fn set(&self, scope: Option<&str>, change: impl FnOnce(&mut Scope)) {
@@ -115,11 +117,34 @@ impl WatchHealth {
     /// Records that this replica starts to watch.
     pub(super) fn begins(&self, scope: Option<&str>) {
         self.set(scope, |scope| *scope = Scope::Here { listed: false, broken: None });
+        self.catches_up(scope);
     }
 
     /// Records that another replica watches.
     pub(super) fn is_elsewhere(&self, scope: Option<&str>) {
         self.set(scope, |scope| *scope = Scope::Elsewhere);
+        self.catches_up(scope);
+    }
+
+    /// Records that there are observations to write, or that the watch is broken.
+    pub(super) fn falls_behind(&self, scope: Option<&str>) {
+        self.with(|state| state.behind.entry(scope.map(str::to_owned)).or_insert_with(Instant::now).to_owned());
+    }
+
+    /// Records that all observations are written.
+    pub(super) fn catches_up(&self, scope: Option<&str>) {
+        self.with(|state| state.behind.remove(&scope.map(str::to_owned)));
+    }
+
+    /// Calls `each` for each scope: whether this replica's watch of it works, and for how long it has been behind.
+    pub(super) fn for_each(&self, each: impl Fn(Option<&str>, bool, Duration)) {
+        self.with(|state| {
+            for (name, scope) in &state.scopes {
+                let is_active = *scope == Scope::Here { listed: true, broken: None };
+                let behind = state.behind.get(name).map(Instant::elapsed);
+                each(name.as_deref(), is_active, behind.unwrap_or_default());
+            }
+        });
     }
 
     pub(super) fn listed(&self, scope: Option<&str>) {
@@ -147,9 +172,11 @@ impl WatchHealth {
     /// Records that this replica gives up a watch that was broken for too long.
     pub(super) fn gives_up(&self, scope: Option<&str>) {
         self.with(|state| {
-            let Some(scope) = state.scopes.get_mut(&scope.map(str::to_owned)) else { return };
+            let name = scope.map(str::to_owned);
+            let Some(scope) = state.scopes.get_mut(&name) else { return };
             let Scope::Here { broken: Some(reason), .. } = scope else { return };
             state.cut_off = Some(reason.clone());
+            state.behind.remove(&name);
             *scope = Scope::Nowhere { reason: std::mem::take(reason), refused: false };
         });
     }

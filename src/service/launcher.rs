@@ -12,10 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::under_way::UnderWay;
 use super::{
-    access_file::AccessFile, effects::Effects, encryption::EncryptionKeys, error::error_chain, health::Health,
+    access_file::AccessFile,
+    effects::{Effects, circuit_breaker::Restricted},
+    encryption::EncryptionKeys,
+    error::error_chain,
+    health::Health,
     wakeups::Wakeups,
 };
-use crate::{cluster::Cluster, store::Store, submission::Installation};
+use crate::{cluster::Cluster, metrics::metrics, store::Store, submission::Installation};
 
 /// Maximum number of submissions that are worked on concurrently.
 const SLOTS: usize = 192;
@@ -54,10 +58,17 @@ impl Launcher {
         Self { store, cluster, installation, health, wakeups, effects, access, keys, busy: Mutex::default() }
     }
 
+    /// Returns the namespaces whose circuit breaker is not closed.
+    pub(super) fn open_breakers(&self) -> Vec<String> {
+        let Restricted { open, half_open } = self.effects.breakers.restricted();
+        open.into_iter().chain(half_open.into_iter().map(|(namespace, _)| namespace)).collect()
+    }
+
     /// Runs until `stop`, then finishes the work that has started.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut under_way = JoinSet::new();
         while !stop.is_cancelled() {
+            metrics().launches_in_progress.set(under_way.len() as f64);
             let free = SLOTS - under_way.len();
             if free >= BATCH {
                 match self.claim(free).await {

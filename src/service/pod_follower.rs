@@ -14,7 +14,19 @@ use std::{
 
 use self::{executors::Executors, set_aside::SetAside};
 use super::{driver_logs::DriverLogs, effects::Effects, health::Health, leadership::leases::Leases};
-use crate::{cluster::Cluster, store::Store};
+use crate::{
+    cluster::Cluster,
+    metrics::{Value, text},
+    store::Store,
+};
+
+/// Stands for all namespaces in one watch.
+const ALL: &str = "*";
+
+/// Returns the name of a watch as a label value.
+fn label(scope: Option<&str>) -> Value {
+    text(scope.unwrap_or(ALL))
+}
 
 /// Watches pods while this replica holds the leases of the watches, and records what happens to them.
 pub struct PodFollower {

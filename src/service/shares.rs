@@ -43,6 +43,12 @@ impl Shares {
         Some(Place { _all: all, _own: own })
     }
 
+    /// Returns how many permits are held.
+    pub(super) fn held(&self) -> usize {
+        let most = self.of_one + self.of_one.div_ceil(2);
+        most.saturating_sub(self.all.available_permits())
+    }
+
     fn own(&self, namespace: &str) -> Arc<Semaphore> {
         let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = namespaces.get(namespace) {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::rate_limits::Exceeded;
+use crate::metrics::metrics;
 
 /// When a client may try again: a slot may become free at any time.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -47,6 +48,7 @@ impl TenantSlots {
         for (tenant, most) in tenants {
             let count = held.get(tenant).copied().unwrap_or(0);
             if most.is_some_and(|most| count >= most) {
+                metrics().requests_limited.with([self.limit]).inc();
                 let (limit, tenant) = (self.limit, Some(tenant.to_owned()));
                 return Err(Exceeded { limit, tenant, retry_after: Some(RETRY_AFTER) });
             }

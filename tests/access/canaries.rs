@@ -1,4 +1,5 @@
-//! A secret in each place of a request is found nowhere else: not in the log at `trace`, replies, events, the audit or the database.
+//! A secret in each place of a request is found nowhere else: not in the log at `trace`, replies, events, the audit, the metrics or the
+//! database.
 //!
 //! What is an identifier and no secret is left out: idempotency keys and `X-Request-Id` are stored and shown on purpose.
 
@@ -329,6 +330,9 @@ async fn secrets_of_requests_are_found_in_no_output(pool: PgPool) {
     assert!(audit_log.contains("denied") && audit_log.contains("allowed"), "{audit_log}");
     let mut found = canaries.found_in("the log", &log);
     found.extend(canaries.found_in("the audit log", &audit_log));
+    let metrics = scene.world.service.scrape.text().await.unwrap();
+    assert!(metrics.contains("sparkgate_submissions_accepted_total{tenant=\"red\"}"), "{metrics}");
+    found.extend(canaries.found_in("the metrics", &metrics));
     found.extend(canaries.found_in("the database", &cluster::dump(&pool).await));
     for (what, reply) in &caller.replies {
         found.extend(canaries.found_in(what, reply));

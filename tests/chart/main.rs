@@ -8,6 +8,7 @@ mod helm;
 #[path = "../support/kube.rs"]
 #[expect(dead_code, reason = "the servers of other tests")]
 mod kube_apiserver;
+mod metrics;
 mod settings;
 
 use std::collections::BTreeMap;

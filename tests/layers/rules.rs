@@ -5,14 +5,25 @@ use proc_macro2::TokenStream;
 use crate::paths::{NamedPath, named_paths};
 
 /// The crates of `crates/`. Cargo.toml says which of them each may use.
-const CRATES: [&str; 10] =
-    ["access", "admission", "client", "cluster", "policy", "sandbox", "spark", "store", "submission", "testing"];
+const CRATES: [&str; 11] = [
+    "access",
+    "admission",
+    "client",
+    "cluster",
+    "metrics",
+    "policy",
+    "sandbox",
+    "spark",
+    "store",
+    "submission",
+    "testing",
+];
 
 /// The folders of `src/` and what each may import: folders and crates. `main`, `lib` and `app` combine all parts and may use
 /// all of them.
 const ROOMS: [(&str, &[&str]); 2] = [
-    ("api", &["service", "access", "spark", "submission"]),
-    ("service", &["store", "cluster", "access", "admission", "policy", "spark", "submission"]),
+    ("api", &["service", "access", "metrics", "spark", "submission"]),
+    ("service", &["store", "cluster", "access", "admission", "metrics", "policy", "spark", "submission"]),
 ];
 
 /// Libraries of the service and the places that may use them: a folder, and the file of `app` that starts the part.

@@ -21,7 +21,9 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt, RustlsTlsError},
 };
-use tower::{BoxError, Service, ServiceBuilder};
+use tower::{BoxError, Service, ServiceBuilder, layer::layer_fn};
+
+use super::measured::Measured;
 
 /// Timeout for the TCP and TLS handshakes together.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -52,7 +54,7 @@ pub(super) fn client(config: &Config, connections: usize) -> kube::Result<Client
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(connections);
+        .service(Measured(connections));
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
 
@@ -142,7 +144,7 @@ fn through_proxy(mut config: Config) -> kube::Result<Client> {
     config.connect_timeout = Some(CONNECT);
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
-    Client::try_from(config)
+    Ok(ClientBuilder::try_from(config)?.with_layer(&layer_fn(Measured)).build())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod labels;
 mod logs;
 mod manifest;
 mod manifest_object;
+mod measured;
 mod namespaces;
 mod objects;
 mod observe;

@@ -1,16 +1,16 @@
 //! Moves a submission forwards.
 
-use sqlx::Row;
-
 use super::{
     Error, Store,
     deadlines::started,
     error::within,
+    figures::{AGE, WAITED, count_end},
     row::words,
     sealed::{DROPPED, NEEDLESS},
     state_log::Changed,
     usage::ended,
 };
+use sparkgate_metrics::metrics;
 use sparkgate_submission::{Placement, State, StateChange, SubmissionId, kept};
 
 impl Store {
@@ -45,9 +45,9 @@ impl Store {
         let reservation = placement.reservation;
         let (started, since) = (started("$11::timestamptz", "s"), started("$16::timestamptz", "s"));
         let ended = ended("$17::timestamptz", &since, "s");
-        let moved = within(
+        let moved: Option<(String, String, f64, f64)> = within(
             "recording a submission's state",
-            sqlx::query(sqlx::AssertSqlSafe(format!(
+            sqlx::query_as(sqlx::AssertSqlSafe(format!(
                 r#"
             WITH old AS (
                 SELECT id, state AS was FROM submissions
@@ -67,12 +67,13 @@ impl Store {
                         WHEN 'RUNNING' THEN coalesce(started_at, {started}, clock_timestamp()) + make_interval(secs => run_timeout)
                     END
                 FROM old WHERE s.id = old.id
-                RETURNING s.id, attempt, tenant, was, {NEEDLESS} AS needless
+                RETURNING s.id, attempt, tenant, was, {NEEDLESS} AS needless,
+                    {WAITED} AS waited, {AGE} AS age
             ), {DROPPED}, logged AS (
                 INSERT INTO submission_events (submission_id, attempt, state, reason, message)
                 SELECT id, attempt, $3, $6, $7 FROM moved
             )
-            SELECT tenant, was FROM moved
+            SELECT tenant, was, waited, age FROM moved
             "#
             )))
             .bind(id.as_str())
@@ -95,18 +96,27 @@ impl Store {
             .fetch_optional(&self.patient),
         )
         .await?;
-        let Some(moved) = moved else { return Ok(false) };
+        let Some((tenant, was, waited, age)) = &moved else { return Ok(false) };
         let changed = Changed {
             submission: id.as_str(),
-            tenant: moved.try_get("tenant").unwrap_or_default(),
+            tenant,
             attempt,
-            from: moved.try_get("was").ok(),
+            from: Some(was),
             state: to.as_str(),
             exit_code: outcome.and_then(|outcome| outcome.exit_code),
             reason: outcome.and_then(|outcome| outcome.reason.as_deref()),
             message: outcome.map(|outcome| outcome.message.as_str()),
         };
         changed.log();
+        match outcome {
+            Some(outcome) => {
+                count_end(tenant, outcome);
+                metrics().time_to_end.with([to.as_str()]).observe(*age);
+            }
+            None if to == State::Pending => metrics().time_to_pod.observe(*waited),
+            None if to == State::Running => metrics().time_to_running.observe(*waited),
+            None => {}
+        }
         Ok(true)
     }
 

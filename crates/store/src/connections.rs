@@ -61,6 +61,20 @@ impl Connections {
         Self { pool, at_hand: None }
     }
 
+    /// Returns how many connections are in use, how many are idle, and how many there may be.
+    pub(super) fn usage(&self) -> (usize, usize, usize) {
+        let (open, idle) = (self.pool.size() as usize, self.pool.num_idle());
+        let most = self.pool.options().get_max_connections() as usize;
+        match &self.at_hand {
+            // Connections that are kept ready are idle, too.
+            Some(at_hand) => {
+                let busy = most.saturating_sub(at_hand.turns.available_permits());
+                (busy, open.saturating_sub(busy), most)
+            }
+            None => (open.saturating_sub(idle), idle, most),
+        }
+    }
+
     pub(super) async fn close(&self) {
         if let Some(at_hand) = &self.at_hand {
             at_hand.turns.close();

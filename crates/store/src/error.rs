@@ -2,12 +2,13 @@
 
 use std::{
     io::{self, ErrorKind},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use super::group_commit::Unanswered;
+use sparkgate_metrics::metrics;
 
 /// The error of a statement.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,16 @@ impl Error {
                 io.get_ref().and_then(|inner| inner.downcast_ref::<Shared>()).is_some_and(|shared| shared.is_contention)
             }
             _ => false,
+        }
+    }
+
+    /// Returns the kind of the error for metrics. A duplicate key is an answer like another.
+    fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Statement { source: sqlx::Error::Database(said), .. } if said.is_unique_violation() => None,
+            error if error.is_contention() => Some("contention"),
+            Self::Unavailable { .. } | Self::InDoubt { .. } => Some("unavailable"),
+            Self::Statement { .. } | Self::Row { .. } => Some("failed"),
         }
     }
 
@@ -123,14 +134,39 @@ pub(super) fn likewise(error: &Error) -> Error {
 /// Timeout of a statement. A statement that takes longer has lost its server: sqlx itself would wait forever.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs one statement with a timeout; `action` names it in the error.
+/// The operation of the metrics that stands for the wait of a request for a connection.
+const CONNECTING: &str = "acquiring a connection";
+
+/// Runs one statement with a timeout; `action` names it in the error, and in the metrics.
 pub(super) async fn within<T>(
     action: &'static str,
     statement: impl Future<Output = Result<T, sqlx::Error>> + Send,
 ) -> Result<T, Error> {
-    let answer = tokio::time::timeout(LIMIT, statement).await;
+    in_time(action, action, statement).await
+}
+
+/// Waits for a connection for a statement, with a timeout.
+pub(super) async fn connected<T>(
+    action: &'static str,
+    acquired: impl Future<Output = Result<T, sqlx::Error>> + Send,
+) -> Result<T, Error> {
+    in_time(action, CONNECTING, acquired).await
+}
+
+async fn in_time<T>(
+    action: &'static str,
+    operation: &'static str,
+    answer: impl Future<Output = Result<T, sqlx::Error>> + Send,
+) -> Result<T, Error> {
+    let begun = Instant::now();
+    let answer = tokio::time::timeout(LIMIT, answer).await;
     let answer = answer.unwrap_or_else(|_| Err(io::Error::new(ErrorKind::TimedOut, "no answer in time").into()));
-    answer.map_err(|source| Error::of(action, source))
+    let answer = answer.map_err(|source| Error::of(action, source));
+    metrics().statement_seconds.with([operation]).observe(begun.elapsed().as_secs_f64());
+    if let Some(kind) = answer.as_ref().err().and_then(Error::kind) {
+        metrics().database_errors.with([kind]).inc();
+    }
+    answer
 }
 
 /// Returns whether the server itself said that it didn't carry the statement out. An error that ends the connection (FATAL,

@@ -14,12 +14,13 @@ use super::{
     audit::{Written, push_entries},
     claim::UNCLAIMED,
     error::within,
+    figures::{KILLED_AT_ONCE, KilledAtOnce, count_kills},
     sealed::{DROPPED, NEEDLESS},
     session::REQUESTS,
     state_log::{CHANGED, Changed, ChangedRow},
     submissions::COLUMNS,
 };
-use sparkgate_submission::{KillCause, SubmissionId};
+use sparkgate_submission::{KillCause, State, SubmissionId};
 
 const ACTION: &str = "recording a kill request";
 
@@ -168,7 +169,14 @@ impl Scoped {
                 "an entry of the audit can't be read: it is in the database"
             ),
         }
-        Ok(KillAnswer { live, allowed, submission: row.map(|row| Found::read(id.clone(), &row)) })
+        let submission = row.map(|row| Found::read(id.clone(), &row));
+        // One that had ended before isn't live.
+        if let Some(Found { document: Ok(killed), .. }) = submission.as_ref().filter(|_| live)
+            && killed.state == State::Killed
+        {
+            count_kills([(killed.tenant.clone(), KillCause::REQUEST.to_owned(), 1)]);
+        }
+        Ok(KillAnswer { live, allowed, submission })
     }
 
     /// Requests the kill of every live submission of the scope, and returns for how many it was the first request. Those whose rows are
@@ -219,11 +227,16 @@ impl Scoped {
         push_entries(&mut query, actor, "killall", entries);
         query.push(format_args!(" SELECT {CHANGED}, ARRAY(SELECT id FROM submissions s WHERE "));
         self.push_live(&mut query, these);
-        query.push(" EXCEPT ALL SELECT id FROM free)").push(self.store.written(actor));
+        query.push(" EXCEPT ALL SELECT id FROM free), ").push(KILLED_AT_ONCE).push(self.store.written(actor));
         let mut connection = self.store.connection(ACTION).await?;
         let round = query.build_query_as().fetch_one(&mut *connection);
-        let (killed, rest, written): (Json<Vec<ChangedRow>>, Vec<String>, Written) =
-            within(ACTION, round).await.map_err(Error::after_sending)?;
+        let (killed, rest, Json(ended), written): (
+            Json<Vec<ChangedRow>>,
+            Vec<String>,
+            Json<Vec<KilledAtOnce>>,
+            Written,
+        ) = within(ACTION, round).await.map_err(Error::after_sending)?;
+        count_kills(ended);
         killed.iter().for_each(ChangedRow::log);
         self.store.pass_on(written);
         Ok((killed.len() as u64, rest))

@@ -1,7 +1,7 @@
 //! Writes of a launch under its claim: that its pod exists, and that all its objects do. Concurrent launches share the
 //! statements, which skip rows that other transactions have locked: such a launch writes by itself, and only it waits.
 
-use std::{collections::HashSet, slice, time::Duration};
+use std::{slice, time::Duration};
 
 use sqlx::{Row, postgres::PgRow};
 
@@ -10,11 +10,13 @@ use super::{
     claim::UNCLAIMED,
     connections::Connections,
     error::{likewise, within},
+    figures::WAITED,
     group_commit::{BatchWriter, GroupCommit},
     row::words,
     sealed::{DROPPED, NEEDLESS},
     state_log::Changed,
 };
+use sparkgate_metrics::metrics;
 use sparkgate_submission::{State, SubmissionId};
 
 /// A launch takes about ten milliseconds for each object: this additional delay is negligible, and saves most of the
@@ -56,24 +58,24 @@ impl Store {
     /// pod is recorded already.
     pub async fn record_pod(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
         let launch = launch(id, attempt, claim, uid);
-        self.write(&self.groups.launches.recording, "recording a driver pod", record, launch).await
+        self.write(&self.groups.launches.recording, ("recording a driver pod", "record"), record, launch).await
     }
 
     /// Moves the attempt to `PENDING`, because all its objects exist, and returns the claim.
     pub(super) async fn launched(&self, id: &SubmissionId, attempt: i32, claim: i64, uid: &str) -> Result<bool, Error> {
         let launch = launch(id, attempt, claim, uid);
-        self.write(&self.groups.launches.ending, "recording a submission's state", end, launch).await
+        self.write(&self.groups.launches.ending, ("recording a submission's state", "launch"), end, launch).await
     }
 
     /// Writes a launch together with others that wait.
     async fn write(
         &self,
         group: &GroupCommit<Launch, Result<bool, Error>>,
-        action: &'static str,
+        (action, name): (&'static str, &'static str),
         statement: fn(&'static str) -> String,
         launch: Launch,
     ) -> Result<bool, Error> {
-        let writer = || Writer { store: self.clone(), action, statement };
+        let writer = || Writer { store: self.clone(), action, group: name, statement };
         let alone = launch.clone();
         let written =
             group.call(launch, None, writer).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))?;
@@ -90,17 +92,17 @@ impl Store {
 struct Writer {
     store: Store,
     action: &'static str,
+    /// The name of the group commit in the metrics.
+    group: &'static str,
     statement: fn(&'static str) -> String,
 }
 
 impl BatchWriter<Launch, Result<bool, Error>> for Writer {
     async fn write(&self, all: Vec<Launch>) -> Vec<Result<bool, Error>> {
+        metrics().group_size.with([self.group]).observe(all.len() as f64);
         let statement = (self.statement)("SKIP LOCKED");
         match within(self.action, places(&statement, &all, &self.store.patient)).await {
-            Ok(places) => {
-                let places: HashSet<i64> = places.into_iter().collect();
-                (1..).zip(&all).map(|(place, _)| Ok(places.contains(&place))).collect()
-            }
+            Ok(places) => (1..).zip(&all).map(|(place, _)| Ok(places.contains(&place))).collect(),
             Err(error) => all.iter().map(|_| Err(likewise(&error))).collect(),
         }
     }
@@ -122,6 +124,7 @@ async fn places(statement: &str, all: &[Launch], connections: &Connections) -> R
         {
             let tenant = row.try_get("tenant")?;
             log(launch, tenant, from);
+            metrics().time_to_pod.observe(row.try_get("waited")?);
         }
         Ok(place)
     };
@@ -156,7 +159,9 @@ fn these(and: &str, locked: &str) -> String {
 
 fn record(locked: &'static str) -> String {
     let these = these("", locked);
-    format!("WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place")
+    format!(
+        "WITH {these} UPDATE submissions SET pod_uid = uid FROM these WHERE id = these_id RETURNING place, NULL::float8"
+    )
 }
 
 fn end(locked: &'static str) -> String {
@@ -169,11 +174,11 @@ fn end(locked: &'static str) -> String {
              UPDATE submissions s SET state = 'PENDING', exit_code = NULL, reason = NULL, message = NULL,
                  pod_uid = uid, claimed_by = {UNCLAIMED}, not_before = NULL, failed_tries = 0
              FROM these WHERE s.id = these_id
-             RETURNING s.id, s.attempt, s.tenant, was, place, {NEEDLESS} AS needless
+             RETURNING s.id, s.attempt, s.tenant, was, place, {NEEDLESS} AS needless, {WAITED} AS waited
          ), {DROPPED}, logged AS (
              INSERT INTO submission_events (submission_id, attempt, state) SELECT id, attempt, 'PENDING' FROM moved
          )
-         SELECT place, tenant, was FROM moved"
+         SELECT place, tenant, was, waited FROM moved"
     )
 }
 

@@ -6,7 +6,11 @@ use chrono::{DateTime, Utc};
 use sqlx::{Postgres, pool::PoolConnection};
 use uuid::Uuid;
 
-use super::{Error, Store, connections::acquire, error::within};
+use super::{
+    Error, Store,
+    connections::acquire,
+    error::{connected, within},
+};
 use sparkgate_submission::Installation;
 
 /// Returns the name of the lease that all claims of a replica's session depend on.
@@ -94,7 +98,7 @@ impl Store {
 
     /// Returns a connection for a lease. If the caller gives up while it is being opened, it serves the next caller.
     async fn for_lease(&self, action: &'static str) -> Result<PoolConnection<Postgres>, Error> {
-        within(action, acquire(&self.leases)).await
+        connected(action, acquire(&self.leases)).await
     }
 
     /// Deletes the leases of sessions that ended a day ago, unless a waiting row still refers to them. It waits for no lock,

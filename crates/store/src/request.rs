@@ -11,7 +11,7 @@ use tokio::{sync::SemaphorePermit, time::timeout};
 use super::{
     Error, Store,
     connections::{Taken, acquire},
-    error::within,
+    error::connected,
 };
 
 /// How long a request waits for a connection.
@@ -59,12 +59,12 @@ impl Store {
         acquired: impl Future<Output = Result<T, sqlx::Error>> + Send,
     ) -> Result<T, Error> {
         let acquired = timeout(self.patience, acquired);
-        within(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
+        connected(action, async { acquired.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) }).await
     }
 
     /// Returns a connection to accept submissions, for a caller that may have spent half of its time in a group commit's queue
     /// before.
     pub(super) async fn to_accept(&self, action: &'static str) -> Result<Taken<'_>, Error> {
-        within(action, self.accepting.take(self.patience / 2)).await
+        connected(action, self.accepting.take(self.patience / 2)).await
     }
 }

@@ -3,9 +3,10 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, row::words, sealed::UNCLAIMED_SEALED,
-    state_log::Changed, usage::ended,
+    Error, Store, claim::UNCLAIMED_NOW, deadlines::started, error::within, figures::code_of, row::words,
+    sealed::UNCLAIMED_SEALED, state_log::Changed, usage::ended,
 };
+use sparkgate_metrics::{metrics, text};
 use sparkgate_submission::{Outcome, Placement, RetryKind, State, SubmissionId, kept};
 
 /// The reason of the event that queues another attempt.
@@ -100,6 +101,7 @@ impl Store {
         )
         .await?;
         if let Some((next, due, tenant, was)) = &next {
+            metrics().retried.with([text(tenant), code_of(outcome).into()]).inc();
             let state = outcome.state.as_str();
             let end = Changed {
                 submission: id.as_str(),

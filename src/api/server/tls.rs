@@ -27,9 +27,13 @@ use tokio_rustls::{
     server::TlsStream,
 };
 use tokio_util::sync::CancellationToken;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{connection::Connection, request_timer::HEADERS};
-use crate::service::error_chain;
+use crate::{
+    metrics::{file_read, metrics},
+    service::error_chain,
+};
 
 /// How often the files are read. cert-manager and the kubelet replace a certificate weeks before the old one expires.
 const LOOK: Duration = Duration::from_secs(10);
@@ -100,6 +104,7 @@ impl Tls {
     pub async fn load(files: TlsFiles) -> Result<Self, TlsError> {
         let contents = Contents::read(&files).await?;
         let current = Current { config: Arc::new(contents.config(&files)?), seen: Ok(contents.digest()) };
+        contents.report();
         Ok(Self(Arc::new(Inner { files, current: watch::Sender::new(current) })))
     }
 
@@ -121,7 +126,14 @@ impl Tls {
         if seen == self.0.current.borrow().seen {
             return;
         }
-        let config = contents.and_then(|contents| contents.config(files));
+        let config = contents.and_then(|contents| {
+            let config = contents.config(files)?;
+            contents.report();
+            Ok(config)
+        });
+        if config.is_err() {
+            file_read("tls", false);
+        }
         match &config {
             Ok(_) => tracing::info!(certificate = %files.certificate.display(), "TLS certificate reloaded"),
             Err(error) => tracing::error!(
@@ -204,6 +216,17 @@ impl Contents {
         let files = [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()];
         let digests = files.into_iter().flatten().map(Sha256::digest);
         digests.fold(Sha256::new(), |all, digest| all.chain_update(digest)).finalize().into()
+    }
+
+    /// Sets the metrics of files that can be used.
+    fn report(&self) {
+        file_read("tls", true);
+        let first = CertificateDer::pem_slice_iter(&self.certificate).next().and_then(Result::ok);
+        if let Some(first) = first
+            && let Ok((_, certificate)) = X509Certificate::from_der(&first)
+        {
+            metrics().certificate_expiry.set(certificate.validity().not_after.timestamp() as f64);
+        }
     }
 
     /// Returns the configuration for connections: TLS 1.2 and 1.3.

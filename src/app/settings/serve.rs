@@ -82,8 +82,8 @@ pub(in crate::app) struct Http {
     /// not.
     #[arg(long, env = "SPARKGATE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
     pub(in crate::app) tls_client_ca: Option<PathBuf>,
-    /// Second listening address, always without TLS, with nothing but /livez and /readyz: for probes. Its /readyz gives details
-    /// that clients needn't see.
+    /// Second listening address, always without TLS and authentication, with nothing but /livez, /readyz and /metrics: for probes
+    /// and Prometheus. Its /readyz gives details that clients needn't see.
     #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
     pub(in crate::app) management_listen: Option<SocketAddr>,
     /// Networks (CIDR) or addresses of reverse proxies in front of the gateway, separated by commas. The log then shows the client

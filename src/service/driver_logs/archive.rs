@@ -15,6 +15,7 @@ use self::end::End;
 use super::{DriverLogs, kept::cause_in};
 use crate::{
     cluster::{self, LogAnswer, LogOf, LogPart},
+    metrics::metrics,
     service::error::error_chain,
     store::LogEnd,
     submission::{Outcome, PodEvent, State, SubmissionId},
@@ -32,6 +33,10 @@ const BEFORE_END: Duration = Duration::from_secs(2);
 const LATE: Duration = Duration::from_secs(30);
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(300);
+
+fn count(result: &'static str) {
+    metrics().log_archive.with([result]).inc();
+}
 
 impl DriverLogs {
     /// Returns the current events of the driver pod of a submission that waits, or none if the cluster doesn't answer within a
@@ -85,6 +90,7 @@ impl DriverLogs {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,
             Err(error) => {
+                count("failed");
                 return tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
             }
         };
@@ -100,8 +106,14 @@ impl DriverLogs {
     }
 
     async fn store_archive(&self, id: &SubmissionId, attempt: i32, log: Option<LogEnd>, events: &[PodEvent]) {
-        if let Err(error) = self.store.keep_log(id, attempt, log, events).await {
-            tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
+        let has_log = log.is_some();
+        match self.store.keep_log(id, attempt, log, events).await {
+            Ok(()) if has_log => count("stored"),
+            Ok(()) => {}
+            Err(error) => {
+                count("failed");
+                tracing::warn!(submission = %id, "the driver log isn't archived: {}", error_chain(&error));
+            }
         }
     }
 
@@ -129,6 +141,7 @@ impl DriverLogs {
             Ok(Err(error)) => error_chain(&error),
             Err(_) => format!("its node doesn't return it within {LOG:?}"),
         };
+        count("failed");
         tracing::warn!(submission = %id, "the driver log isn't archived: {why}");
         None
     }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{Launcher, attempts::Objects};
 use crate::{
+    metrics::metrics,
     service::{
         effects::{Claim, Stopped, Subject},
         error::{Error, error_chain},
@@ -42,6 +43,30 @@ enum Ended {
     Settled(Settled),
     /// Its objects can't be decrypted: it waits for their key.
     NoKey(String),
+}
+
+impl Ended {
+    /// Returns the result for metrics.
+    fn result(&self) -> &'static str {
+        match self {
+            Self::NoKey(_) => "no_key",
+            Self::Settled(settled) => match settled {
+                Settled::GivenBack | Settled::Done => "done",
+                Settled::LookAgain => "look_again",
+                Settled::TryAgain(_) => "retried",
+                Settled::Denied(_) => "denied",
+                Settled::GivenUp(_) => "given_up",
+            },
+        }
+    }
+}
+
+fn count(task: Task, result: &'static str) {
+    let task = match task {
+        Task::Launch => "launch",
+        Task::Kill => "kill",
+    };
+    metrics().launch_tries.with([task, result]).inc();
 }
 
 impl Launcher {
@@ -109,6 +134,7 @@ impl Launcher {
         let ended = match AssertUnwindSafe(self.do_work(work)).catch_unwind().await {
             Ok(Ok(settled)) => Ended::Settled(settled),
             Ok(Err(Stopped::ClaimLost)) => {
+                count(task, "claim_lost");
                 tracing::warn!(submission = %id, ?task, "claim lost: left to its next holder");
                 return;
             }
@@ -116,6 +142,7 @@ impl Launcher {
             Ok(Err(Stopped::Undecryptable(error))) => Ended::NoKey(error.to_string()),
             Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
+        count(task, ended.result());
         while let Err(error) = self.settle(claimed, &ended).await {
             tracing::warn!(submission = %id, "returning the claim failed: {}", error_chain(&error));
             if !error.may_pass() || !self.effects.leases.holds(*session) {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
+    metrics::{metrics, text},
     service::error::{Error, error_chain},
     store::{Store, replica},
 };
@@ -92,6 +93,7 @@ impl Leases {
         if self.store.acquire_lease(&replica(next.id), next.id, TTL).await? {
             next.until = sent + TTL - MARGIN;
             self.now.send_replace(next);
+            metrics().sessions.inc();
             // In the background, so that no lease waits for it.
             let store = self.store.clone();
             tokio::spawn(async move {
@@ -176,11 +178,16 @@ impl Leases {
             match stop.run_until_cancelled(taken).await.unwrap_or(Ok(false)) {
                 Ok(true) => {
                     tracing::info!(lease = name, "lease acquired");
+                    metrics().lease_held.with([text(name)]).set(1.0);
                     tokio::select! {
                         () = task() => tracing::warn!(lease = name, "lease resigned"),
-                        () = self.until_lost(name) => tracing::warn!(lease = name, "lease lost"),
+                        () = self.until_lost(name) => {
+                            metrics().leases_lost.with([text(name)]).inc();
+                            tracing::warn!(lease = name, "lease lost");
+                        }
                         () = stop.cancelled() => {}
                     }
+                    metrics().lease_held.with([text(name)]).set(0.0);
                     // Released in every case, so that the next holder needn't wait until the lease expires.
                     if let Err(error) = self.resign(name).await {
                         tracing::debug!(lease = name, "lease not released: {}", error_chain(&error));

@@ -9,9 +9,10 @@ use std::{
 use futures::{StreamExt, stream};
 use tokio::time::sleep;
 
-use super::{PodFollower, set_aside::Sight};
+use super::{PodFollower, label, set_aside::Sight};
 use crate::{
     cluster::{PodKey, WatchReport},
+    metrics::metrics,
     service::{
         effects::{FINISH_PAUSE, FINISH_PAUSE_MAX, FINISH_TRIES, Ran, Stopped, Subject},
         error::{Error, error_chain},
@@ -57,10 +58,12 @@ impl PodFollower {
                     self.take_in_drivers(namespace, std::mem::take(&mut drivers)).await;
                     self.compare(namespace, &listed).await;
                     self.executors.listed(namespace, executors);
+                    metrics().watch_lists.with([label(namespace)]).inc();
                     self.health.watch.listed(namespace);
                 }
                 Some(WatchReport::Broken { reason }) => {
                     tracing::warn!(%reason, "pod watch interrupted");
+                    metrics().watch_interruptions.with([label(namespace)]).inc();
                     self.health.watch.broken(namespace, reason);
                     continue;
                 }

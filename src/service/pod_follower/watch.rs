@@ -6,9 +6,10 @@ use futures::{Stream, StreamExt, future::join_all};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::PodFollower;
+use super::{ALL, PodFollower, label};
 use crate::{
     cluster::{self, WatchItem, WatchReport},
+    metrics::metrics,
     service::error::{Error, error_chain},
 };
 
@@ -22,8 +23,6 @@ const KEEP: Duration = Duration::from_secs(1);
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// Pause before a replica that doesn't reach the API server tries again.
 const UNREACHED: Duration = Duration::from_secs(1);
-/// Stands for all namespaces in one watch.
-const ALL: &str = "*";
 
 impl PodFollower {
     /// Watches each namespace, or all together, while this replica holds the lease of the watch; runs until `stop`.
@@ -62,6 +61,7 @@ impl PodFollower {
                         let is_broken = matches!(shown.report, Some(WatchReport::Broken { .. }));
                         broken = is_broken.then(|| broken.unwrap_or_else(Instant::now));
                     }
+                    self.health.watch.falls_behind(scope);
                     self.take_in(scope, batch.into_iter().map(|shown| shown.report)).await;
                     if !self.executors.batch_is_full(scope) {
                         continue;
@@ -77,13 +77,25 @@ impl PodFollower {
                 tracing::warn!("writing executors failed: {}", error_chain(&error));
                 continue;
             }
+            if !self.is_taken_in(scope) {
+                continue;
+            }
+            if broken.is_none() {
+                self.health.watch.catches_up(scope);
+            }
             // A position that is slightly old only means that some observations are processed twice.
-            if kept.elapsed() < KEEP || !self.is_taken_in(scope) {
+            if kept.elapsed() < KEEP {
                 continue;
             }
             let Some(reached) = position.take() else { continue };
             match self.keep_watch_position(scope, &reached).await {
-                Ok(()) => kept = Instant::now(),
+                Ok(()) => {
+                    kept = Instant::now();
+                    // A version that is no number can't be shown.
+                    if let Ok(at) = reached.parse() {
+                        metrics().watch_position.with([label(scope)]).set(at);
+                    }
+                }
                 Err(error) => tracing::warn!("storing the position of the watch failed: {}", error_chain(&error)),
             }
         }

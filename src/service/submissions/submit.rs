@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::Submissions;
 use crate::{
+    metrics::{metrics, text},
     service::{
         encryption::StoredObjects,
         error::{Error, error_chain},
@@ -56,6 +57,9 @@ impl Submissions {
         let fingerprint = fingerprint(&mut request, &options)?;
         let secrets = redaction::secrets_of(&request);
         let accepted = self.accept(caller, request, options, fingerprint).await;
+        if let Err(error) = &accepted {
+            metrics().refused.with([error.kind()]).inc();
+        }
         let accepted = accepted.map_err(|error| redaction::refusal(error, &secrets));
         if let (Err(error @ (Error::Denied(_) | Error::Policy { .. })), Some(actor)) = (&accepted, caller.actor()) {
             let tenant = match error {
@@ -125,6 +129,7 @@ impl Submissions {
             match self.store.accept(new).await? {
                 store::Accepted::New(submission) => {
                     let id = submission.id.clone();
+                    metrics().accepted.with([text(&submission.tenant)]).inc();
                     tracing::info!(submission = %id, %pod, "submission accepted");
                     if !unknown.is_empty() {
                         tracing::info!(submission = %id, unknown, "unknown Spark properties: are they misspelt?");

@@ -15,6 +15,7 @@ use crate::{
     error::{likewise, within},
     group_commit::BatchWriter,
 };
+use sparkgate_metrics::metrics;
 use sparkgate_submission::SubmissionId;
 
 /// An id that no other submission gets, and the time of the database at which it was allocated.
@@ -100,6 +101,7 @@ struct Drawer(Store);
 
 impl BatchWriter<(), Result<Drawn, Error>> for Drawer {
     async fn write(&self, group: Vec<()>) -> Vec<Result<Drawn, Error>> {
+        metrics().group_size.with(["allocate"]).observe(group.len() as f64);
         match self.draw(group.len()).await {
             Ok(numbers) => numbers.into_iter().map(|(number, at)| Ok(Drawn::new(number, at))).collect(),
             Err(error) => group.iter().map(|()| Err(likewise(&error))).collect(),

@@ -12,6 +12,7 @@ use crate::{
     group_commit::BatchWriter,
     state_log::Changed,
 };
+use sparkgate_metrics::metrics;
 use sparkgate_submission::State;
 
 pub(super) const ACTION: &str = "accepting a submission";
@@ -59,6 +60,7 @@ pub(super) struct Inserter(pub(super) Store);
 
 impl BatchWriter<Arc<NewSubmission>, Result<bool, Error>> for Inserter {
     async fn write(&self, group: Vec<Arc<NewSubmission>>) -> Vec<Result<bool, Error>> {
+        metrics().group_size.with(["accept"]).observe(group.len() as f64);
         self.insert_all(&group).await
     }
 }

@@ -1,0 +1,176 @@
+//! Every metric: its name, its labels, what it means, and what an operator does about it. `docs/metrics.md` is written from
+//! this
+//! list (`make metrics-docs`), and each name in the dashboard, the rules and the alerts is one of it.
+//!
+//! Labels have few values: tenants and namespaces are those that the operator configured, everything else is a closed list in
+//! the
+//! code. No label has the name of a user, an id or a path of a request.
+
+use crate::instruments::{Counter, Counters, Gauge, Gauges, Histogram, Histograms, ReadCounter, catalogue};
+
+/// Waiting and running, from a quarter of a second to two days.
+const LONG: &[f64] =
+    &[0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0, 172_800.0];
+/// Calls, from a millisecond to a minute.
+const CALL: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// How many share something.
+const SIZE: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+
+catalogue! {
+"Submissions" {
+    /// Submissions that haven't ended, from their rows. Every replica reports the same, at most 10 s old: take the maximum of
+    /// the replicas.
+    submissions: Gauges<2> = "sparkgate_submissions" ["tenant", "state"];
+    /// How long the oldest submission has waited for the creation of its driver pod. Every replica reports the same; none
+    /// waits in a tenant that is absent.
+    oldest_queued: Gauges<1> = "sparkgate_submissions_oldest_queued_seconds" ["tenant"]
+        => "`sparkgate status ID` of the oldest one gives the reason (`sparkgate list --state QUEUED`). If many wait, look \
+            at the launch tries, the circuit breakers and the latency of the API server.";
+    /// Submissions that were accepted and committed. A repeated request with the same idempotency key counts once.
+    accepted: Counters<1> = "sparkgate_submissions_accepted_total" ["tenant"];
+    /// Submissions that were not accepted, by reason: `invalid` (no driver can be made of it), `denied`, `policy`, `full`
+    /// (the tenant's limit `queued`), `key_reused`, `name_taken`, `database` (not available), `in_doubt` (the database didn't
+    /// confirm it) and `internal`. A body that can't be read is only in the HTTP metrics.
+    refused: Counters<1> = "sparkgate_submissions_refused_total" ["reason"];
+    /// Submissions that ended, by terminal state, and by class and code of the failure (failures.md), which are `none` for
+    /// FINISHED.
+    ended: Counters<4> = "sparkgate_submissions_ended_total" ["tenant", "state", "class", "code"]
+        => "A class `infrastructure`, `capacity` or `image` that grows is the operator's concern, `application` and \
+            `configuration` are the user's.";
+    /// Attempts that failed and are followed by another one, by the code of the failure.
+    retried: Counters<2> = "sparkgate_attempts_retried_total" ["tenant", "code"];
+    /// Time from the acceptance until all objects of the driver exist (PENDING). For a later attempt, from the end of the one
+    /// before.
+    time_to_pod: Histogram = "sparkgate_submission_time_to_pod_seconds" [] in LONG;
+    /// Time from the acceptance until the driver's container was seen running. For a later attempt, from the end of the one
+    /// before.
+    time_to_running: Histogram = "sparkgate_submission_time_to_running_seconds" [] in LONG
+        => "If it grows and the time to the pod doesn't, the cluster is slow: images, nodes, quotas.";
+    /// Time from the acceptance to the end, by terminal state. Submissions that were killed while they were queued aren't
+    /// counted.
+    time_to_end: Histograms<1> = "sparkgate_submission_time_to_end_seconds" ["state"] in LONG;
+}
+"Launches and kills" {
+    /// Pieces of claimed work that ended, by `task` (`launch`, `kill`) and `result`: `done`, `look_again` (a deleted driver
+    /// is checked later), `retried` (no or an unclear answer), `denied` (the API server denies it), `no_key` (the objects
+    /// can't be decrypted), `given_up` and `claim_lost` (another replica continues).
+    launch_tries: Counters<2> = "sparkgate_launch_tries_total" ["task", "result"]
+        => "`denied`: a right or a quota is missing, see the log. `retried`: the API server or a webhook doesn't answer.";
+    /// Launches and kills that this replica works on. There are 192 slots.
+    launches_in_progress: Gauge = "sparkgate_launches_in_progress" [];
+    /// 1 for each namespace whose calls fail, so that launches there pause. Absent for others.
+    breaker_open: Gauges<1> = "sparkgate_circuit_breaker_open" ["driver_namespace"]
+        => "Look at the calls of the API server by code, at webhooks for this namespace and at its quota.";
+}
+"Kubernetes API" {
+    /// Calls of the API server, by verb, resource (`pods/log` is the subresource) and HTTP status; `none` is a call without
+    /// an answer.
+    kubernetes_requests: Counters<3> = "sparkgate_kubernetes_requests_total" ["verb", "resource", "code"];
+    /// Time until the head of the API server's answer, of calls that were answered.
+    kubernetes_seconds: Histograms<2> = "sparkgate_kubernetes_request_duration_seconds" ["verb", "resource"] in CALL;
+    /// Objects that should enforce the boundaries of tenants and are missing or differ in the cluster.
+    boundary_findings: Gauge = "sparkgate_boundary_findings" []
+        => "`/readyz` of the management port lists them. Apply what `sparkgate admission` prints (admission.md).";
+}
+"Watch of the pods" {
+    /// Whether this replica watches the pods of a namespace (`*`: of all) and the watch works. The sum over the replicas
+    /// should be 1.
+    watch_active: Gauges<1> = "sparkgate_watch_active" ["driver_namespace"]
+        => "If it is 0 on all replicas, no state advances. `/readyz` of the management port says why.";
+    /// For how long a watch of this replica has been behind: since it broke, or since the oldest observations that are not
+    /// written yet arrived. 0 if all are written.
+    watch_lag: Gauges<1> = "sparkgate_watch_lag_seconds" ["driver_namespace"]
+        => "Observations wait for the database, or the API server is away.";
+    /// Resource version up to which everything is processed and stored.
+    watch_position: Gauges<1> = "sparkgate_watch_position" ["driver_namespace"];
+    /// Interruptions of a watch, which resumes by itself.
+    watch_interruptions: Counters<1> = "sparkgate_watch_interruptions_total" ["driver_namespace"];
+    /// Full lists of the pods: at the start of a watch, after a gap, and every ten minutes.
+    watch_lists: Counters<1> = "sparkgate_watch_lists_total" ["driver_namespace"];
+}
+"Database" {
+    /// Whether the database answered within a second when it was last asked, at most 10 s ago.
+    database_up: Gauge = "sparkgate_database_up" []
+        => "Without it, nothing is accepted or launched; drivers go on. Check the server, the network and the password.";
+    /// Duration of a statement with its wait for a connection, by the operation that errors in the log name, too.
+    statement_seconds: Histograms<1> = "sparkgate_database_statement_duration_seconds" ["operation"] in CALL;
+    /// Statements that failed: `unavailable` (no connection, an outage), `contention` (locked rows, a timeout of the server),
+    /// `failed` (an error of Sparkgate, or a missing right).
+    database_errors: Counters<1> = "sparkgate_database_errors_total" ["kind"]
+        => "`failed` should stay 0: the log names the statement.";
+    /// Connections by pool (`requests`, `accepting`, `workers`, `leases`) and whether they are `busy` or `idle`.
+    connections: Gauges<2> = "sparkgate_database_connections" ["pool", "state"];
+    /// The most connections that a pool may open.
+    connections_max: Gauges<1> = "sparkgate_database_connections_max" ["pool"]
+        => "If a pool is busy for minutes, look for slow statements, then raise `--database-connections`.";
+    /// How many calls shared one statement, by group commit: `accept`, `allocate` (ids), `record` (pods), `launch`.
+    group_size: Histograms<1> = "sparkgate_database_group_size" ["group"] in SIZE;
+    /// How far the database's clock is ahead of this machine's. While it is a minute or more, either way, nothing is overdue
+    /// and nothing is cleaned up, until the difference has lasted for ten minutes.
+    clock_ahead: Gauge = "sparkgate_database_clock_ahead_seconds" []
+        => "Synchronize the clocks of the database's machine and of the gateway's. A difference that lasts is believed \
+            after ten minutes.";
+}
+"Replicas" {
+    /// Whether this replica holds a lease: `watch/…`, the deadlines, the clean-up. The sum over the replicas is at most 1.
+    lease_held: Gauges<1> = "sparkgate_lease_held" ["lease"];
+    /// Leases that this replica lost without releasing them.
+    leases_lost: Counters<1> = "sparkgate_leases_lost_total" ["lease"]
+        => "The database was away, or this process was stopped for seconds: look for CPU limits that throttle it.";
+    /// Sessions of this replica: one at the start, and one after each in which its leases expired.
+    sessions: Counter = "sparkgate_sessions_total" [];
+}
+"Logs and streams" {
+    /// Clients that follow events or wait for a submission.
+    subscribers: Gauge = "sparkgate_event_subscribers" [];
+    /// Logs that are being read for clients.
+    log_readers: Gauge = "sparkgate_log_readers" [];
+    /// Logs of ended drivers, by what became of them: `stored` or `failed`.
+    log_archive: Counters<1> = "sparkgate_log_archives_total" ["result"]
+        => "`failed`: nodes don't return logs within 5 s, or the account lacks the right to read `pods/log`; the log says \
+            which.";
+}
+"Callers" {
+    /// Requests without a valid caller: `missing` credentials, `invalid` ones, or `unavailable` (they can't be checked now).
+    logins_refused: Counters<1> = "sparkgate_logins_refused_total" ["reason"]
+        => "`unavailable`: the issuer or the API server doesn't answer. Many `invalid` ones: someone guesses, or keys were \
+            revoked; the request log has the addresses.";
+    /// Requests that exceeded a limit of the access file, by the name of the limit.
+    requests_limited: Counters<1> = "sparkgate_requests_limited_total" ["limit"];
+}
+"HTTP" {
+    /// Answered requests, by the template of the route, the method and the status. `other` is a path without a route.
+    http_requests: Counters<3> = "sparkgate_http_requests_total" ["route", "method", "status"];
+    /// Time until the head of an answer. A stream counts until it begins.
+    http_seconds: Histograms<2> = "sparkgate_http_request_duration_seconds" ["route", "method"] in CALL;
+}
+"Files" {
+    /// Whether a file could be used when it was last read: `access`, `encryption_keys`, `tls`. If not, its earlier content
+    /// stays valid.
+    file_reload_ok: Gauges<1> = "sparkgate_file_last_reload_successful" ["file"]
+        => "The log has the line and the remedy.";
+    /// When a file was last read and used, in seconds since 1970.
+    file_reloaded: Gauges<1> = "sparkgate_file_last_reload_success_timestamp_seconds" ["file"];
+    /// When the listener's certificate expires, in seconds since 1970.
+    certificate_expiry: Gauge = "sparkgate_certificate_expiry_timestamp_seconds" []
+        => "0: there is none. Renew the certificate; the file is read again by itself.";
+}
+"Process" {
+    /// 1, with the version of the program and the Spark release that it behaves like.
+    build_info: Gauges<2> = "sparkgate_build_info" ["version", "spark_version"];
+    /// CPU time that the process has used.
+    process_cpu: ReadCounter = "process_cpu_seconds_total" [];
+    /// Memory that the process has in RAM.
+    process_resident_memory: Gauge = "process_resident_memory_bytes" [];
+    /// Address space of the process.
+    process_virtual_memory: Gauge = "process_virtual_memory_bytes" [];
+    /// Open file descriptors.
+    process_open_fds: Gauge = "process_open_fds" [];
+    /// The most file descriptors that may be open.
+    process_max_fds: Gauge = "process_max_fds" [];
+    /// Threads of the process.
+    process_threads: Gauge = "process_threads" [];
+    /// When the process started, in seconds since 1970.
+    process_start_time: Gauge = "process_start_time_seconds" [];
+}
+}

@@ -1,0 +1,103 @@
+//! What metrics say of the rows and of the connections.
+
+use chrono::{DateTime, Utc};
+
+use super::{Error, Store, connections::Connections, error::within};
+use sparkgate_metrics::{metrics, text};
+use sparkgate_submission::{FailureCode, Outcome, State};
+
+/// How many seconds an attempt has waited: since its submission was accepted, or since the end of the attempt before.
+pub(super) const WAITED: &str = "extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at))::float8";
+/// How many seconds ago a submission was accepted.
+pub(super) const AGE: &str = "extract(epoch FROM clock_timestamp() - created_at)::float8";
+
+/// The rows of `moved` that a kill ended at once, as JSON: tenant, reason and count.
+pub(super) const KILLED_AT_ONCE: &str = "(SELECT coalesce(jsonb_agg(jsonb_build_array(tenant, reason, count)), '[]')
+    FROM (SELECT tenant, reason, count(*) FROM moved WHERE state = 'KILLED' GROUP BY tenant, reason) AS ended)";
+pub(super) type KilledAtOnce = (String, String, u64);
+
+/// The live submissions of a tenant in one state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveCount {
+    pub tenant: String,
+    pub state: String,
+    pub count: i64,
+    /// How many seconds the oldest has waited for its pod, if they wait for one.
+    pub oldest: Option<f64>,
+}
+
+/// How far a pool is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUse {
+    pub name: &'static str,
+    pub busy: usize,
+    pub idle: usize,
+    pub most: usize,
+}
+
+impl Store {
+    /// Counts the submissions that haven't ended, by tenant and state. It reads an index of them, whatever the number of the
+    /// others is.
+    pub async fn live_counts(&self) -> Result<Vec<LiveCount>, Error> {
+        let action = "counting the live submissions";
+        let mut connection = self.for_long_read(action).await?;
+        // Each part has an index of its own, which has no other rows.
+        let statement = sqlx::query_as(
+            "SELECT tenant, state, count(*), max(waited) FROM (
+                 SELECT tenant, state, CASE WHEN state <> 'KILLING'
+                     THEN extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at))::float8 END AS waited
+                 FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
+                 UNION ALL SELECT tenant, state, NULL FROM submissions WHERE state IN ('PENDING', 'RUNNING')
+             ) AS live GROUP BY tenant, state",
+        )
+        .fetch_all(&mut *connection);
+        let rows: Vec<(String, String, i64, Option<f64>)> = within(action, statement).await?;
+        let count = |(tenant, state, count, oldest)| LiveCount { tenant, state, count, oldest };
+        Ok(rows.into_iter().map(count).collect())
+    }
+
+    /// Returns the time of the database's clock, for a request.
+    pub async fn clock(&self) -> Result<DateTime<Utc>, Error> {
+        let action = "reading the clock of the database";
+        let mut connection = self.connection(action).await?;
+        within(action, sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&mut *connection)).await
+    }
+
+    /// Returns how far each pool is used.
+    pub fn pools(&self) -> [PoolUse; 4] {
+        let shared = |pool: &sqlx::PgPool| Connections::shared(pool.clone()).usage();
+        [
+            ("requests", shared(&self.pool)),
+            ("accepting", self.accepting.usage()),
+            ("workers", self.patient.usage()),
+            ("leases", shared(&self.leases)),
+        ]
+        .map(|(name, (busy, idle, most))| PoolUse { name, busy, idle, most })
+    }
+}
+
+/// Counts the end of a submission.
+pub(super) fn count_end(tenant: &str, outcome: &Outcome) {
+    count_ends(tenant, outcome.state, code(outcome), 1);
+}
+
+/// Counts submissions that were killed before anything was created for them.
+pub(super) fn count_kills(killed: impl IntoIterator<Item = KilledAtOnce>) {
+    for (tenant, reason, count) in killed {
+        count_ends(&tenant, State::Killed, FailureCode::of_end(State::Killed, None, Some(&reason), None), count);
+    }
+}
+
+/// Returns the failure code of an outcome as a label value.
+pub(super) fn code_of(outcome: &Outcome) -> &'static str {
+    code(outcome).map_or("none", FailureCode::as_str)
+}
+
+fn code(outcome: &Outcome) -> Option<FailureCode> {
+    FailureCode::of_end(outcome.state, outcome.exit_code, outcome.reason.as_deref(), Some(&outcome.message))
+}
+
+fn count_ends(tenant: &str, state: State, code: Option<FailureCode>, count: u64) {
+    let (class, code) = code.map_or(("none", "none"), |code| (code.class().as_str(), code.as_str()));
+    metrics().ended.with([text(tenant), state.as_str().into(), class.into(), code.into()]).inc_by(count);
+}

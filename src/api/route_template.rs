@@ -1,0 +1,69 @@
+//! The templates of routes, by which requests are counted: paths themselves have ids in them.
+
+use std::sync::LazyLock;
+
+use matchit::Router;
+
+/// The described routes, and those of pages and of the management port.
+const TEMPLATES: [&str; 27] = [
+    "/",
+    "/docs",
+    "/livez",
+    "/metrics",
+    "/readyz",
+    "/v1/audit",
+    "/v1/events",
+    "/v1/login",
+    "/v1/me",
+    "/v1/openapi.json",
+    "/v1/submissions",
+    "/v1/submissions/clear",
+    "/v1/submissions/create",
+    "/v1/submissions/kill/{id}",
+    "/v1/submissions/killall",
+    "/v1/submissions/readyz",
+    "/v1/submissions/status/{id}",
+    "/v1/submissions/{id}",
+    "/v1/submissions/{id}/attempts",
+    "/v1/submissions/{id}/events",
+    "/v1/submissions/{id}/executors",
+    "/v1/submissions/{id}/logs",
+    "/v1/submissions/{id}/manifest",
+    "/v1/submissions/{id}/outcome",
+    "/v1/submissions/{id}/wait",
+    "/v1/tokens",
+    "/v1/tokens/{id}",
+];
+/// Paths without a route. Spark's protocol answers them, too.
+const OTHER: &str = "other";
+
+static ROUTES: LazyLock<Router<&str>> = LazyLock::new(|| {
+    let mut routes = Router::new();
+    for template in TEMPLATES {
+        if let Err(error) = routes.insert(template, template) {
+            tracing::error!(%error, "requests of {template} are counted as {OTHER}");
+        }
+    }
+    routes
+});
+
+/// Returns the template of the route that serves a path.
+pub(super) fn template_of(path: &str) -> &'static str {
+    ROUTES.at(path).map_or(OTHER, |found| *found.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::openapi;
+
+    #[test]
+    fn every_route_has_its_template_and_other_paths_have_one_together() {
+        for template in openapi().paths.paths.into_keys() {
+            assert_eq!(template_of(&template.replace("{id}", "driver-1")), template, "add it to TEMPLATES");
+        }
+        for path in ["/x", "/v1/submissions/driver-1/x", "/v2/submissions/create", "", "/docs/../x"] {
+            assert_eq!(template_of(path), OTHER, "{path}");
+        }
+    }
+}
