@@ -6,7 +6,6 @@ use sqlx::types::Json;
 use super::{
     Error, Store,
     error::within,
-    figures::{KILLED_AT_ONCE, KilledAtOnce, count_kills},
     kill::killed,
     sealed::{DROPPED, NEEDLESS},
     state_log::{CHANGED, ChangedRow},
@@ -74,10 +73,10 @@ impl Store {
             ), corrected AS (
                 UPDATE submissions s SET deadline = due FROM overdue WHERE s.id = overdue.id AND (due <= now()) IS NOT TRUE
             )
-            SELECT {CHANGED}, (SELECT count(*) FROM overdue), {KILLED_AT_ONCE}
+            SELECT {CHANGED}, (SELECT count(*) FROM overdue)
             "#
         );
-        let (moved, found, Json(ended)): (Json<Vec<ChangedRow>>, i64, Json<Vec<KilledAtOnce>>) = within(
+        let (moved, found): (Json<Vec<ChangedRow>>, i64) = within(
             "killing overdue submissions",
             sqlx::query_as(sqlx::AssertSqlSafe(statement))
                 .bind(i64::from(limit))
@@ -87,8 +86,7 @@ impl Store {
                 .fetch_one(&self.patient),
         )
         .await?;
-        moved.iter().for_each(ChangedRow::log);
-        count_kills(ended);
+        moved.iter().for_each(ChangedRow::record);
         Ok(Overdue { killed: moved.len() as u64, more: found >= i64::from(limit) })
     }
 }

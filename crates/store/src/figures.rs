@@ -11,11 +11,6 @@ pub(super) const WAITED: &str = "extract(epoch FROM clock_timestamp() - coalesce
 /// How many seconds ago a submission was accepted.
 pub(super) const AGE: &str = "extract(epoch FROM clock_timestamp() - created_at)::float8";
 
-/// The rows of `moved` that a kill ended at once, as JSON: tenant, reason and count.
-pub(super) const KILLED_AT_ONCE: &str = "(SELECT coalesce(jsonb_agg(jsonb_build_array(tenant, reason, count)), '[]')
-    FROM (SELECT tenant, reason, count(*) FROM moved WHERE state = 'KILLED' GROUP BY tenant, reason) AS ended)";
-pub(super) type KilledAtOnce = (String, String, u64);
-
 /// The live submissions of a tenant in one state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveCount {
@@ -78,14 +73,12 @@ impl Store {
 
 /// Counts the end of a submission.
 pub(super) fn count_end(tenant: &str, outcome: &Outcome) {
-    count_ends(tenant, outcome.state, code(outcome), 1);
+    count_ends(tenant, outcome.state, code(outcome));
 }
 
-/// Counts submissions that were killed before anything was created for them.
-pub(super) fn count_kills(killed: impl IntoIterator<Item = KilledAtOnce>) {
-    for (tenant, reason, count) in killed {
-        count_ends(&tenant, State::Killed, FailureCode::of_end(State::Killed, None, Some(&reason), None), count);
-    }
+/// Counts a submission that was killed before anything was created for it.
+pub(super) fn count_kill(tenant: &str, reason: Option<&str>) {
+    count_ends(tenant, State::Killed, FailureCode::of_end(State::Killed, None, reason, None));
 }
 
 /// Returns the failure code of an outcome as a label value.
@@ -97,7 +90,7 @@ fn code(outcome: &Outcome) -> Option<FailureCode> {
     FailureCode::of_end(outcome.state, outcome.exit_code, outcome.reason.as_deref(), Some(&outcome.message))
 }
 
-fn count_ends(tenant: &str, state: State, code: Option<FailureCode>, count: u64) {
+fn count_ends(tenant: &str, state: State, code: Option<FailureCode>) {
     let (class, code) = code.map_or(("none", "none"), |code| (code.class().as_str(), code.as_str()));
-    metrics().ended.with([text(tenant), state.as_str().into(), class.into(), code.into()]).inc_by(count);
+    metrics().ended.with([text(tenant), state.as_str().into(), class.into(), code.into()]).inc();
 }

@@ -14,7 +14,7 @@ use super::{
     audit::{Written, push_entries},
     claim::UNCLAIMED,
     error::within,
-    figures::{KILLED_AT_ONCE, KilledAtOnce, count_kills},
+    figures::count_kill,
     sealed::{DROPPED, NEEDLESS},
     session::REQUESTS,
     state_log::{CHANGED, Changed, ChangedRow},
@@ -174,7 +174,7 @@ impl Scoped {
         if let Some(Found { document: Ok(killed), .. }) = submission.as_ref().filter(|_| live)
             && killed.state == State::Killed
         {
-            count_kills([(killed.tenant.clone(), KillCause::REQUEST.to_owned(), 1)]);
+            count_kill(&killed.tenant, Some(KillCause::REQUEST));
         }
         Ok(KillAnswer { live, allowed, submission })
     }
@@ -227,17 +227,12 @@ impl Scoped {
         push_entries(&mut query, actor, "killall", entries);
         query.push(format_args!(" SELECT {CHANGED}, ARRAY(SELECT id FROM submissions s WHERE "));
         self.push_live(&mut query, these);
-        query.push(" EXCEPT ALL SELECT id FROM free), ").push(KILLED_AT_ONCE).push(self.store.written(actor));
+        query.push(" EXCEPT ALL SELECT id FROM free)").push(self.store.written(actor));
         let mut connection = self.store.connection(ACTION).await?;
         let round = query.build_query_as().fetch_one(&mut *connection);
-        let (killed, rest, Json(ended), written): (
-            Json<Vec<ChangedRow>>,
-            Vec<String>,
-            Json<Vec<KilledAtOnce>>,
-            Written,
-        ) = within(ACTION, round).await.map_err(Error::after_sending)?;
-        count_kills(ended);
-        killed.iter().for_each(ChangedRow::log);
+        let (killed, rest, written): (Json<Vec<ChangedRow>>, Vec<String>, Written) =
+            within(ACTION, round).await.map_err(Error::after_sending)?;
+        killed.iter().for_each(ChangedRow::record);
         self.store.pass_on(written);
         Ok((killed.len() as u64, rest))
     }

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use sparkgate_submission::{FailureCode, State};
 
+use super::figures::count_kill;
+
 /// A state change that a statement made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed<'a> {
@@ -49,7 +51,8 @@ pub(crate) const CHANGED: &str =
     'was', was, 'state', state, 'reason', reason)), '[]') FROM moved)";
 
 impl ChangedRow {
-    pub(crate) fn log(&self) {
+    /// Logs the change, and counts the submission if this was its end: a kill before anything was created for it.
+    pub(crate) fn record(&self) {
         let Self { id, tenant, attempt, was, state, reason } = self;
         let changed = Changed {
             submission: id,
@@ -62,5 +65,8 @@ impl ChangedRow {
             message: None,
         };
         changed.log();
+        if state == State::Killed.as_str() {
+            count_kill(tenant, reason.as_deref());
+        }
     }
 }
