@@ -72,7 +72,7 @@ enum Command {
         shell: Shell,
     },
     #[command(flatten)]
-    Client(ClientCommand),
+    Client(Box<ClientCommand>),
 }
 
 impl Cli {

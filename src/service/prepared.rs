@@ -75,7 +75,7 @@ impl Expanded {
     }
 
     /// Returns the request, after the release of the submission has parsed the command line, too.
-    fn as_parsed_by(self, version: SparkVersion) -> Result<CreateSubmissionRequest, Refusal> {
+    fn into_parsed_by(self, version: SparkVersion) -> Result<CreateSubmissionRequest, Refusal> {
         match self.line {
             Some((line, parsed_by)) if parsed_by != version => expand_command_line(line, version).map(|_| self.request),
             _ => Ok(self.request),
@@ -119,7 +119,7 @@ impl PreparedSubmission {
         if let Some(rules) = rules {
             rules.apply(&mut completed)?;
         }
-        let mut request = expanded.as_parsed_by(line.version)?;
+        let mut request = expanded.into_parsed_by(line.version)?;
         request.spark_properties = completed.properties;
         let options = options.or(SubmissionOptions::take(&mut request.spark_properties)?);
         settings.submitter.name_templates(&mut request);
