@@ -15,8 +15,9 @@ use super::{
 };
 
 /// The commands that read the file.
-const WITH_FILE: [&str; 9] = [
+const WITH_FILE: [&str; 10] = [
     "serve",
+    "healthcheck",
     "doctor",
     "config",
     "migrate",

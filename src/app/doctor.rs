@@ -41,6 +41,9 @@ pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSe
         findings.push(check_encryption(store, keys).await);
     }
     in_cluster(settings, access, store.as_ref(), &mut findings).await;
+    if let Some(store) = store {
+        store.close().await;
+    }
     findings
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::CommandFactory;
 use serde_json::Value;
-use sparkgate::app::Cli;
+use sparkgate::app::{Arguments, Cli};
 
 use crate::helm::{TENANTS, find, template, variables};
 
@@ -78,4 +78,18 @@ fn values_of_settings_are_written_as_the_program_reads_them() {
         }
     }
     serve.try_get_matches_from(line).unwrap();
+}
+
+#[test]
+fn the_file_of_settings_is_one_that_the_program_reads() {
+    let objects = template(&["--values", TENANTS]);
+    let text = find(&objects, "ConfigMap", "sparkgate-config")["data"]["sparkgate.toml"].as_str().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let line = ["sparkgate", "config", "show", "--config", file.path().to_str().unwrap()];
+    let loaded = Arguments::new(line.map(Into::into)).load();
+    assert!(loaded.is_ok(), "{text}{:?}", loaded.err());
+    // A file is as long as its keys in the values.
+    let values: Value = serde_saphyr::from_str(include_str!("../../charts/sparkgate/ci/tenants.yaml")).unwrap();
+    assert_eq!(text.lines().count(), values["config"].as_object().unwrap().len());
 }

@@ -57,6 +57,7 @@ fn a_setting_that_only_the_start_can_judge_is_refused_with_its_line() {
         ("cors-origins = [\"nonsense\"]", "`cors-origins` is set here"),
         ("spark-defaults = \"/nowhere.conf\"", "`spark-defaults` is set here"),
         ("log = \"=,=\"", "`log` is set here"),
+        ("access-file = \"/nowhere.yaml\"", "`access-file` is set here"),
         ("tls-certificate = \"/c.pem\"", "`tls-certificate` is set here"),
     ] {
         let path = file(&dir, &format!("database-url = \"postgres://u@h/d\"\nlisten = \"127.0.0.1:0\"\n{setting}\n"));

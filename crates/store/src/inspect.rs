@@ -4,7 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::{
-    PgConnection,
+    Connection, PgConnection,
     migrate::{Migrate, MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -127,7 +127,7 @@ impl Store {
         let inspected = tokio::time::timeout(LIMIT, inspected).await.unwrap_or_else(|_| Err(late()));
         let inspected = inspected.map_err(|source| ConnectError::Inspect { address, source });
         let (server, migrations, missing_grants) = inspected?;
-        drop(connection);
+        let _ = tokio::time::timeout(LIMIT, connection.close()).await;
         let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(LIMIT).after_connect(|connection, _| {
             Box::pin(async move {
                 let read_only = "SET default_transaction_read_only = on; SET statement_timeout = '9s'";

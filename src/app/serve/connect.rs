@@ -2,6 +2,8 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use anyhow::Context;
+
 use crate::{
     api::HttpSettings,
     app::{audit_log::AuditLog, settings::Serve},
@@ -30,7 +32,7 @@ impl Parts {
     /// Permanent errors: a setting, the database or the cluster can't be used.
     pub(super) async fn connect(settings: &Serve, spark: SparkSettings) -> anyhow::Result<Self> {
         let database = settings.database.settings()?;
-        let keys = Arc::new(encryption_keys(settings.encryption_key_file.as_deref())?);
+        let keys = Arc::new(encryption_keys(settings.encryption_key_file.as_deref()).context("--encryption-key-file")?);
         if let Some(host) = database.unverified_host() {
             tracing::warn!(
                 "the connection to the database at {host} is not protected against a third party in the network: add \
@@ -38,7 +40,17 @@ impl Parts {
                  authority of your own"
             );
         }
-        let audit_log = settings.audit_log.as_deref().map(AuditLog::open).transpose()?;
+        let for_all = Settings {
+            spark,
+            outcome_finalizer: settings.kubernetes.outcome_finalizer,
+            caps: settings.limits.settings(),
+            kept_log: settings.kept_log.bytes(),
+        };
+        let access = Arc::new(match &settings.access_file {
+            Some(path) => AccessFile::open(path.clone(), for_all).context("--access-file")?,
+            None => AccessFile::none(for_all),
+        });
+        let audit_log = settings.audit_log.as_deref().map(AuditLog::open).transpose().context("--audit-log")?;
         let mut store = patiently(async || Store::connect(&database).await, ConnectError::may_pass).await?;
         if let Some(log) = &audit_log {
             store = store.with_audit_log(Arc::new(log.clone()));
@@ -46,18 +58,7 @@ impl Parts {
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
-        let access_file = settings.access_file.clone();
         let prices = settings.prices.settings();
-        let settings = Settings {
-            spark,
-            outcome_finalizer: settings.kubernetes.outcome_finalizer,
-            caps: settings.limits.settings(),
-            kept_log: settings.kept_log.bytes(),
-        };
-        let access = Arc::new(match access_file {
-            Some(path) => AccessFile::open(path, settings)?,
-            None => AccessFile::none(settings),
-        });
         let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
         let service = patiently(service, service::Error::may_pass).await?.with_prices(prices);
         match service.health.check_cluster().await {

@@ -55,7 +55,7 @@ struct Files {
     source: Option<ReloadSource>,
     /// The Spark settings with which the process started: its release and its user don't change.
     started: Spark,
-    /// The content of the file of settings that was read last.
+    /// The content of the file of settings that was read last. At first none: it may have changed since the start read it.
     content: Option<Vec<u8>>,
     /// What it says, or why it can't be used.
     next: Result<Reloaded, String>,
@@ -79,12 +79,11 @@ struct Reloaded {
 impl Reload {
     /// Prepares the reload of a process with these settings. Without a file of settings, only files that they name are reloaded.
     pub(in crate::app) fn new(settings: &Serve, source: Option<ReloadSource>) -> Self {
-        let content = source.as_ref().and_then(|source| fs::read(&source.path).ok());
         let started = settings.spark.clone();
         let resolved = source.as_ref().map(|source| source.started.clone()).unwrap_or_default();
         let next = Ok(Reloaded { spark: started.clone(), limits: settings.limits.clone(), filter: None, resolved });
         let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
-        Self { files: Files { source, started, content, next, filter, waiting: BTreeSet::new() }, hangup: None }
+        Self { files: Files { source, started, content: None, next, filter, waiting: BTreeSet::new() }, hangup: None }
     }
 
     /// Reloads on SIGHUP, too.

@@ -253,7 +253,7 @@ impl Spark {
         }
         let Some(path) = &self.spark_lines_file else { return Ok(settings.with_lines(None)?) };
         let text = std::fs::read_to_string(path)
-            .with_context(|| format!("reading the Spark lines from {}", path.display()))?;
+            .with_context(|| format!("reading the Spark lines from {} (--spark-lines-file)", path.display()))?;
         settings
             .with_lines(Some(&text))
             .with_context(|| format!("{} (--spark-lines-file) can't be used", path.display()))

@@ -13,7 +13,7 @@ const IMAGES: [&str; 3] = [
     "spark.kubernetes.executor.container.image",
 ];
 
-/// The defaults of the gateway and of its tenants.
+/// The defaults of the gateway, of its Spark lines and of its tenants.
 pub struct Defaults(Vec<Group>);
 
 /// Defaults of one origin.
@@ -39,6 +39,8 @@ impl Defaults {
         let lines = spark.lines.defaults();
         groups
             .extend(lines.map(|(version, properties)| group(format!("the line of Spark {version}"), properties, None)));
+        let lines = spark.lines.defaults();
+        groups.extend(lines.map(|(version, properties)| group(format!("the Spark line {version}"), properties, None)));
         let tenancy = access.current();
         for tenant in tenancy.access().tenants() {
             let namespaces = match &tenant.namespaces {

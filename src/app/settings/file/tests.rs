@@ -79,3 +79,11 @@ fn a_secret_is_not_quoted() {
     let faults = faults("database-url = [\"SEKRETPW\"]\n");
     assert!(!faults.is_empty() && !faults.concat().contains("SEKRETPW"), "{faults:?}");
 }
+
+#[test]
+fn the_example_of_the_documentation_can_be_used() {
+    let page = include_str!("../../../../docs/operations.md");
+    let example = page.split("```").find_map(|part| part.strip_prefix("toml\n")).unwrap();
+    let file = parse(example);
+    assert!(file.faults.is_empty() && file.entries.len() > 5, "{:?}", file.faults);
+}
