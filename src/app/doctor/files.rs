@@ -189,7 +189,7 @@ fn audit_log(path: &PathBuf) -> Finding {
     if path == Path::new("-") {
         return Finding::ok(CHECK, "the audit log goes to standard output");
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let checked = match fs::metadata(path) {
         Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
         Err(_) => fs::metadata(folder).map(drop),
