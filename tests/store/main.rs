@@ -11,6 +11,7 @@ mod connections;
 mod events;
 mod executors;
 mod faults;
+mod figures;
 mod listing;
 mod migrations;
 mod pooler;
