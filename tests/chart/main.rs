@@ -137,10 +137,15 @@ fn changed_files_replace_the_replicas_unless_they_are_read_again() {
         find(&objects, "Deployment", "sparkgate")["spec"]["template"]["metadata"]["annotations"].clone()
     };
     let before = annotations("nameOverride=");
-    for set in ["spark.defaults.a=b", "submitter.defaults.content.small=a b", "submitter.files.content.x=y"] {
-        assert_ne!(annotations(set), before, "{set}");
-    }
-    for set in ["access.content.limits.writes=5/s", "sparkLines.content.lines[1].image=x"] {
+    assert_ne!(annotations("config.max-connections=17"), before);
+    for set in [
+        "config.max-run-timeout=1h",
+        "spark.defaults.a=b",
+        "submitter.defaults.content.small=a b",
+        "submitter.files.content.x=y",
+        "sparkLines.content.lines[1].image=x",
+        "access.content.limits.writes=5/s",
+    ] {
         assert_eq!(annotations(set), before, "{set}");
     }
 }
