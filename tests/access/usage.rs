@@ -35,6 +35,7 @@ async fn usage_of_other_tenants_is_not_counted_and_each_has_its_prices(pool: PgP
     .execute(&pool)
     .await
     .unwrap();
+    sqlx::query("UPDATE usage_settled SET until = '2026-01-01Z'").execute(&pool).await.unwrap();
     let report = async |key: &str| {
         let path = "/v1/usage?since=2026-03-01&until=2026-03-02&groupBy=tenant";
         world.get(key, path).await.json()

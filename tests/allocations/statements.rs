@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use tracing::{
-    Event, Subscriber,
+    Dispatch, Event, Subscriber,
     field::{Field, Visit},
     subscriber::DefaultGuard,
 };
@@ -16,6 +16,8 @@ use tracing_subscriber::{
 pub(crate) struct Statements {
     seen: Arc<Mutex<Vec<String>>>,
     _listening: DefaultGuard,
+    /// With a single subscriber, an event that the thread of another test sends first would stay off for this one.
+    _another: Dispatch,
 }
 
 /// Returns whether the statement configures or checks a connection: these run when a connection is opened and at
@@ -36,7 +38,8 @@ impl Statements {
     pub(crate) fn listen() -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let subscriber = tracing_subscriber::registry().with(Listener(seen.clone()));
-        Self { seen, _listening: tracing::subscriber::set_default(subscriber) }
+        let another = Dispatch::new(tracing_subscriber::registry());
+        Self { seen, _listening: tracing::subscriber::set_default(subscriber), _another: another }
     }
 
     /// Returns the statements since the last call.

@@ -15,6 +15,8 @@ async fn ended(pool: &PgPool, id: &str) {
              end_estimated, pod_millicores, pod_memory_bytes)
          VALUES ($1, 1, 1, 'e', 'e', 'DELETED', '2026-03-01T10:30:00Z', '2026-03-01T10:45:00Z', true, 2000, 0)",
     ];
+    // Nothing of that time is settled yet.
+    sqlx::query("UPDATE usage_settled SET until = '2026-01-01Z'").execute(pool).await.unwrap();
     for statement in statements {
         sqlx::query(statement).bind(id).execute(pool).await.unwrap();
     }

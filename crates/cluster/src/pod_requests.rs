@@ -1,14 +1,13 @@
 //! What a pod reserves on its node, from the requests of its containers.
 
 use super::slim_pod::{Amounts, SlimPod, Spec, time};
-use sparkgate_spark::Quantity;
 use sparkgate_submission::Reservation;
 
 /// Returns what a pod reserves, and since when.
 pub(super) fn reservation(pod: &SlimPod) -> Reservation {
     Reservation {
-        millicores: of(&pod.spec, |amounts| amounts.cpu).millis().max(0),
-        memory_bytes: of(&pod.spec, |amounts| amounts.memory).units().max(0),
+        millicores: of(&pod.spec, |amounts| amounts.cpu),
+        memory_bytes: of(&pod.spec, |amounts| amounts.memory),
         since: pod.status.start_time.as_ref().and_then(time),
     }
 }
@@ -16,20 +15,19 @@ pub(super) fn reservation(pod: &SlimPod) -> Reservation {
 /// Computes the request for one resource as the scheduler does (`PodRequests` of `k8s.io/component-helpers`): what the containers
 /// request together with the sidecars, or what the init containers need before, whichever is more; a request of the pod itself
 /// counts instead. The overhead of the runtime class is added.
-fn of(spec: &Spec, resource: fn(&Amounts) -> Option<Quantity>) -> Quantity {
-    let (mut sidecars, mut before) = (Quantity::ZERO, Quantity::ZERO);
+fn of(spec: &Spec, resource: fn(&Amounts) -> i64) -> i64 {
+    let (mut sidecars, mut before) = (0_i64, 0);
     for container in &spec.init_containers {
-        let request = resource(&container.resources.requests).unwrap_or_default();
-        let together = sidecars.plus(request);
+        let together = sidecars.saturating_add(resource(&container.resources.requests));
         before = before.max(together);
-        if container.restart_policy.as_deref() == Some("Always") {
+        if container.is_restarted {
             sidecars = together;
         }
     }
-    let requests = spec.containers.iter().filter_map(|container| resource(&container.resources.requests));
-    let containers = requests.fold(sidecars, Quantity::plus).max(before);
-    let pod = resource(&spec.resources.requests).unwrap_or(containers);
-    pod.plus(resource(&spec.overhead).unwrap_or_default())
+    let requests = spec.containers.iter().map(|container| resource(&container.resources.requests));
+    let containers = requests.fold(sidecars, i64::saturating_add).max(before);
+    let pod = Some(resource(&spec.resources.requests)).filter(|request| *request > 0).unwrap_or(containers);
+    pod.saturating_add(resource(&spec.overhead))
 }
 
 #[cfg(test)]

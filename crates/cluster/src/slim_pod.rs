@@ -39,8 +39,9 @@ pub(super) struct Spec {
 pub(super) struct Container {
     pub(super) name: String,
     pub(super) resources: Resources,
-    /// `Always` for a sidecar among the init containers.
-    pub(super) restart_policy: Option<String>,
+    /// A sidecar, if it is an init container.
+    #[serde(rename = "restartPolicy", deserialize_with = "is_always")]
+    pub(super) is_restarted: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -49,14 +50,16 @@ pub(super) struct Resources {
     pub(super) requests: Amounts,
 }
 
-/// Amounts of the two resources whose use is counted.
+/// Amounts of the two resources whose use is counted; 0 if they aren't given.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Amounts {
-    #[serde(deserialize_with = "quantity")]
-    pub(super) cpu: Option<Quantity>,
-    #[serde(deserialize_with = "quantity")]
-    pub(super) memory: Option<Quantity>,
+    /// In thousandths of a core.
+    #[serde(deserialize_with = "millicores")]
+    pub(super) cpu: i64,
+    /// In bytes.
+    #[serde(deserialize_with = "bytes")]
+    pub(super) memory: i64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -105,6 +108,18 @@ impl Status {
 pub(super) struct ContainerStatus {
     pub(super) name: String,
     pub(super) state: Option<ContainerState>,
+}
+
+fn millicores<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    Ok(quantity(deserializer)?.map_or(0, Quantity::millis).max(0))
+}
+
+fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    Ok(quantity(deserializer)?.map_or(0, Quantity::units).max(0))
+}
+
+fn is_always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Cow::<'de, str>::deserialize(deserializer)? == "Always")
 }
 
 /// Reads a quantity without a text of its own. One that can't be read counts as absent, and must not stop a watch.
