@@ -92,7 +92,8 @@ catalogue! {
     /// Whether the database answered within a second when it was last asked, at most 10 s ago.
     database_up: Gauge = "sparkgate_database_up" []
         => "Without it, nothing is accepted or launched; drivers go on. Check the server, the network and the password.";
-    /// Duration of a statement with its wait for a connection, by the operation that errors in the log name, too.
+    /// Duration of a statement, by the operation that errors in the log name, too. The statements of loops include the wait for a
+    /// connection; for requests, that is the operation `acquiring a connection`.
     statement_seconds: Histograms<1> = "sparkgate_database_statement_duration_seconds" ["operation"] in CALL;
     /// Statements that failed: `unavailable` (no connection, an outage), `contention` (locked rows, a timeout of the server),
     /// `failed` (an error of Sparkgate, or a missing right).
