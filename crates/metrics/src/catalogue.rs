@@ -146,8 +146,8 @@ catalogue! {
     http_seconds: Histograms<2> = "sparkgate_http_request_duration_seconds" ["route", "method"] in CALL;
 }
 "Files" {
-    /// Whether a file could be used when it was last read: `access`, `encryption_keys`, `tls`. If not, its earlier content
-    /// stays valid.
+    /// Whether a file could be used when it was last read: `access`, `encryption_keys`, `tls`, or `settings` (the file of
+    /// settings and what it names: Spark defaults, submitter directory, Spark lines). If not, its earlier content stays valid.
     file_reload_ok: Gauges<1> = "sparkgate_file_last_reload_successful" ["file"]
         => "The log has the line and the remedy.";
     /// When a file was last read and used, in seconds since 1970.
