@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 27] = [
+const TEMPLATES: [&str; 28] = [
     "/",
     "/docs",
     "/livez",
@@ -16,6 +16,7 @@ const TEMPLATES: [&str; 27] = [
     "/v1/login",
     "/v1/me",
     "/v1/openapi.json",
+    "/v1/spark-versions",
     "/v1/submissions",
     "/v1/submissions/clear",
     "/v1/submissions/create",

@@ -125,14 +125,17 @@ impl AccessFile {
         let content = read(path);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let parsed = match content {
-            // One that couldn't be read for a while, and is as it was.
             Ok(content) if content == state.content => return,
             Ok(content) => {
                 let parsed = parse(path, &content, &state.settings);
                 state.content = content;
                 parsed
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                // When it can be read again, it is, even if it is as it was.
+                state.content.clear();
+                Err(error)
+            }
         };
         match parsed {
             Ok(tenancy) => {

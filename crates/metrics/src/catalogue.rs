@@ -92,7 +92,8 @@ catalogue! {
     /// Whether the database answered within a second when it was last asked, at most 10 s ago.
     database_up: Gauge = "sparkgate_database_up" []
         => "Without it, nothing is accepted or launched; drivers go on. Check the server, the network and the password.";
-    /// Duration of a statement with its wait for a connection, by the operation that errors in the log name, too.
+    /// Duration of a statement, by the operation that errors in the log name, too. The statements of loops include the wait for a
+    /// connection; for requests, that is the operation `acquiring a connection`.
     statement_seconds: Histograms<1> = "sparkgate_database_statement_duration_seconds" ["operation"] in CALL;
     /// Statements that failed: `unavailable` (no connection, an outage), `contention` (locked rows, a timeout of the server),
     /// `failed` (an error of Sparkgate, or a missing right).
@@ -145,8 +146,8 @@ catalogue! {
     http_seconds: Histograms<2> = "sparkgate_http_request_duration_seconds" ["route", "method"] in CALL;
 }
 "Files" {
-    /// Whether a file could be used when it was last read: `access`, `encryption_keys`, `tls`. If not, its earlier content
-    /// stays valid.
+    /// Whether a file could be used when it was last read: `access`, `encryption_keys`, `tls`, or `settings` (the file of
+    /// settings and what it names: Spark defaults, submitter directory, Spark lines). If not, its earlier content stays valid.
     file_reload_ok: Gauges<1> = "sparkgate_file_last_reload_successful" ["file"]
         => "The log has the line and the remedy.";
     /// When a file was last read and used, in seconds since 1970.

@@ -17,11 +17,15 @@ use crate::{
         settings::{Limits, Serve, Spark},
         telemetry::{LogFilter, log_filter},
     },
+    metrics::file_read,
     service::Service,
 };
 
 /// How often files are compared with what was read.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// The name of these files in metrics.
+const METRIC: &str = "settings";
 
 /// The settings of the file that change without a restart.
 const RELOADED: [&str; 8] = [
@@ -80,6 +84,7 @@ impl Reload {
     /// Prepares the reload of a process with these settings. Without a file of settings, only files that they name are reloaded.
     pub(in crate::app) fn new(settings: &Serve, source: Option<ReloadSource>) -> Self {
         let started = settings.spark.clone();
+        file_read(METRIC, true);
         let resolved = source.as_ref().map(|source| source.started.clone()).unwrap_or_default();
         let next = Ok(Reloaded { spark: started.clone(), limits: settings.limits.clone(), filter: None, resolved });
         let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
@@ -134,6 +139,9 @@ impl Files {
     fn look(&mut self, service: &Service, is_signalled: bool) {
         let trouble = self.reload(service, is_signalled).err().map(|error| format!("{error:#}"));
         let before = service.health.settings_trouble();
+        if trouble.is_some() || before.is_some() {
+            file_read(METRIC, trouble.is_none());
+        }
         match &trouble {
             Some(trouble) if is_signalled || before.as_ref() != Some(trouble) => {
                 tracing::error!("the settings are not reloaded, the previous ones stay valid: {trouble}");
@@ -166,6 +174,7 @@ impl Files {
         if !changed.is_empty() {
             (settings.spark, settings.caps) = (spark, caps);
             service.access.replace_settings(settings);
+            file_read(METRIC, true);
             tracing::info!(changed = changed.join(", "), "settings reloaded");
         }
         if let (Some(source), Some(parsed), Some(filter)) = (&self.source, parsed, filter) {
