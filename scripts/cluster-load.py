@@ -1,4 +1,5 @@
-"""Submits jobs for scripts/cluster-test, in a pod of the cluster, and waits for their ends. Prints what happened as one line of JSON.
+"""Submits jobs for scripts/cluster-test, in a pod of the cluster, and waits for their ends. Prints what happened as one line of
+JSON.
 
 It counts each request that fails, and repeats it with the same Idempotency-Key, as a client should.
 """
