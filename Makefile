@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity bench check deny image openapi properties metrics-docs allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity bench check deny image compose cluster api-compatibility openapi properties metrics-docs allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,15 @@ deny: ## check the dependencies: duplicate crates, licences, sources, advisories
 
 image: ## the container image with its SBOM, without a Docker daemon; ARGS="--from-debian", "--twice" compares two builds
 	@scripts/image $(ARGS)
+
+compose: ## try docker-compose.yml with podman, as root; ARGS="--gateway ARCHIVE --spark ARCHIVE --kubeconfig FILE"
+	@scripts/compose-test $(ARGS)
+
+cluster: ## try the chart on a cluster: install, upgrade and rollback under load, uninstall; ARGS as `scripts/cluster-test --help` says
+	@scripts/cluster-test $(ARGS)
+
+api-compatibility: ## compare the API with that of the last release; ARGS="v1.2.3", ARGS=--changelog lists all changes
+	@scripts/api-compatibility $(ARGS)
 
 openapi: ## write the API description to openapi/
 	cargo run --quiet -- openapi > openapi/sparkgate.json.new
