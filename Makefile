@@ -1,6 +1,6 @@
 # Short names for the scripts in scripts/ and for cargo commands.
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity bench check deny image compose cluster api-compatibility openapi properties metrics-docs allocations fmt
+.PHONY: help demo dev test postgres-versions simulate fuzz crash answers parity python bench check deny image compose cluster api-compatibility openapi properties metrics-docs allocations fmt
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ answers: ## compare 100,000 replies with the database under faults; ARGS="--requ
 
 parity: ## record the answers of the real spark-submits again (tests/parity/recorded); ARGS="--case memory", "--generate 100", … only compare
 	@scripts/parity $(ARGS)
+
+python: ## check, build and test the Python packages in clients/; ARGS="generate" writes what is derived from the API, "check", "test -k logs"
+	@scripts/python-clients $(ARGS)
 
 bench: ## run all benchmarks on this machine, with their baselines; ARGS="accept --runs 5", "launch --quick"
 	@scripts/bench $(ARGS)

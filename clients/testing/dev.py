@@ -30,11 +30,11 @@ exec {spark}/bin/spark-submit "$@"
 """
 
 
-def until(what: str, done: Callable[[], bool]) -> None:
+def until(what: str, done: Callable[[], bool], seconds: float = 180) -> None:
     """Waits for a condition, as long as a Spark job may take."""
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + seconds
     while not done():
-        assert time.monotonic() < deadline, f"not within three minutes: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} seconds: {what}"
         time.sleep(0.05)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import runpy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from dev import Dev
+from dev import ROOT, Dev
 
 from sparkgate import Client
 from sparkgate_provider.links.sparkgate import SparkgateSubmissionLink
@@ -176,3 +177,16 @@ def test_a_trigger_waits_through_a_killed_gateway_and_kills(dev: Dev, client: Cl
 
     asyncio.run(main())
     assert other.wait().state == "KILLED"
+
+
+def test_the_dag_of_the_readme_runs(dev: Dev, client: Client) -> None:
+    readme = (ROOT / "clients/airflow/README.md").read_text()
+    code = readme.partition("```python\n")[2].partition("```")[0]
+    code = code.replace("local:///opt/spark/examples/src/main/python/pi.py", f"local://{dev.jobs}/ends.py").replace("[10]", "[0]")
+    path = Path(__file__).parent / "dags/readme.py"
+    path.write_text(code.replace("2026, 1, 1)):", "2026, 1, 1)) as dag:"))
+    try:
+        assert str(runpy.run_path(str(path))["dag"].test().state) == "success"
+    finally:
+        path.unlink()
+    assert [job.state for job in submissions(client, "pi_sparkgate")] == ["FINISHED"]

@@ -9,13 +9,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 if TYPE_CHECKING:
     from sparkgate import SparkgateError
-    from sparkgate._handle import Handle
+    from sparkgate.models import Submission
 
 #: Failures that another try doesn't mend: the request has to be changed, or a user wanted the end.
 NO_RETRY_ON = ("image", "configuration", "cancelled")
 
 
-def result(submission: Handle) -> dict[str, Any]:
+def result(submission: Submission) -> dict[str, Any]:
     """Returns the XCom of a submission."""
     return {
         "submission_id": submission.id,
@@ -26,7 +26,7 @@ def result(submission: Handle) -> dict[str, Any]:
     }
 
 
-def failed(submission: Handle, no_retry_on: Collection[str]) -> AirflowException:
+def failed(submission: Submission, no_retry_on: Collection[str]) -> AirflowException:
     """Returns the exception of a submission that has not succeeded; one of them ends the task without further tries."""
     failure = submission.failure
     text = f"{submission.id} is {submission.state.value}"
