@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 28] = [
+const TEMPLATES: [&str; 29] = [
     "/",
     "/docs",
     "/livez",
@@ -34,6 +34,7 @@ const TEMPLATES: [&str; 28] = [
     "/v1/submissions/{id}/wait",
     "/v1/tokens",
     "/v1/tokens/{id}",
+    "/v1/usage",
 ];
 /// Paths without a route. Spark's protocol answers them, too.
 const OTHER: &str = "other";
