@@ -37,6 +37,8 @@ class Options(TypedDict, total=False):
     kill_grace: Seconds | None
     #: Refuse the request if a live submission of the same namespace that also set it has this name.
     unique_name: bool | None
+    #: The Spark release or its line, such as `4.1`: one that the gateway serves.
+    spark_version: str | None
     #: Environment variables of the driver. `SPARK_USER` is the owner.
     env: Mapping[str, str] | None
     #: The user that the application impersonates.
@@ -67,6 +69,7 @@ def body(app: str | os.PathLike[str], args: tuple[Scalar | os.PathLike[str], ...
         run_timeout_seconds=_whole_seconds(options.get("run_timeout")),
         kill_grace_seconds=_whole_seconds(options.get("kill_grace")),
         unique_name=options.get("unique_name"),
+        spark_version=options.get("spark_version"),
         proxy_user=options.get("proxy_user"),
         driver_pod_template=options.get("driver_pod_template"),
         executor_pod_template=options.get("executor_pod_template"),

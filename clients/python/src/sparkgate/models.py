@@ -5,7 +5,7 @@ Generated from openapi/sparkgate.json by `make python ARGS=generate`: don't edit
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from pydantic import Field
@@ -43,10 +43,18 @@ class AppliedDefault(Document):
     key: str
     origin: str
     """
-    `spark-defaults` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself; `sparkgate`: the
-    gateway's own labels.
+    `spark-defaults`, `lines/<line>`, `tenant` or `defaults/<name>`: set by the operator; `spark-submit`: set by Spark itself;
+    `sparkgate`: the gateway's own labels.
     """
     value: str
+
+
+class Cost(Document):
+    """By the operator's present prices."""
+
+    amount: float
+    """Rounded to six digits after the point."""
+    currency: str | None = None
 
 
 class Driver(Document):
@@ -224,6 +232,11 @@ class NewSubmission(Document):
     run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
     """Kill the submission if it is still running this long after it started."""
     spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
+    spark_version: str | None = Field(None, alias="sparkVersion")
+    """
+    The Spark release, such as `4.1.4`, or its line, `4.1`: one of `GET /v1/spark-versions`. Without it, the default of the
+    tenant or the gateway.
+    """
     start_timeout_seconds: int | None = Field(None, alias="startTimeoutSeconds")
     """Kill the submission if it isn't running this long after it was queued."""
     unique_name: bool | None = Field(None, alias="uniqueName")
@@ -245,6 +258,7 @@ class PlannedSubmission(Document):
     name: str
     namespace: str
     retries: MaxRetries | None = None
+    spark_version: str = Field(..., alias="sparkVersion")
 
 
 class PodEvent(Document):
@@ -284,6 +298,24 @@ class Role(OpenEnum):
     ADMIN = "admin"
 
 
+class ServedSparkVersion(Document):
+    """A Spark release."""
+
+    image: str | None = None
+    """The image of submissions that name none, if the release has one of its own."""
+    line: str
+    """The line, which selects it as well."""
+    version: str
+
+
+class SparkVersionList(Document):
+    """The Spark releases that the gateway serves, in their order."""
+
+    default: str
+    """The release of submissions for which nothing else selects one. A tenant may have another default (`GET /v1/me`)."""
+    items: list[ServedSparkVersion]
+
+
 class SubmissionState(OpenEnum):
     """`QUEUED → LAUNCHING → PENDING → RUNNING →` one of `FINISHED`, `FAILED`, `KILLED`, `ERROR`, `LOST`; `KILLING` precedes `KILLED`."""
 
@@ -302,10 +334,21 @@ class SubmissionState(OpenEnum):
 class TenantRole(Document):
     """The role of the caller in a tenant."""
 
+    default_spark_version: str | None = Field(None, alias="defaultSparkVersion")
+    """The Spark release of its submissions that select none."""
     name: str
     namespaces: list[str]
     """The tenant's namespaces. Empty if it has all that the gateway serves."""
     role: str
+    spark_versions: list[str] = Field(..., alias="sparkVersions")
+    """The Spark releases that its submissions may use."""
+
+
+class Used(Document):
+    """Reserved cores and memory, multiplied by the time for which they were reserved."""
+
+    core_seconds: float = Field(..., alias="coreSeconds")
+    memory_byte_seconds: float = Field(..., alias="memoryByteSeconds")
 
 
 class Why(Document):
@@ -422,6 +465,50 @@ class Plan(Document):
     """Properties that are probably misspelt, each with the one that was probably meant."""
 
 
+class Usage(Document):
+    """What drivers and executors used."""
+
+    cost: Cost | None = None
+    driver: Used
+    estimated: Used | None = None
+    executors: Used
+    total: Used
+
+
+class UsageGroup(Usage):
+    """The usage of one group."""
+
+    group: dict[str, str | None]
+    """The value of each part of `groupBy`; null for submissions without that label."""
+
+
+class UsageReport(Document):
+    """What the submissions of a caller used in a range of days."""
+
+    group_by: list[str] = Field(..., alias="groupBy")
+    items: list[UsageGroup]
+    """One for each group that used something, in the order of its values; none if `groupBy` is empty."""
+    since: date
+    """The first day, in UTC."""
+    total: Usage
+    """The sum over all groups."""
+    until: date
+    """The first day that isn't included."""
+
+
+class AttemptUsage(Usage):
+    """What one attempt used."""
+
+    attempt: int
+
+
+class SubmissionUsage(Usage):
+    """What one submission used, up to the last full minute while it runs."""
+
+    attempts: list[AttemptUsage]
+    """The same for each attempt whose pods reserved something."""
+
+
 class Submission(Document):
     """A submission with its state."""
 
@@ -453,6 +540,7 @@ class Submission(Document):
     state: SubmissionState
     tenant: str
     """The tenant that it belongs to; `default` without tenants."""
+    usage: SubmissionUsage | None = None
     waiting: Why | None = None
     warnings: list[str] | None = None
     """

@@ -42,6 +42,7 @@ class SparkgateSubmitOperator(BaseOperator):
     :param conf: Spark properties (templated)
     :param name: the application's name; by default the ids of DAG and task (templated)
     :param labels: labels of the submission, besides those of DAG, task and run (templated)
+    :param spark_version: the Spark release or its line, one that the gateway serves (templated)
     :param env: environment variables of the driver; `SPARK_USER` is the owner (templated)
     :param proxy_user: the user that the application impersonates (templated)
     :param driver_pod_template: a pod, as a mapping or YAML, or the name of one of the gateway's templates (templated)
@@ -68,6 +69,7 @@ class SparkgateSubmitOperator(BaseOperator):
         "conf",
         "name",
         "labels",
+        "spark_version",
         "env",
         "proxy_user",
         "driver_pod_template",
@@ -88,6 +90,7 @@ class SparkgateSubmitOperator(BaseOperator):
         conf: Mapping[str, str | int | float | bool] | None = None,
         name: str | None = None,
         labels: Mapping[str, str] | None = None,
+        spark_version: str | None = None,
         env: Mapping[str, str] | None = None,
         proxy_user: str | None = None,
         driver_pod_template: Mapping[str, Any] | str | None = None,
@@ -113,6 +116,7 @@ class SparkgateSubmitOperator(BaseOperator):
         self.conf = conf
         self.name = name
         self.labels = labels
+        self.spark_version = spark_version
         self.env = env
         self.proxy_user = proxy_user
         self.driver_pod_template = driver_pod_template
@@ -232,6 +236,7 @@ class SparkgateSubmitOperator(BaseOperator):
                 conf=self.conf,
                 name=self.name or f"{self.dag_id}.{self.task_id}",
                 labels={**labels_of(context), **(self.labels or {})},
+                spark_version=self.spark_version,
                 env=self.env,
                 proxy_user=self.proxy_user,
                 driver_pod_template=self.driver_pod_template,
