@@ -8,12 +8,9 @@ use super::{
     Error, Store,
     claim::LONGEST_PAUSE,
     error::within,
-    row::ends,
+    row::{BELIEVED, ends},
     usage::{COLUMNS, Settled, kept, pods},
 };
-
-/// The condition that the clock of the database is believed: it isn't past the given time, if there is one.
-pub(super) const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
 
 /// The driver pod of an ended attempt, as recorded in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]

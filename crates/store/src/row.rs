@@ -1,9 +1,12 @@
-//! Converts rows to the types of the layers below.
+//! Converts rows to the types of the layers below, and parts that several statements have.
 
 use std::str::FromStr;
 
 use super::Error;
 use sparkgate_submission::KillCause;
+
+/// The condition that the clock of the database is believed: it isn't past the given time, if there is one.
+pub(super) const BELIEVED: &str = "($4::timestamptz IS NULL OR now() <= $4)";
 
 /// Parses one text column of the row `id`.
 pub(super) fn parse<T>(id: &str, text: &str) -> Result<T, Error>

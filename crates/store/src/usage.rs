@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow, types::Json};
 
-use super::{Error, Scoped, Store, clean_up::BELIEVED, error::within};
+use super::{Error, Scoped, Store, error::within, row::BELIEVED};
 use sparkgate_submission::SubmissionId;
 
 /// A sum of the cores and the memory that pods reserved, as exact decimal numbers.
