@@ -32,7 +32,7 @@ def call(path, body=None, headers=None):
             if error.code < 500 and error.code != 429:
                 raise
         except (OSError, ValueError) as error:
-            failures[f"{request.get_method()} {type(error).__name__}"] += 1
+            failures[f"{request.get_method()} {getattr(error, 'reason', error)}"] += 1
         time.sleep(1)
     raise RuntimeError(f"{path} failed for ten minutes")
 
