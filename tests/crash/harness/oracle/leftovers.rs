@@ -2,13 +2,17 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Api, api::ListParams};
 use tokio::time::{Instant, sleep};
 
 use crate::harness::{adversary::is_forged, world::World};
 
 const FINALIZER: &str = "sparkgate.dev/outcome";
+const IDENTITY: &str = "sparkgate.dev/identity";
+const INSTANCE: &str = "sparkgate.dev/instance";
+/// By what others overwrite it.
+const NO_INSTANCE: &str = "00000000-0000-0000-0000-000000000000";
 /// How long finalizers and stray pods may remain after the last outcome.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -35,10 +39,11 @@ async fn pods(world: &World) -> Vec<String> {
     let pods = pods.list(&ListParams::default()).await.unwrap();
     let mut found = Vec::new();
     for pod in pods.items.into_iter().filter(|pod| !is_forged(&pod.metadata)) {
-        let name = pod.metadata.name.unwrap_or_default();
         // Its labels may have been removed.
-        let uid = pod.metadata.uid.unwrap_or_default();
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
         let Some(id) = world.truth.all().get(&uid).map(|pod| pod.submission.clone()) else { continue };
+        let is_recognizable = is_recognizable(&pod.metadata, &id);
+        let name = pod.metadata.name.unwrap_or_default();
         let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
         if !ended.contains(&id) {
             continue;
@@ -46,11 +51,21 @@ async fn pods(world: &World) -> Vec<String> {
         if !["Succeeded", "Failed"].contains(&phase.as_str()) {
             found.push(format!("{id} has ended, and its pod {name} is {phase}"));
         }
-        if pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER) {
+        let is_held = pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
+        if is_held && is_recognizable {
             found.push(format!("{id} has ended, and its pod {name} still has the finalizer"));
         }
     }
     found
+}
+
+/// Returns whether a pod still shows whose it is. If others have changed both its labels and its identity, only clean-up finds it
+/// (docs/reliability.md), by the name and the uid in its row.
+fn is_recognizable(metadata: &ObjectMeta, submission: &str) -> bool {
+    let instance = metadata.labels.as_ref().and_then(|labels| labels.get(INSTANCE));
+    let identity = metadata.annotations.as_ref().and_then(|annotations| annotations.get(IDENTITY));
+    instance.is_some_and(|instance| instance != NO_INSTANCE)
+        || identity.is_some_and(|identity| identity.starts_with(&format!("{submission}/")))
 }
 
 /// Returns submissions that haven't ended, and event histories that go backwards, end twice or don't end as the row
