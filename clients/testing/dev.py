@@ -30,12 +30,12 @@ exec {spark}/bin/spark-submit "$@"
 """
 
 
-def until(what: str, done: Callable[[], bool], seconds: float = 180) -> None:
+def until(what: str, done: Callable[[], bool], seconds: float = 180, pause: float = 0.05) -> None:
     """Waits for a condition, as long as a Spark job may take."""
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} seconds: {what}"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def free_address() -> str:

@@ -289,6 +289,7 @@ def test_a_wait_ends_in_time_if_the_gateway_stays_away(dev: Dev, client: Client,
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(job.wait, 4)
         dev.kill_dash_nine()
-        assert isinstance(waiting.exception(), WaitTimeout)
+        # The latter if not even the first response came before the kill.
+        assert isinstance(waiting.exception(), (WaitTimeout, GatewayUnreachable))
     dev.start()
     job.kill()
