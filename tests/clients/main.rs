@@ -11,6 +11,7 @@ mod closed;
 mod described;
 mod dev;
 mod generated;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../program/http.rs"]
 mod http;
 mod markdown;

@@ -116,7 +116,7 @@ impl Error {
             Self::Row { .. } => return "row".into(),
         };
         let code = source.as_database_error().and_then(|said| said.code());
-        code.map_or(kind.into(), |code| code.into_owned().into())
+        code.map_or_else(|| kind.into(), |code| code.into_owned().into())
     }
 
     pub(super) fn row(id: &str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
