@@ -27,6 +27,7 @@ mod page_headers;
 mod request_log;
 mod route_template;
 mod server;
+mod server_span;
 mod spark;
 mod startup;
 mod v1;
@@ -117,7 +118,7 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
 fn enclosed(router: Router, browser: &BrowserSettings, version: SparkVersion) -> Result<Router, OriginError> {
     // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
     let router = browser::guard(router, browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
-    Ok(request_log::logged(router.layer(map_response(page_headers::add))))
+    Ok(request_log::logged(server_span::traced(router.layer(map_response(page_headers::add)))))
 }
 
 /// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.

@@ -16,6 +16,7 @@ mod sandbox;
 mod serve;
 mod settings;
 mod telemetry;
+mod traces;
 
 pub use arguments::{Arguments, LoadError};
 pub use cli::{Cli, run};

@@ -16,3 +16,4 @@ pub use sparkgate_sandbox as sandbox;
 pub use sparkgate_spark as spark;
 pub use sparkgate_store as store;
 pub use sparkgate_submission as submission;
+pub use sparkgate_traces as traces;

@@ -100,6 +100,7 @@ async fn beside(
         access_file,
         audit_log: None,
         encryption_key_file: None,
+        otlp_endpoint: None,
     };
     let ended = async {
         tokio::select! {

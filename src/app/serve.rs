@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::settings::Serve;
+use super::{settings::Serve, traces::Traces};
 use crate::{
     api::{self, ServerSettings, StartupRouter},
     service::Service,
@@ -24,9 +24,9 @@ pub(super) use signals::Signals;
 /// or up to a minute if webhooks are slow. Another process completes launches that are unfinished by then; it determines
 /// how far they got.
 const DRAIN: Duration = Duration::from_secs(26);
-/// How long releasing the leases, then closing the database connections, and then writing the rest of the audit log may take
-/// after the drain. It is limited because a database server that is gone never answers, nor does a disk that hangs.
-/// All four together, after the `preStop` hook, fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.
+/// How long releasing the leases, then closing the database connections, then writing the rest of the audit log, and then
+/// exporting the last traces may take after the drain. It is limited because a database server that is gone never answers, nor
+/// does a disk that hangs. All five together, after the `preStop` hook, fit into `terminationGracePeriodSeconds` of `deploy/kubernetes.yaml`.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Connections of the management port at the same time.
@@ -58,6 +58,19 @@ pub(super) async fn run(
     settings: &Serve,
     listener: TcpListener,
     reload: Reload,
+    until: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    let traces = Traces::begin(settings.otlp_endpoint.as_deref())?;
+    let ended = run_traced(settings, listener, until).await;
+    if let Some(traces) = traces {
+        traces.end(GOODBYE).await;
+    }
+    ended
+}
+
+async fn run_traced(
+    settings: &Serve,
+    listener: TcpListener,
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     settings.http.check()?;
@@ -177,7 +190,7 @@ mod tests {
             let value = manifests.lines().find_map(|line| line.trim().strip_prefix(key));
             Duration::from_secs(value.unwrap().parse().unwrap())
         };
-        let ours = seconds("seconds: ") + DRAIN + 3 * GOODBYE;
+        let ours = seconds("seconds: ") + DRAIN + 4 * GOODBYE;
         let grace = seconds("terminationGracePeriodSeconds: ");
         assert!(ours + Duration::from_secs(5) <= grace, "{ours:?} of {grace:?}");
     }

@@ -21,9 +21,10 @@ use crate::{
     cluster::{self, Cluster, LogOf, Manifest},
     store::{self, Store},
     submission::{
-        StateChange, SubmissionId,
+        FailureCode, Outcome, StateChange, SubmissionId,
         engine::{Effect, EffectResult, Machine, Settled},
     },
+    traces::{Span, attribute},
 };
 
 /// Maximum number of pods of one namespace that are written to concurrently after their outcome is committed.
@@ -176,6 +177,7 @@ impl Effects {
                 let moved = store.advance(id, *attempt, epoch, progress, placement).await?;
                 if moved {
                     self.wakeups.state_changed();
+                    mark(progress);
                     // A pod without our finalizer may disappear at any time.
                     if let (Some(_), Some(uid), false) =
                         (progress.outcome(), &placement.pod_uid, self.outcome_finalizer)
@@ -294,6 +296,20 @@ impl Effects {
             tracing::info!(namespace, "the cluster answers again");
             self.wakeups.work_is_due();
         }
+    }
+}
+
+/// Adds the state that a submission changed to, and why it failed, to the current span.
+fn mark(progress: &StateChange) {
+    let span = Span::current();
+    if !span.is_recorded() {
+        return;
+    }
+    span.set(attribute::STATE, progress.state().as_str());
+    if let Some(Outcome { state, exit_code, reason, message }) = progress.outcome()
+        && let Some(code) = FailureCode::of_end(*state, *exit_code, reason.as_deref(), Some(message))
+    {
+        span.set(attribute::FAILURE_CODE, code.as_str());
     }
 }
 

@@ -92,7 +92,7 @@ impl Error {
 }
 
 impl Error {
-    /// Returns the reason for metrics.
+    /// Returns the reason for metrics and spans.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Refused(_) => "invalid",

@@ -1,6 +1,7 @@
 //! Subscriptions to state changes. One reader in each replica keeps the newest changes in memory. Subscribers read them from
 //! memory at their own pace, or from the database when they are far behind.
 
+mod ended_spans;
 pub(super) mod filter;
 mod hub;
 pub(super) mod publish;

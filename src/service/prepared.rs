@@ -1,7 +1,10 @@
 //! A request that is ready to become a driver: what submit, dry run and `sparkgate render` have in common. It is parsed, completed
 //! and named once.
 
-use std::{collections::BTreeMap, iter, mem};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    iter, mem,
+};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -20,6 +23,15 @@ use crate::spark::{
     keys::{self, misspelt},
     parse_properties,
 };
+use crate::traces::TraceContext;
+
+/// Origin of properties that the gateway itself adds.
+const OURS: &str = "sparkgate";
+/// Prefixes of the properties with environment variables of the driver and of its executors.
+const DRIVER_ENV: &str = "spark.kubernetes.driverEnv.";
+const EXECUTOR_ENV: &str = "spark.executorEnv.";
+/// The variable that OpenTelemetry continues a trace from.
+const TRACEPARENT: &str = "TRACEPARENT";
 
 /// Maximum number of warnings about one request.
 const WARNINGS_MAX: usize = 20;
@@ -127,6 +139,28 @@ impl PreparedSubmission {
         add_templates(&mut files, line, &request, &completed.origins);
         let request = NamedRequest::new(request, line.version)?;
         Ok(Self { request, version: line.version, options, origins: completed.origins, files })
+    }
+
+    /// Hands a trace to the driver and its executors, in environment variables, like defaults of the operator. A trace of the
+    /// request itself stays.
+    pub(super) fn continue_trace(&mut self, trace: &TraceContext) {
+        let request = &mut self.request.request;
+        let properties = &mut request.spark_properties;
+        for prefix in [DRIVER_ENV, EXECUTOR_ENV] {
+            let own = request.environment_variables.contains_key(TRACEPARENT) && prefix == DRIVER_ENV;
+            if own || properties.contains_key(&format!("{prefix}{TRACEPARENT}")) {
+                continue;
+            }
+            for (name, value) in trace.environment() {
+                // Spark would replace `${…}`, which a tracestate may contain.
+                if !value.contains('$')
+                    && let Entry::Vacant(free) = properties.entry(format!("{prefix}{name}"))
+                {
+                    self.origins.insert(free.key().clone(), OURS.to_owned());
+                    free.insert(value.to_owned());
+                }
+            }
+        }
     }
 
     /// Generates names for an attempt, different ones with each call.
@@ -250,3 +284,6 @@ pub(super) fn driver_properties(driver: &DriverObjects) -> BTreeMap<String, Stri
     });
     texts.next_back().map(|text| parse_properties(text)).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,7 @@ use crate::{
     spark::SparkVersion,
     store::{AttemptRecord, Filter, KillAnswer, Page, Store, Submission},
     submission::{ExecutorRecord, Installation, SubmissionId},
+    traces::{KeyValue, Span, SpanKind, attribute},
 };
 
 /// The signed identity of a driver pod.
@@ -153,6 +154,16 @@ impl Submissions {
     /// # Errors
     /// [`Error::Denied`] if the caller may see the submission but not kill it.
     pub async fn request_kill(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
+        let span =
+            Span::child("kill", SpanKind::Internal, || [KeyValue::new(attribute::SUBMISSION_ID, id.to_string())]);
+        let answer = span.enter(self.kill_visible(caller, id)).await;
+        if let Err(error) = &answer {
+            span.fail(error.kind());
+        }
+        answer
+    }
+
+    async fn kill_visible(&self, caller: &Session, id: &SubmissionId) -> Result<KillAnswer, Error> {
         let visible = self.store.scoped(&caller.readable());
         let answer = visible.request_kill(id, &caller.killable(), caller.actor().as_ref()).await?;
         if answer.submission.is_some() && !answer.allowed {
@@ -162,11 +173,22 @@ impl Submissions {
             )));
         }
         if answer.live {
+            self.link_to(id).await;
             tracing::info!(submission = %id, "kill requested");
             self.wakeups.work_is_due();
             self.wakeups.state_changed();
         }
         Ok(answer)
+    }
+
+    /// Links the current span, which is recorded in the trace of another request, to the trace of a submission.
+    async fn link_to(&self, id: &SubmissionId) {
+        let span = Span::current();
+        if span.is_recorded()
+            && let Ok(traces) = self.store.traces(&[id]).await
+        {
+            traces.values().for_each(|trace| span.link(trace));
+        }
     }
 
     /// Requests the kill of every live submission that the caller may kill.

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use crate::paths::{NamedPath, named_paths};
 
 /// The crates of `crates/`. Cargo.toml says which of them each may use.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "access",
     "admission",
     "client",
@@ -17,17 +17,19 @@ const CRATES: [&str; 11] = [
     "store",
     "submission",
     "testing",
+    "traces",
 ];
 
 /// The folders of `src/` and what each may import: folders and crates. `main`, `lib` and `app` combine all parts and may use
 /// all of them.
 const ROOMS: [(&str, &[&str]); 2] = [
-    ("api", &["service", "access", "metrics", "spark", "submission"]),
-    ("service", &["store", "cluster", "access", "admission", "metrics", "policy", "spark", "submission"]),
+    ("api", &["service", "access", "metrics", "spark", "submission", "traces"]),
+    ("service", &["store", "cluster", "access", "admission", "metrics", "policy", "spark", "submission", "traces"]),
 ];
 
 /// Libraries of the service and the places that may use them: a folder, and the file of `app` that starts the part.
-const LIBRARIES: [(&str, &[&str]); 2] = [("kube", &["app/sandbox"]), ("axum", &["api", "app/serve"])];
+const LIBRARIES: [(&str, &[&str]); 3] =
+    [("kube", &["app/sandbox"]), ("axum", &["api", "app/serve"]), ("opentelemetry", &["app/traces"])];
 
 /// Folders within the sandbox that must not import each other.
 const STRANGERS: [(&str, &str); 2] = [("sandbox/node", "sandbox/apiserver"), ("sandbox/apiserver", "sandbox/node")];

@@ -27,14 +27,19 @@ exit \"$(cat \"$file\")\"
 ";
 
 /// The cluster's node, which ends with the test.
-struct Node(Child);
+pub(crate) struct Node(Child);
 
 impl Node {
-    fn start(kubeconfig: &Path, dir: &Path) -> Self {
+    pub(crate) fn start(kubeconfig: &Path, dir: &Path) -> Self {
+        Self::with_spark(kubeconfig, dir, PLAYED_SPARK)
+    }
+
+    /// Starts a node whose drivers run a script instead of spark-submit.
+    pub(crate) fn with_spark(kubeconfig: &Path, dir: &Path, spark: &str) -> Self {
         let home = dir.join("spark");
         fs::create_dir_all(home.join("bin")).unwrap();
         let submit = home.join("bin/spark-submit");
-        fs::write(&submit, PLAYED_SPARK).unwrap();
+        fs::write(&submit, spark).unwrap();
         fs::set_permissions(&submit, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = sparkgate();
         command.arg("sandbox").arg("--kubeconfig").arg(kubeconfig).arg("--dir").arg(dir.join("node"));
@@ -76,10 +81,15 @@ impl Place {
     }
 
     pub(crate) fn command(&self) -> (Command, SocketAddr) {
+        self.command_at(&self.kubeconfig)
+    }
+
+    /// Does the same for another cluster.
+    pub(crate) fn command_at(&self, kubeconfig: &Path) -> (Command, SocketAddr) {
         let address = free_address();
         let mut command = sparkgate();
         command.args(["serve", "--listen", &address.to_string(), "--namespaces", &self.namespace]);
-        command.arg("--kubeconfig").arg(&self.kubeconfig).env("SPARKGATE_DATABASE_URL", &self.database);
+        command.arg("--kubeconfig").arg(kubeconfig).env("SPARKGATE_DATABASE_URL", &self.database);
         (command, address)
     }
 

@@ -29,13 +29,29 @@ pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Resu
     exchange(address, "POST", path, body)
 }
 
+/// Sends a POST with further headers.
+pub(crate) fn post_with(address: SocketAddr, path: &str, headers: &[&str], body: &str) -> std::io::Result<Reply> {
+    exchange_with(address, "POST", path, headers, body)
+}
+
 fn exchange(address: SocketAddr, method: &str, path: &str, body: &str) -> std::io::Result<Reply> {
+    exchange_with(address, method, path, &[], body)
+}
+
+fn exchange_with(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &str,
+) -> std::io::Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let length = body.len();
     let head =
         format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n");
-    stream.write_all(format!("{head}Content-Type: application/json\r\n\r\n{body}").as_bytes())?;
+    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    stream.write_all(format!("{head}{headers}Content-Type: application/json\r\n\r\n{body}").as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer).into_owned();

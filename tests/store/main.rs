@@ -17,5 +17,6 @@ mod migrations;
 mod pooler;
 mod roles;
 mod state_log;
+mod traces;
 mod transitions;
 mod usage;

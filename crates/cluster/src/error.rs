@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::core::Status;
+use sparkgate_traces::{KeyValue, Span, SpanKind, attribute};
 
 /// A call failed.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,18 @@ impl Error {
         !matches!(self, Self::Unavailable { .. }) || self.status().is_some()
     }
 
+    /// Returns the kind of the error for a span.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "NotFound",
+            Self::AlreadyExists { .. } => "AlreadyExists",
+            Self::Conflict { .. } => "Conflict",
+            Self::Denied { .. } => "Forbidden",
+            Self::Refused { .. } => "Refused",
+            Self::Unavailable { .. } => "Unavailable",
+        }
+    }
+
     /// Returns the server's status, if the error is [`Error::Unavailable`] and has one.
     fn status(&self) -> Option<&Status> {
         let Self::Unavailable { source, .. } = self else { return None };
@@ -67,14 +80,28 @@ const WEBHOOK_FAILED: &str = "failed calling webhook";
 #[error("no answer within {0:?}")]
 struct TimedOut(Duration);
 
-/// Runs one call with its own timeout (kube's client has none) and classifies its failure.
+/// Runs one call with its own timeout (kube's client has none) and classifies its failure. The call's span has the name of the
+/// action without that of the object.
 pub(super) async fn call<T>(
     action: impl Into<String> + Send,
     limit: Duration,
     call: impl Future<Output = kube::Result<T>> + Send,
 ) -> Result<T, Error> {
     let action = action.into();
-    in_time(&action, limit, call).await?.map_err(|error| sort(action, error))
+    let span = span(&action);
+    let answer = in_time(&action, limit, call).await.and_then(|answer| answer.map_err(|error| sort(action, error)));
+    if let Err(error) = &answer {
+        span.fail(error.kind());
+    }
+    answer
+}
+
+fn span(action: &str) -> Span {
+    if !Span::current().is_recorded() {
+        return Span::default();
+    }
+    let name: Vec<_> = action.split(' ').filter(|word| !word.contains('/')).collect();
+    Span::child(name.join(" "), SpanKind::Client, || [KeyValue::new(attribute::PEER_SERVICE, "kubernetes")])
 }
 
 /// Waits for a future with its own timeout.

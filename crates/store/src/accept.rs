@@ -10,7 +10,7 @@ use sqlx::Row;
 
 use super::{
     Actor, Error, ExecutorCounts, Found, Sealed, Store, Submission,
-    error::within,
+    error::{mark, statement_span, within},
     group_commit::{GroupCommit, Unanswered},
     row::parse,
     submissions::COLUMNS,
@@ -48,6 +48,8 @@ pub struct NewSubmission {
     /// The caller for the audit; `None` writes no entry.
     pub actor: Option<Actor>,
     pub options: Options,
+    /// The trace that it belongs to, if there is one.
+    pub trace: Option<String>,
     /// A digest of the request, to tell whether another request with the same idempotency key is the same one.
     pub fingerprint: Vec<u8>,
 }
@@ -200,6 +202,8 @@ impl Store {
 
     /// Inserts a submission. `false` if it conflicts with a unique key of another submission.
     async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
+        // From the call to its answer: the statement is written by a task of its own, for several submissions.
+        let span = statement_span(insert::ACTION);
         // A submission with a unique name may wait for another for more than one reason: two groups might wait for each other.
         let inserted = if new.options.unique_name {
             let inserter = Inserter(self.clone());
@@ -209,7 +213,9 @@ impl Store {
             let writer = || Inserter(self.clone());
             self.groups.accept.accepting.call(new, Some(self.patience / 2), writer).await
         };
-        inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)))
+        let inserted = inserted.unwrap_or_else(|why| Err(Error::unanswered(insert::ACTION, why)));
+        mark(&span, &inserted);
+        inserted
     }
 
     /// Returns the submission with an idempotency key, and the fingerprint of its request.

@@ -63,6 +63,8 @@ pub struct Claimed {
     pub kill: KillCause,
     /// Seconds between SIGTERM and SIGKILL of a killed driver; those of its pod if `None`.
     pub kill_grace: Option<i32>,
+    /// The trace that it belongs to, if there is one.
+    pub trace: Option<String>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -84,6 +86,7 @@ struct Row {
     kill_grace: Option<i32>,
     tenant: String,
     was: String,
+    trace_context: Option<String>,
 }
 
 impl TryFrom<Row> for Claimed {
@@ -105,6 +108,7 @@ impl TryFrom<Row> for Claimed {
             failed_tries: row.failed_tries,
             kill: kill_cause(&row.id, row.kill_cause.as_deref(), row.message)?,
             kill_grace: row.kill_grace,
+            trace: row.trace_context,
         })
     }
 }
@@ -149,14 +153,14 @@ const TAKE: &str = "claimed AS (
             state = CASE s.state WHEN 'QUEUED' THEN 'LAUNCHING' ELSE s.state END
         FROM due WHERE s.id = due.id
         RETURNING s.id, s.number, s.attempt, s.state, s.namespace, s.names, s.pod_uid, s.claim_epoch, s.failed_tries,
-            s.kill_cause, s.message, s.kill_grace, s.tenant, due.was
+            s.kill_cause, s.message, s.kill_grace, s.tenant, s.trace_context, due.was
     ), logged AS (
         INSERT INTO submission_events (submission_id, attempt, state)
         SELECT id, attempt, state FROM claimed WHERE was = 'QUEUED'
     )
     SELECT id, number, claimed.attempt, state, namespace, coalesce(names ->> 'driverPod', '') AS pod, m.objects,
            CASE WHEN state <> 'KILLING' THEN m.sealed END AS sealed, m.sealed_key, pod_uid,
-           claim_epoch, failed_tries, kill_cause, message, kill_grace, tenant, was
+           claim_epoch, failed_tries, kill_cause, message, kill_grace, tenant, trace_context, was
     FROM claimed LEFT JOIN manifests m ON m.submission_id = id AND m.attempt = claimed.attempt ORDER BY number";
 
 impl Store {

@@ -1,11 +1,14 @@
 //! Errors of the database.
 
 use std::{
+    borrow::Cow,
     io::{self, ErrorKind},
     time::{Duration, Instant},
 };
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
+
+use sparkgate_traces::{KeyValue, Span, SpanKind, attribute};
 
 use super::group_commit::Unanswered;
 use sparkgate_metrics::metrics;
@@ -104,6 +107,18 @@ impl Error {
         }
     }
 
+    /// Returns the kind of the error for a span: the SQLSTATE if the server gave one.
+    fn span_kind(&self) -> Cow<'static, str> {
+        let (kind, source) = match self {
+            Self::Unavailable { source, .. } => ("unavailable", source),
+            Self::InDoubt { source, .. } => ("in doubt", source),
+            Self::Statement { source, .. } => ("statement", source),
+            Self::Row { .. } => return "row".into(),
+        };
+        let code = source.as_database_error().and_then(|said| said.code());
+        code.map_or(kind.into(), |code| code.into_owned().into())
+    }
+
     pub(super) fn row(id: &str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Row { id: id.to_owned(), source: Box::new(source) }
     }
@@ -131,18 +146,41 @@ pub(super) fn likewise(error: &Error) -> Error {
     }
 }
 
+/// The length of a SQLSTATE.
+const SQLSTATE: usize = 5;
 /// Timeout of a statement. A statement that takes longer has lost its server: sqlx itself would wait forever.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The operation of the metrics that stands for the wait of a request for a connection.
 const CONNECTING: &str = "acquiring a connection";
 
-/// Runs one statement with a timeout; `action` names it in the error, and in the metrics.
+/// Starts the span of a statement, which has no text and no values.
+pub(super) fn statement_span(action: &'static str) -> Span {
+    Span::child(action, SpanKind::Client, || [KeyValue::new(attribute::DB_SYSTEM_NAME, "postgresql")])
+}
+
+/// Marks the span of a statement that failed.
+pub(super) fn mark<T>(span: &Span, answer: &Result<T, Error>) {
+    if let Err(error) = answer
+        && span.is_recorded()
+    {
+        let kind = error.span_kind();
+        if kind.len() == SQLSTATE && kind.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()) {
+            span.set(attribute::DB_RESPONSE_STATUS_CODE, kind.clone());
+        }
+        span.fail(kind);
+    }
+}
+
+/// Runs one statement with a timeout; `action` names it in the error, in the metrics and in its span.
 pub(super) async fn within<T>(
     action: &'static str,
     statement: impl Future<Output = Result<T, sqlx::Error>> + Send,
 ) -> Result<T, Error> {
-    in_time(action, action, statement).await
+    let span = statement_span(action);
+    let answer = in_time(action, action, statement).await;
+    mark(&span, &answer);
+    answer
 }
 
 /// Waits for a connection for a statement, with a timeout.

@@ -9,7 +9,7 @@ use super::{
     Error, Store,
     claim::UNCLAIMED,
     connections::Connections,
-    error::{likewise, within},
+    error::{likewise, mark, statement_span, within},
     figures::WAITED,
     group_commit::{BatchWriter, GroupCommit},
     row::words,
@@ -77,9 +77,11 @@ impl Store {
     ) -> Result<bool, Error> {
         let writer = || Writer { store: self.clone(), action, group: name, statement };
         let alone = launch.clone();
-        let written =
-            group.call(launch, None, writer).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)))?;
-        if written {
+        let span = statement_span(action);
+        let written = group.call(launch, None, writer).await.unwrap_or_else(|why| Err(Error::unanswered(action, why)));
+        mark(&span, &written);
+        drop(span);
+        if written? {
             return Ok(true);
         }
         // Another transaction may have locked the row. Only this launch waits for it.

@@ -34,6 +34,7 @@ mod sealed;
 mod session;
 mod state_log;
 mod submissions;
+mod traces;
 mod usage;
 
 use std::{sync::Arc, time::Duration};
@@ -66,6 +67,7 @@ pub use scope::{DEFAULT_TENANT, Scope, Scoped};
 pub use sealed::Sealed;
 pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
+pub use traces::{EndedAttempt, EndedTrace};
 pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
 
 /// Group commits of concurrent calls.

@@ -4,10 +4,10 @@
 mod horizon;
 
 use futures::TryStreamExt;
-use sqlx::Either;
+use sqlx::{Either, Row as _};
 
 use self::horizon::Seen;
-use super::{Error, Store, error::within};
+use super::{Error, Store, error::within, row::ends};
 
 pub use self::horizon::Horizon;
 
@@ -63,18 +63,43 @@ impl Store {
     /// Numbers up to [`NUMBERED_AT_ONCE`] committed events, in the order of their ids, and returns how many. Does nothing while
     /// another transaction is numbering.
     pub async fn number_events(&self, horizon: &Horizon) -> Result<u64, Error> {
-        let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements(horizon)));
+        self.number(horizon, None).await
+    }
+
+    /// Does the same, and adds the attempts to `ended` whose ends it numbered: their submissions and numbers.
+    pub async fn number_events_of(&self, horizon: &Horizon, ended: &mut Vec<(String, i32)>) -> Result<u64, Error> {
+        self.number(horizon, Some(ended)).await
+    }
+
+    async fn number(&self, horizon: &Horizon, mut ended: Option<&mut Vec<(String, i32)>>) -> Result<u64, Error> {
+        let mut statements = statements(horizon);
+        if ended.is_some() {
+            statements.push_str(&returning_ends());
+        }
+        let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements));
         let numbered = async {
             let (mut answers, mut last) = (statements.fetch_many(&self.patient), 0);
             while let Some(answer) = answers.try_next().await? {
-                if let Either::Left(done) = answer {
-                    last = done.rows_affected();
+                match answer {
+                    Either::Left(done) => last = done.rows_affected(),
+                    Either::Right(row) => {
+                        // The row of another statement has no such column.
+                        if let (Some(ended), Ok(Some(id))) = (&mut ended, row.try_get::<Option<String>, _>("ended")) {
+                            ended.push((id, row.try_get("attempt")?));
+                        }
+                    }
                 }
             }
             Ok(last)
         };
         within("numbering new events", numbered).await
     }
+}
+
+/// Returns the clause that makes the last statement return which events are ends.
+fn returning_ends() -> String {
+    let ends = ends().join("', '");
+    format!(" RETURNING CASE WHEN e.state IN ('{ends}') THEN e.submission_id END AS ended, e.attempt")
 }
 
 /// Returns three statements in one message: one round trip, and a transaction that ends by itself even if its caller is

@@ -1,9 +1,8 @@
 //! The actions of Spark's protocol other than `create`.
 
-use tracing::Instrument;
-
 use super::Fault;
 use crate::{
+    api::server_span::spawn,
     service::{Readiness, Service, Session},
     spark::rest::{
         ClearResponse, ErrorResponse, KillAllSubmissionResponse, KillSubmissionResponse, ReadyzResponse,
@@ -73,7 +72,7 @@ pub(in crate::api) async fn kill(
     let success = match id.parse::<SubmissionId>() {
         Ok(id) => {
             let service = service.clone();
-            tokio::spawn(async move { service.submissions.kill(&caller, &id).await }.in_current_span()).await??
+            spawn(async move { service.submissions.kill(&caller, &id).await }).await??
         }
         Err(_) => false,
     };
@@ -102,7 +101,7 @@ pub(in crate::api) async fn kill(
 pub(in crate::api) async fn kill_all(service: &Service, caller: Session) -> Result<KillAllSubmissionResponse, Fault> {
     let server_spark_version = service.submissions.spark_version().to_string();
     let service = service.clone();
-    tokio::spawn(async move { service.submissions.kill_all(&caller).await }.in_current_span()).await??;
+    spawn(async move { service.submissions.kill_all(&caller).await }).await??;
     Ok(KillAllSubmissionResponse {
         action: "KillAllSubmissionResponse",
         message: "Kill request for all drivers submitted".to_owned(),
@@ -125,7 +124,7 @@ pub(in crate::api) async fn kill_all(service: &Service, caller: Session) -> Resu
 pub(in crate::api) async fn clear(service: &Service, caller: Session) -> Result<ClearResponse, Fault> {
     let server_spark_version = service.submissions.spark_version().to_string();
     let service = service.clone();
-    tokio::spawn(async move { service.submissions.clear(&caller).await }.in_current_span()).await??;
+    spawn(async move { service.submissions.clear(&caller).await }).await??;
     Ok(ClearResponse { action: "ClearResponse", message: String::new(), server_spark_version, success: true })
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::Fault;
 use crate::{
+    api::server_span::spawn,
     service::{Found, Service, Session, SubmissionOptions},
     spark::rest::{CreateSubmissionResponse, ErrorResponse, parse_create_of},
 };
@@ -75,9 +75,8 @@ pub(in crate::api) async fn create(
     let (request, unknown_fields) = parse_create_of(body, own, caller.spark_lines().newest())?;
     // In its own task, so that a client that disconnects can't leave the submission half accepted.
     let service = service.clone();
-    let submit =
-        tokio::spawn(async move { service.submissions.submit(&caller, request, options).await }.in_current_span());
-    let Found { id, document } = submit.await.map_err(Fault::BrokenOff)??.submission;
+    let submit = async move { service.submissions.submit(&caller, request, options).await };
+    let Found { id, document } = spawn(submit).await.map_err(Fault::BrokenOff)??.submission;
     Ok(CreateSubmissionResponse {
         action: "CreateSubmissionResponse",
         message: format!("Driver successfully submitted as {id}"),

@@ -3,7 +3,6 @@
 use axum::{extract::State, http::StatusCode};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
-use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     usage::SubmissionUsage,
 };
 use crate::{
-    api::AppState,
+    api::{AppState, server_span::spawn},
     service::{Filter, Found, KillAnswer},
     submission,
 };
@@ -176,8 +175,8 @@ pub(super) async fn kill(
 ) -> Result<Reply<Submission>, Problem> {
     // In its own task, so that the kill is recorded even if the client disconnects.
     let asked = id.clone();
-    let kill =
-        tokio::spawn(async move { state.service.submissions.request_kill(&caller, &asked).await }.in_current_span());
+    let kill = async move { state.service.submissions.request_kill(&caller, &asked).await };
+    let kill = spawn(kill);
     let KillAnswer { live, submission, .. } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =

@@ -11,7 +11,6 @@ use axum::{
 use chrono::{DateTime, Utc};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
-use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -21,7 +20,7 @@ use super::{
     session::Caller,
 };
 use crate::{
-    api::AppState,
+    api::{AppState, server_span::spawn},
     service::{ApiKey, CreatedKey, KeyRequest},
 };
 
@@ -154,7 +153,7 @@ pub(super) async fn create(
     let request = KeyRequest { name: new.name, tenant: new.tenant, role, expires_in };
     // In its own task, so that a key isn't left behind whose text was never sent because the client disconnected early.
     let keys = state.service.api_keys;
-    let created = tokio::spawn(async move { keys.create(&caller, &request).await }.in_current_span());
+    let created = spawn(async move { keys.create(&caller, &request).await });
     let CreatedKey { key, text } = created.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let mut token = Token::from(key);
     token.token = Some(text.expose_secret().to_owned());

@@ -48,6 +48,10 @@ pub(in crate::app) struct Serve {
     /// first key encrypts, all decrypt. The file is read again when it changes (docs/security.md).
     #[arg(long, env = "SPARKGATE_ENCRYPTION_KEY_FILE", value_name = "FILE")]
     pub(in crate::app) encryption_key_file: Option<PathBuf>,
+    /// Export traces over OTLP (http/protobuf) to the collector at this URL, such as <http://collector:4318>. The variables of
+    /// OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, work as well (docs/traces.md) [default: no traces].
+    #[arg(long, env = "SPARKGATE_OTLP_ENDPOINT", value_name = "URL")]
+    pub(in crate::app) otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Args)]

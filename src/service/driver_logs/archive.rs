@@ -19,6 +19,7 @@ use crate::{
     service::error::error_chain,
     store::LogEnd,
     submission::{Outcome, PodEvent, State, SubmissionId},
+    traces::{Span, SpanKind},
 };
 
 /// Timeout of reading the log of an ended driver, with all retries.
@@ -36,6 +37,10 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 fn count(result: &'static str) {
     metrics().log_archive.with([result]).inc();
+}
+
+fn archive_span() -> Span {
+    Span::child("archive log", SpanKind::Internal, || [])
 }
 
 impl DriverLogs {
@@ -59,7 +64,8 @@ impl DriverLogs {
             return None;
         }
         let one = self.early.try_acquire(of.namespace)?;
-        let Ok(cause) = timeout(BEFORE_END, self.archive_early(id, attempt, of)).await else {
+        let archived = archive_span().enter(self.archive_early(id, attempt, of));
+        let Ok(cause) = timeout(BEFORE_END, archived).await else {
             tokio::spawn(async move {
                 sleep(LATE).await;
                 drop(one);
@@ -86,6 +92,10 @@ impl DriverLogs {
 
     /// Archives the log and the events of an ended driver, once. A failure is only logged.
     pub(in crate::service) async fn archive(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
+        archive_span().enter(self.archive_end(id, attempt, of)).await;
+    }
+
+    async fn archive_end(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
         let succeeded = match self.store.log_to_keep(id, attempt, of.uid).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,

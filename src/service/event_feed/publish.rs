@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::EventFeed;
+use super::{EventFeed, ended_spans};
 use crate::{
     service::error::{Error, error_chain},
-    store::NUMBERED_AT_ONCE,
+    store::{Horizon, NUMBERED_AT_ONCE},
+    traces,
 };
 
 /// Events that are read in one statement.
@@ -59,7 +60,10 @@ impl EventFeed {
         let mut found = self.store.numbered(&mut rounds.horizon).await?;
         let mut numbered = 0;
         if found.more {
-            numbered = self.store.number_events(&rounds.horizon).await?;
+            numbered = match traces::are_on() {
+                true => self.number_and_trace(&rounds.horizon).await?,
+                false => self.store.number_events(&rounds.horizon).await?,
+            };
             found = self.store.numbered(&mut rounds.horizon).await?;
         }
         self.notice_loss(found.last);
@@ -70,6 +74,18 @@ impl EventFeed {
             self.take_in_events(found.last).await?;
         }
         Ok(Published { numbered, more: found.more })
+    }
+
+    /// Numbers new events, and records the spans of submissions whose ends are among them: each event is numbered once, so their
+    /// spans are recorded by one replica.
+    async fn number_and_trace(&self, horizon: &Horizon) -> Result<u64, Error> {
+        let mut ended = Vec::new();
+        let numbered = self.store.number_events_of(horizon, &mut ended).await?;
+        if !ended.is_empty() {
+            // Subscribers don't wait for it.
+            tokio::spawn(ended_spans::record(self.store.clone(), ended));
+        }
+        Ok(numbered)
     }
 
     fn notice_loss(&self, last: i64) {

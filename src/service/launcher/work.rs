@@ -17,6 +17,7 @@ use crate::{
     },
     store::{Claimed, Task},
     submission::engine::{Job, Kill, Launch, Settled},
+    traces::{KeyValue, Span, SpanKind, attribute},
 };
 
 /// Pause after a claim by namespace that found nothing. Otherwise, while one namespace uses its whole share, each launch that
@@ -59,6 +60,13 @@ impl Ended {
             },
         }
     }
+
+    /// Marks the span of work that didn't succeed.
+    fn mark(&self, span: &Span) {
+        if !matches!(self, Self::Settled(Settled::Done | Settled::GivenBack | Settled::LookAgain)) {
+            span.fail(self.result());
+        }
+    }
 }
 
 fn count(task: Task, result: &'static str) {
@@ -67,6 +75,19 @@ fn count(task: Task, result: &'static str) {
         Task::Kill => "kill",
     };
     metrics().launch_tries.with([task, result]).inc();
+}
+
+/// Returns the span of work for a submission, in the trace that the submission belongs to.
+fn span_of(claimed: &Claimed) -> Span {
+    let name = if claimed.task == Task::Launch { "launch" } else { "kill" };
+    Span::of_submission(name, SpanKind::Consumer, claimed.trace.as_deref(), || {
+        [
+            KeyValue::new(attribute::SUBMISSION_ID, claimed.id.to_string()),
+            KeyValue::new(attribute::ATTEMPT, i64::from(claimed.attempt)),
+            KeyValue::new(attribute::K8S_NAMESPACE_NAME, claimed.namespace.clone()),
+            KeyValue::new(attribute::K8S_POD_NAME, claimed.pod.clone()),
+        ]
+    })
 }
 
 impl Launcher {
@@ -120,7 +141,7 @@ impl Launcher {
 
     /// Carries out one piece of claimed work and returns the claim. A failure affects no other work.
     pub async fn carry_out(&self, work: Work) {
-        self.work_and_settle(&work).await;
+        span_of(&work.claimed).enter(self.work_and_settle(&work)).await;
         self.effects.breakers.ends(&work.claimed.namespace, work.claimed.number);
         self.busy.lock().await.submissions.remove(&work.claimed.id);
         // A kill may have been requested while this process held the claim.
@@ -143,6 +164,7 @@ impl Launcher {
             Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
         count(task, ended.result());
+        ended.mark(&Span::current());
         while let Err(error) = self.settle(claimed, &ended).await {
             tracing::warn!(submission = %id, "returning the claim failed: {}", error_chain(&error));
             if !error.may_pass() || !self.effects.leases.holds(*session) {

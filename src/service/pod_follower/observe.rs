@@ -21,6 +21,7 @@ use crate::{
         KillCause, PodObservation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
     },
+    traces::{self, KeyValue, Span, SpanKind, attribute},
 };
 
 /// Submissions that are processed concurrently; the observations of one submission are processed in order.
@@ -138,10 +139,15 @@ impl PodFollower {
         if self.set_aside.is_wary() {
             self.set_locked_aside(namespace, &mut all).await;
         }
+        let traces = self.traces(all.iter().map(|(_, (id, _))| id)).await;
         let each = async |(mut first, (id, seen)): (Option<Follow>, Sights)| {
             for (place, sight) in seen.iter().enumerate() {
+                let span = span_of(sight, traces.get(&id));
                 // Later observations are judged by the row as the first one left it.
-                let Err(error) = self.until_taken(namespace, sight, first.take()).await else { continue };
+                let taken = span.enter(self.until_taken(namespace, sight, first.take())).await;
+                // What follows in a task of its own is below it, and not a part of it.
+                span.end();
+                let Err(error) = taken else { continue };
                 if self.set_aside(namespace, &id, &seen[place..], &error) {
                     return;
                 }
@@ -198,10 +204,21 @@ impl PodFollower {
 
     async fn take_what_is_set_aside(&self, namespace: Option<&str>, id: &SubmissionId) {
         while let Some(sight) = self.set_aside.first(namespace, id) {
-            self.until_taken_at_last(id, &sight).await;
+            let span = span_of(&sight, self.traces([id]).await.get(id));
+            span.enter(self.until_taken_at_last(id, &sight)).await;
+            span.end();
             self.set_aside.taken(namespace, id);
         }
         tracing::info!(submission = %id, "all pod observations that were set aside are stored or given up");
+    }
+
+    /// Returns the traces of submissions, if traces are on. Without the database, observations are processed later, or not traced.
+    async fn traces<'a>(&self, ids: impl IntoIterator<Item = &'a SubmissionId>) -> HashMap<SubmissionId, String> {
+        if !traces::are_on() {
+            return HashMap::new();
+        }
+        let ids: Vec<_> = ids.into_iter().collect();
+        if ids.is_empty() { HashMap::new() } else { self.store.traces(&ids).await.unwrap_or_default() }
     }
 
     async fn until_taken_at_last(&self, id: &SubmissionId, sight: &Sight) {
@@ -248,7 +265,7 @@ impl PodFollower {
         let effects = self.effects.clone();
         let (id, attempt) = (subject.id.clone(), subject.attempt);
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
-        tokio::spawn(async move {
+        let finish = async move {
             let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
             let mut pause = FINISH_PAUSE;
             if matches!(machine.effect(), Effect::RestoreLabels(_)) {
@@ -269,8 +286,22 @@ impl PodFollower {
                 pause = (pause * 2).min(FINISH_PAUSE_MAX);
             }
             tracing::error!(submission = %id, "writes to the driver pod {namespace}/{pod} given up until the next list");
-        });
+        };
+        tokio::spawn(Span::current().enter(finish));
     }
+}
+
+/// Returns the span of an observation, in the trace that its submission belongs to.
+fn span_of(sight: &Sight, trace: Option<&String>) -> Span {
+    Span::of_submission("follow", SpanKind::Consumer, trace.map(String::as_str), || {
+        let Subject { id, attempt, namespace, pod, .. } = sight.subject();
+        [
+            KeyValue::new(attribute::SUBMISSION_ID, id.to_string()),
+            KeyValue::new(attribute::ATTEMPT, i64::from(attempt)),
+            KeyValue::new(attribute::K8S_NAMESPACE_NAME, namespace.to_owned()),
+            KeyValue::new(attribute::K8S_POD_NAME, pod.to_owned()),
+        ]
+    })
 }
 
 fn given_up(subject: &Subject<'_>, settled: &Settled) {

@@ -17,6 +17,7 @@ use crate::{
     },
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, SparkVersion},
     store::Drawn,
+    traces::{Span, SpanKind, TraceContext},
 };
 
 /// The driver of a prepared submission.
@@ -58,6 +59,9 @@ impl Submissions {
         let expanded = Expanded::new(request, caller.spark_lines())?;
         let rules = rules(caller, &expanded.request)?;
         let mut prepared = PreparedSubmission::of_tenant(expanded, options, &rules.spark, Some(&rules))?;
+        if let Some(trace) = TraceContext::current() {
+            prepared.continue_trace(&trace);
+        }
         prepared.options.check(&rules.caps)?;
         prepared.options = prepared.options.capped(&rules.caps);
         limits::properties(prepared.properties())?;
@@ -104,7 +108,11 @@ impl Submissions {
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
         let secrets = redaction::secrets_of(&request);
-        let planned = self.plan(caller, request, options).await;
+        let span = Span::child("dry run", SpanKind::Internal, || []);
+        let planned = span.enter(self.plan(caller, request, options)).await;
+        if let Err(error) = &planned {
+            span.fail(error.kind());
+        }
         planned.map_err(|error| redaction::refusal(error, &secrets))
     }
 

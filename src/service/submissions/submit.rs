@@ -17,6 +17,7 @@ use crate::{
     spark::CreateSubmissionRequest,
     store::{self, Found, KeySpace, NewSubmission},
     submission::SubmissionId,
+    traces::{Span, SpanKind, TraceContext, attribute},
 };
 
 /// How often an allocated number may turn out to be taken. The first time moves the sequence past all taken numbers.
@@ -56,7 +57,9 @@ impl Submissions {
     ) -> Result<Accepted, Error> {
         let fingerprint = fingerprint(&mut request, &options)?;
         let secrets = redaction::secrets_of(&request);
-        let accepted = self.accept(caller, request, options, fingerprint).await;
+        let span = Span::child("submit", SpanKind::Internal, || []);
+        let accepted = span.enter(self.accept(caller, request, options, fingerprint)).await;
+        mark(&span, &accepted);
         if let Err(error) = &accepted {
             metrics().refused.with([error.kind()]).inc();
         }
@@ -109,6 +112,7 @@ impl Submissions {
                 tenant: tenant.clone(),
                 principal: principal.to_owned(),
                 actor: caller.actor(),
+                trace: TraceContext::current().map(|trace| trace.to_string()),
                 spark_user: self.spark().user.clone(),
                 spark_version: prepared.version,
                 options: prepared.options.kept(),
@@ -166,6 +170,24 @@ impl Submissions {
     fn owner(&self, request: &CreateSubmissionRequest) -> String {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
         short(own.unwrap_or_else(|| &self.spark().user))
+    }
+}
+
+/// Adds the result of a submit to its span.
+fn mark(span: &Span, accepted: &Result<Accepted, Error>) {
+    if !span.is_recorded() {
+        return;
+    }
+    match accepted {
+        Ok(Accepted { submission: Found { id, document }, replayed, .. }) => {
+            span.set(attribute::SUBMISSION_ID, id.to_string());
+            span.set(attribute::REPLAYED, *replayed);
+            if let Ok(document) = document {
+                span.set(attribute::TENANT, document.tenant.clone());
+                span.set(attribute::K8S_NAMESPACE_NAME, document.namespace.clone());
+            }
+        }
+        Err(error) => span.fail(error.kind()),
     }
 }
 

@@ -116,6 +116,7 @@ impl Both {
             principal: "anonymous:anonymous".to_owned(),
             actor: None,
             options: Options::default(),
+            trace: None,
             fingerprint: Vec::new(),
         };
         self.real.accept(new).await.unwrap();

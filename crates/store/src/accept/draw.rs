@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     Error, Store,
-    error::{likewise, within},
+    error::{likewise, mark, statement_span, within},
     group_commit::BatchWriter,
 };
 use sparkgate_metrics::metrics;
@@ -90,9 +90,13 @@ impl Store {
         if let Some(spare) = groups.spares.take() {
             return Ok(spare);
         }
+        let span = statement_span(ACTION);
         let drawn = groups.drawing.call((), Some(self.patience / 2), || Drawer(self.clone())).await;
         // Whether it was allocated or not, no submission was accepted with it.
-        drawn.unwrap_or_else(|why| Err(Error::Unavailable { action: ACTION, source: io::Error::other(why).into() }))
+        let drawn = drawn
+            .unwrap_or_else(|why| Err(Error::Unavailable { action: ACTION, source: io::Error::other(why).into() }));
+        mark(&span, &drawn);
+        drawn
     }
 }
 

@@ -8,7 +8,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use tracing::Instrument;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -20,6 +19,7 @@ use crate::{
         AppState,
         body::{self, Held},
         idempotency_key,
+        server_span::spawn,
         v1::{
             Problem, Reply,
             attempts::ObjectList,
@@ -96,7 +96,7 @@ async fn submit(
         drop(held);
         accepted
     };
-    let submit = tokio::spawn(submit.in_current_span());
+    let submit = spawn(submit);
     let accepted = submit.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
     let Found { id, document } = accepted.submission;
     let submission =

@@ -1,0 +1,132 @@
+//! The server span of a request, by OpenTelemetry's semantic conventions for HTTP. It has neither headers nor a query.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Router,
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode},
+    middleware::{Next, from_fn_with_state},
+    response::Response,
+};
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+use super::{
+    openapi::openapi,
+    request_log::{RequestId, text},
+};
+use crate::traces::{self, KeyValue, Span, attribute};
+
+/// Puts a span around all requests, if traces are on.
+pub(super) fn traced(router: Router) -> Router {
+    match traces::are_on() {
+        true => router.layer(from_fn_with_state(Routes::of_document(), trace)),
+        false => router,
+    }
+}
+
+/// Starts a task in the span of its caller, in the log and in the trace.
+pub(super) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(Span::current().enter(future.in_current_span()))
+}
+
+/// The routes of both APIs, as their document names them.
+#[derive(Clone)]
+struct Routes(Arc<[String]>);
+
+impl Routes {
+    fn of_document() -> Self {
+        Self(openapi().paths.paths.into_keys().collect())
+    }
+
+    /// Returns the route of a path: of several, the one with the fewest parameters.
+    fn of(&self, path: &str) -> Option<&str> {
+        let is_parameter = |part: &&str| part.starts_with('{');
+        let fits = |route: &&String| {
+            let (mut parts, mut given) = (route.split('/'), path.split('/'));
+            let fits = (&mut parts)
+                .all(|part| given.next().is_some_and(|it| it == part || (is_parameter(&part) && !it.is_empty())));
+            fits && given.next().is_none()
+        };
+        let fitting = self.0.iter().filter(fits);
+        fitting.min_by_key(|route| route.split('/').filter(is_parameter).count()).map(String::as_str)
+    }
+}
+
+async fn trace(
+    State(routes): State<Routes>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path();
+    if matches!(path, "/livez" | "/readyz") {
+        return next.run(request).await;
+    }
+    let (method, route) = (known(request.method()).to_owned(), routes.of(path).map(str::to_owned));
+    let name = route.as_ref().map_or_else(|| method.clone(), |route| format!("{method} {route}"));
+    let (traceparent, tracestate) = (header(request.headers(), "traceparent"), header(request.headers(), "tracestate"));
+    let span = Span::of_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
+        let given = [
+            KeyValue::new(attribute::HTTP_REQUEST_METHOD, method),
+            KeyValue::new(attribute::URL_PATH, path.to_owned()),
+            KeyValue::new(attribute::REQUEST_ID, text(&id).to_owned()),
+        ];
+        given.into_iter().chain(route.map(|route| KeyValue::new(attribute::HTTP_ROUTE, route)))
+    });
+    let response = span.enter(next.run(request)).await;
+    mark(&span, response.status());
+    response
+}
+
+/// Adds the status. Only one of the server is an error of the server.
+fn mark(span: &Span, status: StatusCode) {
+    span.set(attribute::HTTP_RESPONSE_STATUS_CODE, i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.fail(status.as_str().to_owned());
+    }
+}
+
+/// Returns the values of a header as one list.
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values: Vec<_> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(","))
+}
+
+/// Returns the name of a method; `_OTHER` stands for names that callers invented.
+fn known(method: &Method) -> &str {
+    let all = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::PATCH,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    if all.contains(method) { method.as_str() } else { "_OTHER" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_the_route_of_the_document() {
+        let routes = Routes::of_document();
+        for (path, route) in [
+            ("/v1/submissions", Some("/v1/submissions")),
+            ("/v1/submissions/create", Some("/v1/submissions/create")),
+            ("/v1/submissions/driver-1", Some("/v1/submissions/{id}")),
+            ("/v1/submissions/driver-1/events", Some("/v1/submissions/{id}/events")),
+            ("/v1/submissions/status/driver-1", Some("/v1/submissions/status/{id}")),
+            ("/v1/submissions/", None),
+            ("/v1/secret", None),
+        ] {
+            assert_eq!(routes.of(path), route, "{path}");
+        }
+    }
+}
