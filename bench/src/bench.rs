@@ -38,6 +38,8 @@ pub(crate) enum Name {
     Accept,
     /// Durable creates per second of authenticated callers, compared with a gateway without an access file.
     Access,
+    /// Durable creates per second with traces, compared with a gateway without.
+    Traces,
     /// Whole submissions per second, compared with a client that only creates the objects.
     Launch,
     /// CPU time and API writes of a submission's whole life, compared with spark-submit's.
@@ -61,6 +63,7 @@ impl Name {
         match self {
             Self::Accept => "accept",
             Self::Access => "access",
+            Self::Traces => "traces",
             Self::Launch => "launch",
             Self::Cost => "cost",
             Self::Lag => "lag",

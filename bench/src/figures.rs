@@ -12,6 +12,7 @@ mod read;
 mod render;
 pub(crate) mod request;
 mod spark;
+mod traces;
 
 use clap::ValueEnum;
 
@@ -23,6 +24,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
         match name {
             Name::Accept => accept::run(bench).await?,
             Name::Access => access::run(bench).await?,
+            Name::Traces => traces::run(bench).await?,
             Name::Launch => launch::run(bench).await?,
             Name::Cost => cost::run(bench).await?,
             Name::Lag => lag::run(bench).await?,

@@ -61,7 +61,7 @@ pub(super) async fn run(
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     let traces = Traces::begin(settings.otlp_endpoint.as_deref())?;
-    let ended = run_traced(settings, listener, until).await;
+    let ended = run_traced(settings, listener, reload, until).await;
     if let Some(traces) = traces {
         traces.end(GOODBYE).await;
     }
@@ -71,6 +71,7 @@ pub(super) async fn run(
 async fn run_traced(
     settings: &Serve,
     listener: TcpListener,
+    reload: Reload,
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     settings.http.check()?;

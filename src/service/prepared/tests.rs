@@ -17,8 +17,8 @@ fn prepared(properties: &[(&str, &str)], variables: &[(&str, &str)]) -> Prepared
         environment_variables: map(variables),
         ..CreateSubmissionRequest::default()
     };
-    let (version, user) = ("4.3.0".parse().unwrap(), "tester".to_owned());
-    let settings = SparkSettings { version, defaults: BTreeMap::new(), submitter: Submitter::default(), user };
+    let version = "4.3.0".parse().unwrap();
+    let settings = SparkSettings::new(version, BTreeMap::new(), Submitter::default(), "tester".to_owned());
     PreparedSubmission::new(request, &settings).unwrap()
 }
 
