@@ -45,8 +45,8 @@ impl Routes {
         let is_parameter = |part: &&str| part.starts_with('{');
         let fits = |route: &&String| {
             let (mut parts, mut given) = (route.split('/'), path.split('/'));
-            let fits = parts
-                .all(|part| given.next().is_some_and(|it| it == part || (is_parameter(&part) && !it.is_empty())));
+            let fits =
+                parts.all(|part| given.next().is_some_and(|it| it == part || (is_parameter(&part) && !it.is_empty())));
             fits && given.next().is_none()
         };
         let fitting = self.0.iter().filter(fits);

@@ -71,6 +71,20 @@ fn submit(gateway: &Gateway, headers: &[&str], job: &Value) -> String {
     reply.json()["id"].as_str().unwrap().to_owned()
 }
 
+/// Returns the spans below one as an indented text.
+fn as_text(spans: &[Span], parent: &str, depth: usize) -> String {
+    let mut below: Vec<_> = spans.iter().filter(|span| span.parent == parent).collect();
+    below.sort_by_key(|span| span.from);
+    let text = below.into_iter().map(|span| {
+        let name = format!("{}{}", "  ".repeat(depth), span.name);
+        let milliseconds = (span.to - span.from) as f64 / 1e6;
+        let (replica, state) = (span.instance.get(..4).unwrap_or_default(), span.get("sparkgate.state"));
+        let line = format!("{name:50} {replica} {milliseconds:8.1} ms {state} {}", span.events.join(", "));
+        format!("{}\n{}", line.trim_end(), as_text(spans, &span.id, depth + 1))
+    });
+    text.collect()
+}
+
 fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.name == name).collect()
 }
@@ -105,6 +119,7 @@ async fn a_submission_is_one_trace_across_a_replica_that_dies_and_the_one_that_l
     assert!(launching.terminate(), "a graceful end");
 
     let spans = of_trace();
+    println!("{}", as_text(&spans, CALLER, 0));
     let ids: BTreeSet<_> = spans.iter().map(|span| span.id.as_str()).chain([CALLER]).collect();
     for span in &spans {
         assert!(ids.contains(span.parent.as_str()), "the parent of {span:?} is missing");

@@ -6,7 +6,7 @@ use sparkgate::{
 };
 use sqlx::PgPool;
 
-use crate::support::{claim_one, draw, new, session};
+use crate::support::{draw, new, session};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 vendor=a";
 
@@ -22,14 +22,12 @@ async fn a_trace_is_kept_from_acceptance_to_the_claim_of_any_replica(pool: PgPoo
     let store = Store::new(pool);
     let session = session(&store).await;
     let (traced, other) = (accept(&store, "a", Some(TRACE)).await, accept(&store, "b", None).await);
-    // Accepted together, by one statement.
     let both = [traced.clone(), other.clone()];
     let traces = store.traces(&both.each_ref()).await.unwrap();
     assert_eq!(traces.into_iter().collect::<Vec<_>>(), [(traced.clone(), TRACE.to_owned())]);
-    let claimed = claim_one(&store, session).await;
-    assert_eq!((claimed.id, claimed.trace.as_deref()), (traced, Some(TRACE)));
-    let claimed = claim_one(&store, session).await;
-    assert_eq!((claimed.id, claimed.trace), (other, None));
+    let claimed = store.claim(session, 2, &[], &[]).await.unwrap();
+    let claimed: Vec<_> = claimed.into_iter().map(|claimed| (claimed.id, claimed.trace)).collect();
+    assert_eq!(claimed, [(traced, Some(TRACE.to_owned())), (other, None)]);
 }
 
 #[sqlx::test]
