@@ -206,7 +206,7 @@ fn each_file_with_a_statement_that_writes_events_logs_the_change() {
             let text = std::fs::read_to_string(&path).unwrap();
             let statements = text.matches("INSERT INTO submission_events").count();
             writers += statements;
-            let logs = text.matches(".log()").count() + text.matches("ChangedRow::log").count();
+            let logs = text.matches(".log()").count() + text.matches("ChangedRow::record").count();
             assert!(statements == 0 || logs >= statements, "{}", path.display());
         }
     }
