@@ -1,4 +1,4 @@
-//! The templates of routes, by which requests are counted: paths themselves have ids in them.
+//! The templates of routes, by which requests are counted and traced: paths themselves have ids in them.
 
 use std::sync::LazyLock;
 
@@ -49,9 +49,14 @@ static ROUTES: LazyLock<Router<&str>> = LazyLock::new(|| {
     routes
 });
 
-/// Returns the template of the route that serves a path.
+/// Returns the template of the route that serves a path, if there is one.
+pub(super) fn route_of(path: &str) -> Option<&'static str> {
+    Some(*ROUTES.at(path).ok()?.value)
+}
+
+/// Returns the template of the route that serves a path, as a label value.
 pub(super) fn template_of(path: &str) -> &'static str {
-    ROUTES.at(path).map_or(OTHER, |found| *found.value)
+    route_of(path).unwrap_or(OTHER)
 }
 
 #[cfg(test)]
@@ -66,6 +71,21 @@ mod tests {
         }
         for path in ["/x", "/v1/submissions/driver-1/x", "/v2/submissions/create", "", "/docs/../x"] {
             assert_eq!(template_of(path), OTHER, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_the_route_of_the_document() {
+        for (path, route) in [
+            ("/v1/submissions", Some("/v1/submissions")),
+            ("/v1/submissions/create", Some("/v1/submissions/create")),
+            ("/v1/submissions/driver-1", Some("/v1/submissions/{id}")),
+            ("/v1/submissions/driver-1/events", Some("/v1/submissions/{id}/events")),
+            ("/v1/submissions/status/driver-1", Some("/v1/submissions/status/{id}")),
+            ("/v1/submissions/", None),
+            ("/v1/secret", None),
+        ] {
+            assert_eq!(route_of(path), route, "{path}");
         }
     }
 }

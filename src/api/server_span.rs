@@ -1,27 +1,25 @@
 //! The server span of a request, by OpenTelemetry's semantic conventions for HTTP. It has neither headers nor a query.
 
-use std::sync::Arc;
-
 use axum::{
     Extension, Router,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, Method, StatusCode},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn},
     response::Response,
 };
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use super::{
-    openapi::openapi,
     request_log::{RequestId, text},
+    route_template::route_of,
 };
 use crate::traces::{self, KeyValue, Span, attribute};
 
 /// Puts a span around all requests, if traces are on.
 pub(super) fn traced(router: Router) -> Router {
     match traces::are_on() {
-        true => router.layer(from_fn_with_state(Routes::of_document(), trace)),
+        true => router.layer(from_fn(trace)),
         false => router,
     }
 }
@@ -31,41 +29,13 @@ pub(super) fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 
     tokio::spawn(Span::current().enter(future.in_current_span()))
 }
 
-/// The routes of both APIs, as their document names them.
-#[derive(Clone)]
-struct Routes(Arc<[String]>);
-
-impl Routes {
-    fn of_document() -> Self {
-        Self(openapi().paths.paths.into_keys().collect())
-    }
-
-    /// Returns the route of a path: of several, the one with the fewest parameters.
-    fn of(&self, path: &str) -> Option<&str> {
-        let is_parameter = |part: &&str| part.starts_with('{');
-        let fits = |route: &&String| {
-            let (mut parts, mut given) = (route.split('/'), path.split('/'));
-            let fits =
-                parts.all(|part| given.next().is_some_and(|it| it == part || (is_parameter(&part) && !it.is_empty())));
-            fits && given.next().is_none()
-        };
-        let fitting = self.0.iter().filter(fits);
-        fitting.min_by_key(|route| route.split('/').filter(is_parameter).count()).map(String::as_str)
-    }
-}
-
-async fn trace(
-    State(routes): State<Routes>,
-    Extension(id): Extension<RequestId>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn trace(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if matches!(path, "/livez" | "/readyz") {
         return next.run(request).await;
     }
-    let (method, route) = (known(request.method()).to_owned(), routes.of(path).map(str::to_owned));
-    let name = route.as_ref().map_or_else(|| method.clone(), |route| format!("{method} {route}"));
+    let (method, route) = (known(request.method()).to_owned(), route_of(path));
+    let name = route.map_or_else(|| method.clone(), |route| format!("{method} {route}"));
     let (traceparent, tracestate) = (header(request.headers(), "traceparent"), header(request.headers(), "tracestate"));
     let span = Span::of_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
         let given = [
@@ -108,25 +78,4 @@ fn known(method: &Method) -> &str {
         Method::CONNECT,
     ];
     if all.contains(method) { method.as_str() } else { "_OTHER" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_has_the_route_of_the_document() {
-        let routes = Routes::of_document();
-        for (path, route) in [
-            ("/v1/submissions", Some("/v1/submissions")),
-            ("/v1/submissions/create", Some("/v1/submissions/create")),
-            ("/v1/submissions/driver-1", Some("/v1/submissions/{id}")),
-            ("/v1/submissions/driver-1/events", Some("/v1/submissions/{id}/events")),
-            ("/v1/submissions/status/driver-1", Some("/v1/submissions/status/{id}")),
-            ("/v1/submissions/", None),
-            ("/v1/secret", None),
-        ] {
-            assert_eq!(routes.of(path), route, "{path}");
-        }
-    }
 }

@@ -243,8 +243,13 @@ impl Truths {
         }
         match outcome.state {
             State::Finished if pod.exit != Some(0) => Some("it didn't exit with code 0"),
-            // The cluster deleted the pod, and without the finalizer the pod was gone before its report could be read.
-            State::Failed if outcome.exit_code.is_none() && pod.failed && (!finalizer || pod.stripped) => None,
+            // The cluster deleted the pod, and without the finalizer the pod was gone before its report could be read. After a
+            // deletion by force that report isn't waited for.
+            State::Failed
+                if outcome.exit_code.is_none() && pod.failed && (!finalizer || pod.stripped || pod.forced_first) =>
+            {
+                None
+            }
             State::Failed if pod.exit == Some(0) => Some("it exited with code 0"),
             State::Failed if pod.exit.is_none() && !pod.failed => Some("nothing failed"),
             State::Killed if !by_us && !deleted_outside => Some("no kill was requested, or one for another reason"),

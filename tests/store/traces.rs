@@ -80,8 +80,11 @@ async fn an_end_is_reported_once_with_all_attempts_and_their_states(pool: PgPool
     let traces = store.ended_traces(&again).await.unwrap();
     let [trace] = &traces[..] else { panic!("only one has a trace: {traces:#?}") };
     assert_eq!((&trace.id, trace.trace.as_str()), (&id, TRACE));
-    let shown: Vec<_> =
-        trace.attempts.iter().map(|it| (it.attempt, it.state, it.exit_code, it.pod_uid.as_deref())).collect();
+    let shown: Vec<_> = trace
+        .attempts
+        .iter()
+        .map(|it| (it.record.attempt, it.record.state, it.record.exit_code, it.record.pod_uid.as_deref()))
+        .collect();
     assert_eq!(shown, [(1, State::Failed, None, Some("u-1")), (2, State::Failed, Some(1), Some("u-2"))]);
     let states = trace.attempts[1].states.iter().map(|(state, _)| *state).collect::<Vec<_>>();
     assert_eq!(states, [State::Queued, State::Running, State::Failed]);

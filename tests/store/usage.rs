@@ -146,20 +146,13 @@ async fn usage_of_a_submission_is_that_of_all_its_attempts_and_executors(pool: P
         reservation: Some(reservation(500, since)),
         ..Placement::default()
     };
-    let claimed = claim_one(&store, holder).await;
-    assert!(store.record_pod(&id, 1, claimed.epoch, "u").await.unwrap());
-    assert!(
-        store
-            .advance(
-                &id,
-                1,
-                Some(claimed.epoch),
-                &StateChange::Launched,
-                &Placement { pod_uid: Some("u".to_owned()), ..Placement::default() }
-            )
-            .await
-            .unwrap()
-    );
+    let launch = async |attempt, uid: &str| {
+        let claim = claim_one(&store, holder).await.epoch;
+        assert!(store.record_pod(&id, attempt, claim, uid).await.unwrap());
+        let launched = Placement { pod_uid: Some(uid.to_owned()), ..Placement::default() };
+        assert!(store.advance(&id, attempt, Some(claim), &StateChange::Launched, &launched).await.unwrap());
+    };
+    launch(1, "u").await;
     assert!(store.advance(&id, 1, None, &StateChange::Running, &pod("u", ago(100), None)).await.unwrap());
     // Two executors overlap; one of them vanishes unseen, and counts until the end of the driver.
     let one = ExecutorRecord { reservation: Some(reservation(1000, ago(90))), ..executor(&id) };
@@ -188,20 +181,7 @@ async fn usage_of_a_submission_is_that_of_all_its_attempts_and_executors(pool: P
         .execute(&pool)
         .await
         .unwrap();
-    let claimed = claim_one(&store, holder).await;
-    assert!(store.record_pod(&id, 2, claimed.epoch, "v").await.unwrap());
-    assert!(
-        store
-            .advance(
-                &id,
-                2,
-                Some(claimed.epoch),
-                &StateChange::Launched,
-                &Placement { pod_uid: Some("v".to_owned()), ..Placement::default() }
-            )
-            .await
-            .unwrap()
-    );
+    launch(2, "v").await;
     let finished = StateChange::Ended(Outcome::new(State::Finished, "Completed", "done"));
     assert!(store.advance(&id, 2, None, &finished, &pod("v", ago(20), ago(300))).await.unwrap());
     let used = of(&Store::new(pool.clone()), &id).await;

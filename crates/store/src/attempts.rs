@@ -37,7 +37,7 @@ pub struct Before {
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+pub(super) struct Row {
     attempt: i32,
     state: String,
     exit_code: Option<i32>,
@@ -76,7 +76,7 @@ impl Scoped {
              FROM every ORDER BY attempt",
         );
         let rows: Vec<Row> = within(action, query.build_query_as().fetch_all(&mut *connection)).await?;
-        rows.into_iter().map(|row| row.read(id)).collect()
+        rows.into_iter().map(|row| row.read(id.as_str())).collect()
     }
 }
 
@@ -133,10 +133,11 @@ impl Store {
 }
 
 impl Row {
-    fn read(self, id: &SubmissionId) -> Result<AttemptRecord, Error> {
+    /// Converts a row of the submission `id`.
+    pub(super) fn read(self, id: &str) -> Result<AttemptRecord, Error> {
         Ok(AttemptRecord {
             attempt: self.attempt,
-            state: parse(id.as_str(), &self.state)?,
+            state: parse(id, &self.state)?,
             exit_code: self.exit_code,
             reason: self.reason,
             message: self.message,

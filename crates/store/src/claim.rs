@@ -259,17 +259,8 @@ impl Store {
         for row in rows {
             if row.was != row.state {
                 let Row { id, tenant, attempt, was, state, .. } = &row;
-                let changed = Changed {
-                    submission: id,
-                    tenant,
-                    attempt: *attempt,
-                    from: Some(was),
-                    state,
-                    exit_code: None,
-                    reason: None,
-                    message: None,
-                };
-                changed.log();
+                let (attempt, from) = (*attempt, Some(was.as_str()));
+                Changed { submission: id, tenant, attempt, from, state, ..Changed::default() }.log();
             }
             let id = row.id.clone();
             match Claimed::try_from(row) {

@@ -37,14 +37,13 @@ impl Store {
         let action = "counting the live submissions";
         let mut connection = self.for_long_read(action).await?;
         // Each part has an index of its own, which has no other rows.
-        let statement = sqlx::query_as(
+        let statement = sqlx::query_as(sqlx::AssertSqlSafe(format!(
             "SELECT tenant, state, count(*), max(waited) FROM (
-                 SELECT tenant, state, CASE WHEN state <> 'KILLING'
-                     THEN extract(epoch FROM clock_timestamp() - coalesce(queued_at, created_at))::float8 END AS waited
+                 SELECT tenant, state, CASE WHEN state <> 'KILLING' THEN {WAITED} END AS waited
                  FROM submissions WHERE state IN ('QUEUED', 'LAUNCHING', 'KILLING')
                  UNION ALL SELECT tenant, state, NULL FROM submissions WHERE state IN ('PENDING', 'RUNNING')
              ) AS live GROUP BY tenant, state",
-        )
+        )))
         .fetch_all(&mut *connection);
         let rows: Vec<(String, String, i64, Option<f64>)> = within(action, statement).await?;
         let count = |(tenant, state, count, oldest)| LiveCount { tenant, state, count, oldest };

@@ -100,9 +100,8 @@ fn log(row: &PgRow) {
         attempt: row.try_get("attempt").unwrap_or_default(),
         from: Some(from),
         state: text("state"),
-        exit_code: None,
         reason: row.try_get("reason").ok(),
-        message: None,
+        ..Changed::default()
     };
     changed.log();
 }

@@ -134,17 +134,9 @@ async fn places(statement: &str, all: &[Launch], connections: &Connections) -> R
 }
 
 fn log(launch: &Launch, tenant: &str, from: &str) {
-    let changed = Changed {
-        submission: &launch.id,
-        tenant,
-        attempt: launch.attempt,
-        from: Some(from),
-        state: State::Pending.as_str(),
-        exit_code: None,
-        reason: None,
-        message: None,
-    };
-    changed.log();
+    let state = State::Pending.as_str();
+    let (submission, attempt, from) = (launch.id.as_str(), launch.attempt, Some(from));
+    Changed { submission, tenant, attempt, from, state, ..Changed::default() }.log();
 }
 
 /// Returns the part of the statement that locks the writable rows of the launches, in the order of every other statement that

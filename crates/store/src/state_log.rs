@@ -6,7 +6,7 @@ use sparkgate_submission::{FailureCode, State};
 use super::figures::count_kill;
 
 /// A state change that a statement made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changed<'a> {
     pub(crate) submission: &'a str,
     pub(crate) tenant: &'a str,
@@ -60,9 +60,8 @@ impl ChangedRow {
             attempt: *attempt,
             from: Some(was),
             state,
-            exit_code: None,
             reason: reason.as_deref(),
-            message: None,
+            ..Changed::default()
         };
         changed.log();
         if state == State::Killed.as_str() {

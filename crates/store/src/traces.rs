@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Store, error::within, row::parse};
+use super::{AttemptRecord, Error, Store, attempts, error::within, row::parse};
 use sparkgate_submission::{State, SubmissionId};
 
 /// A submission that has ended, with what its spans show.
@@ -22,16 +22,7 @@ pub struct EndedTrace {
 /// An attempt of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedAttempt {
-    pub attempt: i32,
-    pub state: State,
-    pub exit_code: Option<i32>,
-    pub reason: Option<String>,
-    pub message: Option<String>,
-    /// The name of the driver pod.
-    pub pod: String,
-    pub pod_uid: Option<String>,
-    pub node: Option<String>,
-    pub queued_at: DateTime<Utc>,
+    pub record: AttemptRecord,
     pub finished_at: DateTime<Utc>,
     /// Its states, and when they began.
     pub states: Vec<(State, DateTime<Utc>)>,
@@ -44,16 +35,9 @@ struct Row {
     tenant: String,
     namespace: String,
     created_at: DateTime<Utc>,
-    attempt: i32,
-    state: String,
-    exit_code: Option<i32>,
-    reason: Option<String>,
-    message: Option<String>,
-    pod: String,
-    pod_uid: Option<String>,
-    node: Option<String>,
-    queued_at: DateTime<Utc>,
-    finished_at: DateTime<Utc>,
+    #[sqlx(flatten)]
+    attempt: attempts::Row,
+    ended_at: DateTime<Utc>,
     states: Vec<String>,
     times: Vec<DateTime<Utc>>,
 }
@@ -62,19 +46,8 @@ impl Row {
     fn read(self) -> Result<(EndedTrace, EndedAttempt), Error> {
         let id = self.id.as_str();
         let states = self.states.iter().zip(self.times).map(|(state, at)| Ok((parse(id, state)?, at)));
-        let attempt = EndedAttempt {
-            attempt: self.attempt,
-            state: parse(id, &self.state)?,
-            exit_code: self.exit_code,
-            reason: self.reason,
-            message: self.message,
-            pod: self.pod,
-            pod_uid: self.pod_uid,
-            node: self.node,
-            queued_at: self.queued_at,
-            finished_at: self.finished_at,
-            states: states.collect::<Result<_, Error>>()?,
-        };
+        let states = states.collect::<Result<_, Error>>()?;
+        let attempt = EndedAttempt { record: self.attempt.read(id)?, finished_at: self.ended_at, states };
         let ended = EndedTrace {
             id: parse(id, id)?,
             trace: self.trace_context,
@@ -104,15 +77,15 @@ impl Store {
     pub async fn ended_traces(&self, ended: &[(String, i32)]) -> Result<Vec<EndedTrace>, Error> {
         let (ids, attempts): (Vec<&str>, Vec<i32>) = ended.iter().map(|(id, attempt)| (id.as_str(), *attempt)).unzip();
         let statement = sqlx::query_as(
-            "SELECT s.id, s.trace_context, s.tenant, s.namespace, s.created_at, a.*, e.states, e.times
+            "SELECT s.id, s.trace_context, s.tenant, s.namespace, s.created_at, a.*, a.finished_at AS ended_at, e.states, e.times
              FROM unnest($1::text[], $2::integer[]) AS ended (id, attempt)
              JOIN submissions s ON s.id = ended.id AND s.attempt = ended.attempt, LATERAL (
                  SELECT attempt, state, exit_code, reason, message, coalesce(names ->> 'driverPod', '') AS pod, pod_uid, node,
-                     queued_at, finished_at
+                     pod_ip, queued_at, started_at, finished_at
                  FROM attempts WHERE submission_id = s.id
                  UNION ALL
                  SELECT s.attempt, s.state, s.exit_code, s.reason, s.message, coalesce(s.names ->> 'driverPod', ''), s.pod_uid,
-                     s.node, coalesce(s.queued_at, s.created_at), s.finished_at
+                     s.node, s.pod_ip, coalesce(s.queued_at, s.created_at), s.started_at, s.finished_at
              ) AS a, LATERAL (
                  SELECT coalesce(array_agg(state ORDER BY at, id), '{}') AS states, coalesce(array_agg(at ORDER BY at, id), '{}') AS times
                  FROM submission_events WHERE submission_id = s.id AND attempt = a.attempt

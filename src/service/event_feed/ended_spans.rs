@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use crate::{
     service::error::error_chain,
-    store::{EndedAttempt, EndedTrace, Store},
+    store::{AttemptRecord, EndedAttempt, EndedTrace, Store},
     submission::{FailureCode, State},
     traces::{KeyValue, Moment, Span, attribute},
 };
@@ -25,38 +25,39 @@ fn record_one(ended: &EndedTrace) {
             KeyValue::new(attribute::SUBMISSION_ID, ended.id.to_string()),
             KeyValue::new(attribute::TENANT, ended.tenant.clone()),
             KeyValue::new(attribute::K8S_NAMESPACE_NAME, ended.namespace.clone()),
-            KeyValue::new(attribute::ATTEMPTS, i64::from(last.attempt)),
+            KeyValue::new(attribute::ATTEMPTS, i64::from(last.record.attempt)),
         ]
     });
     if !span.is_recorded() {
         return;
     }
-    mark(&span, last);
+    mark(&span, &last.record);
     for attempt in &ended.attempts {
-        let child = span.past_child("attempt", attempt.queued_at.into(), || {
+        let EndedAttempt { record, finished_at, states } = attempt;
+        let child = span.past_child("attempt", record.queued_at.into(), || {
             [
                 KeyValue::new(attribute::SUBMISSION_ID, ended.id.to_string()),
-                KeyValue::new(attribute::ATTEMPT, i64::from(attempt.attempt)),
+                KeyValue::new(attribute::ATTEMPT, i64::from(record.attempt)),
                 KeyValue::new(attribute::K8S_NAMESPACE_NAME, ended.namespace.clone()),
-                KeyValue::new(attribute::K8S_POD_NAME, attempt.pod.clone()),
+                KeyValue::new(attribute::K8S_POD_NAME, record.pod.clone()),
             ]
         });
-        if let Some(uid) = &attempt.pod_uid {
+        if let Some(uid) = &record.pod_uid {
             child.set(attribute::K8S_POD_UID, uid.clone());
         }
-        if let Some(node) = &attempt.node {
+        if let Some(node) = &record.node {
             child.set(attribute::K8S_NODE_NAME, node.clone());
         }
-        child.add(attempt.states.iter().map(|(state, at)| Moment { name: state.as_str(), at: SystemTime::from(*at) }));
-        mark(&child, attempt);
-        child.end_at(attempt.finished_at.into());
+        child.add(states.iter().map(|(state, at)| Moment { name: state.as_str(), at: SystemTime::from(*at) }));
+        mark(&child, record);
+        child.end_at((*finished_at).into());
     }
     span.end_at(last.finished_at.into());
 }
 
 /// Adds how an attempt ended. A kill is no error.
-fn mark(span: &Span, attempt: &EndedAttempt) {
-    let EndedAttempt { state, exit_code, reason, message, .. } = attempt;
+fn mark(span: &Span, attempt: &AttemptRecord) {
+    let AttemptRecord { state, exit_code, reason, message, .. } = attempt;
     span.set(attribute::STATE, state.as_str());
     if let Some(exit_code) = exit_code {
         span.set(attribute::EXIT_CODE, i64::from(*exit_code));

@@ -118,8 +118,7 @@ impl Inserter {
         let state = State::Queued.as_str();
         for new in all.iter().filter(|new| ids.contains(new.drawn.id.as_str())) {
             let (submission, tenant) = (new.drawn.id.as_str(), new.tenant.as_str());
-            let (from, exit_code, reason, message) = (None, None, None, None);
-            Changed { submission, tenant, attempt: 1, from, state, exit_code, reason, message }.log();
+            Changed { submission, tenant, attempt: 1, state, ..Changed::default() }.log();
         }
         self.0.pass_on(Some(Json(entries.into_iter().flatten().map(|entry| entry.0).collect())));
         Ok(ids)

@@ -150,9 +150,12 @@ impl Follow {
         }
     }
 
+    /// Removes the finalizer. A pod that left the watch with it may only have lost its labels.
     fn remove_finalizer(&self) -> Effect {
         match &self.seen {
-            Some(seen) if seen.holds_finalizer && !seen.gone => Effect::RemoveFinalizer(seen.pod_uid.clone()),
+            Some(seen) if !seen.holds_finalizer => Effect::done(),
+            Some(seen) if seen.gone && !self.confirmed => Effect::LookUp,
+            Some(seen) if !seen.gone => Effect::RemoveFinalizer(seen.pod_uid.clone()),
             Some(_) | None => Effect::done(),
         }
     }

@@ -295,6 +295,25 @@ fn a_driver_that_left_the_watch_is_looked_up_before_its_submission_ends() {
 }
 
 #[test]
+fn the_finalizer_of_a_driver_that_left_the_watch_after_its_end_is_removed() {
+    let left = || PodObservation { gone: true, ..seen(Phase::Failed, Container::Absent) };
+    let unlabelled = || Box::new(PodObservation { labelled: false, ..seen(Phase::Failed, Container::Absent) });
+    let ended = || EffectResult::Row(Some(row(State::Failed, Some("u"))));
+    let there = || EffectResult::Found(Found::There(unlabelled()));
+    let asked = run(Follow::seen(Box::new(left())), [ended(), there(), EffectResult::Done]);
+    assert_eq!(asked[1..], [Effect::LookUp, Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)]);
+
+    let live = EffectResult::Row(Some(row(State::Running, Some("u"))));
+    let answers = [live, EffectResult::Moved(true), there(), EffectResult::Moved(false), EffectResult::Done];
+    let asked = run(Follow::seen(Box::new(left())), answers);
+    assert_eq!(ends(&asked[1]), Some(State::Failed));
+    assert_eq!(asked[4..], [Effect::RemoveFinalizer("u".into()), Effect::Settle(Settled::Done)]);
+
+    let asked = run(Follow::seen(Box::new(left())), [ended(), EffectResult::Found(Found::Nothing), ended()]);
+    assert_eq!(asked[1..], [Effect::LookUp, Effect::Read, Effect::Settle(Settled::Done)]);
+}
+
+#[test]
 fn labels_of_a_pod_that_lost_them_are_restored() {
     let started = PodObservation { labelled: false, ..running() };
     let pending = EffectResult::Row(Some(row(State::Pending, Some("u"))));
