@@ -10,6 +10,7 @@ mod config;
 mod dev;
 mod doctor;
 mod healthcheck;
+mod prune_audit;
 mod release_finalizers;
 pub mod render;
 mod sandbox;

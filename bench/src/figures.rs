@@ -13,14 +13,15 @@ mod render;
 pub(crate) mod request;
 mod spark;
 mod traces;
+mod years;
 
 use clap::ValueEnum;
 
 use crate::bench::{Bench, Name};
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
-    let all = if bench.figures.is_empty() { Name::value_variants() } else { bench.figures.as_slice() };
-    for name in all {
+    let usual: Vec<_> = Name::value_variants().iter().copied().filter(|name| *name != Name::Years).collect();
+    for name in if bench.figures.is_empty() { &usual } else { &bench.figures } {
         match name {
             Name::Accept => accept::run(bench).await?,
             Name::Access => access::run(bench).await?,
@@ -33,6 +34,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Read => read::run(bench).await?,
             Name::Growth => growth::run(bench).await?,
             Name::Neighbours => neighbours::run(bench).await?,
+            Name::Years => years::run(bench).await?,
         }
     }
     Ok(())

@@ -15,10 +15,10 @@ use clap_complete::{Shell, generate};
 use super::{
     admission, adopt_cluster,
     arguments::{Loaded, reads_file, with_file},
-    bootstrap_key, config, dev, doctor, healthcheck, release_finalizers, render, sandbox, serve,
+    bootstrap_key, config, dev, doctor, healthcheck, prune_audit, release_finalizers, render, sandbox, serve,
     settings::{
-        Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Healthcheck, Logs, Place, Render,
-        Sandbox, Serve,
+        Admission, AdoptCluster, BootstrapKey, ConfigCommand, Database, Dev, Doctor, Healthcheck, Logs, Place,
+        PruneAudit, Render, Sandbox, Serve,
     },
     telemetry,
 };
@@ -61,6 +61,8 @@ enum Command {
     Healthcheck(Healthcheck),
     /// Apply all pending database migrations.
     Migrate(Database),
+    /// Delete old entries of the audit. Needs the database as the owner of the tables: the role of the gateway can't do it.
+    PruneAudit(PruneAudit),
     /// Print the `OpenAPI` document of the HTTP interface.
     Openapi,
     /// Run only the sandbox: a simulated cluster whose pods are local processes.
@@ -136,6 +138,7 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
             tracing::info!("the database is up to date");
             Ok(())
         }),
+        Command::PruneAudit(settings) => in_runtime(&logs, prune_audit::prune_audit(settings)),
         Command::Render(settings) => {
             let rendered = render::run(
                 io::stdin(),

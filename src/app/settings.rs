@@ -150,6 +150,15 @@ pub(super) struct BootstrapKey {
     pub(super) expires: Duration,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct PruneAudit {
+    #[command(flatten)]
+    pub(super) database: Database,
+    /// The age from which entries are deleted, such as 400d.
+    #[arg(long, value_parser = lifetime, value_name = "TIME")]
+    pub(super) older_than: Duration,
+}
+
 fn lifetime(text: &str) -> Result<Duration, &'static str> {
     parse_duration(text).ok_or("expected a time such as 24h or 90d, of ten years at most")
 }

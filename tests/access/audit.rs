@@ -8,7 +8,7 @@ use sparkgate::{
     api::audit_line,
     store::{AuditEntry, AuditLog, Store},
 };
-use sqlx::PgPool;
+use sqlx::{ConnectOptions, PgPool};
 
 use crate::world::{TWO_TENANTS, World, job, spark_job};
 
@@ -104,4 +104,24 @@ async fn a_replayed_submission_has_one_entry(pool: PgPool) {
         assert_eq!(world.send(Some(&key), "POST", "/v1/submissions/create", Some(&body)).await.status, 200);
     }
     assert_eq!(world.get(&key, "/v1/audit").await.json()["entries"].as_array().unwrap().len(), 1);
+}
+
+#[sqlx::test]
+async fn old_entries_are_deleted_by_the_owner_of_the_tables_alone(pool: PgPool) {
+    let write = "INSERT INTO audit (at, principal, action, verdict)
+        SELECT now() - interval '1 day' * (12000 - n), 'corp:alice', 'kill', 'allowed' FROM generate_series(1, 12000) AS n";
+    sqlx::query(write).execute(&pool).await.unwrap();
+    let url = pool.connect_options().to_url_lossy().to_string();
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_sparkgate"));
+    command.args(["prune-audit", "--older-than", "400d"]).env("SPARKGATE_DATABASE_URL", &url);
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let left = "SELECT count(*), min(at) > now() - interval '400 days', max(at) FILTER (WHERE action = 'prune-audit') IS NOT NULL,
+        max(detail) FROM audit";
+    let left: (i64, bool, bool, String) = sqlx::query_as(left).fetch_one(&pool).await.unwrap();
+    assert_eq!(left, (401, true, true, "11600 entries older than 400 days".to_owned()));
+    // A second run finds nothing, and writes no entry.
+    assert!(command.status().await.unwrap().success());
+    let entries: i64 = sqlx::query_scalar("SELECT count(*) FROM audit").fetch_one(&pool).await.unwrap();
+    assert_eq!(entries, 401);
 }

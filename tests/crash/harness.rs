@@ -11,6 +11,8 @@ pub(crate) mod audit;
 pub(crate) mod chaos;
 pub(crate) mod clients;
 pub(crate) mod dice;
+#[cfg(test)]
+pub(crate) mod failover;
 pub(crate) mod guard;
 pub(crate) mod http;
 pub(crate) mod kubelet;
@@ -21,8 +23,11 @@ pub(crate) mod plan;
 pub(crate) mod process;
 pub(crate) mod replica;
 pub(crate) mod report;
+#[cfg(test)]
+pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod servers;
 pub(crate) mod takeover;
 pub(crate) mod truth;
+pub(crate) mod upgrade;
 pub(crate) mod world;

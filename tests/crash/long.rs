@@ -23,6 +23,7 @@ use crate::harness::{
     guard::guard,
     outage::{self, Server},
     run::{Run, complaint},
+    upgrade,
 };
 
 /// Submits jobs to replicas that are killed while they work, and checks what they recorded.
@@ -52,6 +53,10 @@ struct Options {
     /// The `sparkgate` program to run.
     #[arg(long, default_value = "target/release/sparkgate")]
     program: PathBuf,
+    /// The program of an older release: instead of the storm, its replicas are replaced by those of `program` and back, one
+    /// by one, while jobs are submitted.
+    #[arg(long)]
+    upgrade_from: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -65,6 +70,20 @@ async fn main() -> ExitCode {
     }
     let program = std::path::absolute(&options.program).unwrap();
 
+    if let Some(old) = &options.upgrade_from {
+        let old = std::path::absolute(old).unwrap();
+        let verdict = upgrade::play(old, program, seed, options.jobs).await;
+        let states: Vec<_> = verdict.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+        let (rows, lost, second) = (verdict.rows, verdict.lost, verdict.extra_creates);
+        println!("{rows} submissions, {lost} lost, {second} second pods of an attempt: {}", states.join(", "));
+        return match complaint("the upgrade", &verdict.violations) {
+            None if second == 0 => ExitCode::SUCCESS,
+            complaint => {
+                println!("\n{}", complaint.unwrap_or_default());
+                ExitCode::FAILURE
+            }
+        };
+    }
     let mut complaints = vec![storm(&options, &program, seed).await];
     if options.outage > 0 {
         complaints.extend(looks_away(&program, seed).await);

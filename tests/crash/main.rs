@@ -18,9 +18,11 @@ mod rights;
 mod webhook;
 
 mod absence;
+mod failover;
 mod outage;
 mod restored;
 mod storm;
+mod upgrade;
 
 /// Keeps the logs; the message names their directory.
 fn panic_if_any(what: &str, violations: &[String]) {

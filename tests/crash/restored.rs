@@ -1,4 +1,5 @@
-//! etcd is restored from a backup while a gateway watches: the resource versions go backwards.
+//! etcd is restored from a backup while a gateway watches: the resource versions go backwards. Or the database is restored: the
+//! cluster is ahead of it.
 
 use std::time::Duration;
 
@@ -9,7 +10,13 @@ use serde_json::json;
 use sparkgate::cluster::{Cluster, WatchItem, WatchReport};
 use tokio::time::timeout;
 
-use crate::harness::servers::borrow;
+use crate::{
+    harness::{
+        restore::{Backup, Drivers, play},
+        servers::borrow,
+    },
+    panic_if_any,
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -57,4 +64,30 @@ async fn a_watch_notices_that_the_cluster_was_restored() {
     kubernetes.restore().await;
     create(&client, &namespace, 12).await;
     shown(&mut watch, 12).await;
+}
+
+async fn drill(seed: u64, backup: Backup, drivers: Drivers) {
+    let verdict = play(env!("CARGO_BIN_EXE_sparkgate").into(), seed, backup, drivers).await;
+    eprintln!("{backup:?}, drivers {drivers:?}: {} rows, {:?}", verdict.rows, verdict.states);
+    panic_if_any("the database was restored", &verdict.violations);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_dump_is_restored_drivers_that_run_are_adopted() {
+    drill(21, Backup::Dump, Drivers::Run).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_dump_is_restored_drivers_that_ended_are_not_started_again() {
+    drill(22, Backup::Dump, Drivers::HaveEnded).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_base_backup_is_restored_drivers_that_run_are_adopted() {
+    drill(23, Backup::Base, Drivers::Run).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_base_backup_is_restored_drivers_that_ended_are_not_started_again() {
+    drill(24, Backup::Base, Drivers::HaveEnded).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sparkgate::{
     store::{Actor, AuditFilter, ConnectError, DatabaseSettings, Horizon, Scope, Store},
-    submission::{Outcome, Placement, State, StateChange},
+    submission::{Outcome, Placement, State, StateChange, error_chain},
 };
 use sparkgate_testing::documented_grants;
 use sqlx::{ConnectOptions, PgPool};
@@ -76,6 +76,8 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
         let denied = sqlx::query(change).execute(&app).await.unwrap_err();
         assert_eq!(denied.as_database_error().unwrap().code().as_deref(), Some("42501"), "{change}");
     }
+    let denied = store.prune_audit(Duration::ZERO, 10).await.unwrap_err();
+    assert!(error_chain(&denied).contains("permission denied for table audit"), "{denied}");
     app.close().await;
     store.end_leases(holder).await.unwrap();
     store.close().await;

@@ -47,6 +47,7 @@ pub(crate) struct FaultProxy {
 }
 
 struct Controls {
+    upstream: watch::Sender<SocketAddr>,
     fault: watch::Sender<Fault>,
     /// Incremented by each cut.
     cuts: watch::Sender<u64>,
@@ -72,6 +73,7 @@ impl FaultProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let controls = Arc::new(Controls {
+            upstream: watch::Sender::new(upstream),
             fault: watch::Sender::new(Fault::None),
             cuts: watch::Sender::new(0),
             loss: AtomicU64::new(0),
@@ -81,7 +83,7 @@ impl FaultProxy {
             lost: AtomicUsize::new(0),
             swallowed: AtomicUsize::new(0),
         });
-        let accepting = tokio::spawn(accept(listener, upstream, controls.clone())).abort_handle();
+        let accepting = tokio::spawn(accept(listener, controls.clone())).abort_handle();
         Self { address, controls, accepting }
     }
 
@@ -91,6 +93,11 @@ impl FaultProxy {
 
     pub(crate) fn set(&self, fault: Fault) {
         self.controls.fault.send_replace(fault);
+    }
+
+    /// Leads new connections to another server.
+    pub(crate) fn redirect(&self, upstream: SocketAddr) {
+        self.controls.upstream.send_replace(upstream);
     }
 
     /// Resets every open connection.
@@ -131,7 +138,7 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn accept(listener: TcpListener, upstream: SocketAddr, controls: Arc<Controls>) {
+async fn accept(listener: TcpListener, controls: Arc<Controls>) {
     // Dropped with this task, which ends the connections.
     let mut connections = JoinSet::new();
     loop {
@@ -146,6 +153,7 @@ async fn accept(listener: TcpListener, upstream: SocketAddr, controls: Arc<Contr
             continue;
         }
         let live = Live::new(controls.clone());
+        let upstream = *controls.upstream.borrow();
         // Subscribes before the task runs: a cut from now on also applies to this connection.
         let mut cuts = controls.cuts.subscribe();
         connections.spawn(async move {

@@ -4,6 +4,8 @@
 mod cluster;
 mod history;
 
+use std::time::Duration;
+
 use crate::{
     bench::{Bench, Name},
     report::Report,
@@ -14,8 +16,8 @@ use crate::{
 const HISTORY: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 /// Numbers of running driver pods.
 const PODS: [usize; 2] = [10_000, 100_000];
-/// The days over which the history is spread.
-const DAYS: u32 = 7;
+/// The time over which the history is spread.
+const SPAN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let database = Database::migrated(bench).await?;
@@ -25,7 +27,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let first = PODS[1] + 1;
     let mut there = 0;
     for size in HISTORY.map(|size| bench.size(size)) {
-        rows::history(&database, first + there, size - there, DAYS).await?;
+        rows::history(&database, first + there, size - there, SPAN).await?;
         there = size;
         history::measure(bench, &database, first + there, size, &mut report).await?;
     }
@@ -41,7 +43,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
 }
 
 /// Returns the number with thousands separators.
-fn count(number: usize) -> String {
+pub(super) fn count(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")

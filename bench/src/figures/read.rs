@@ -79,7 +79,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let rows = bench.size(ROWS);
     let database = Database::migrated(bench).await?;
     let running = bench.size(RUNNING);
-    rows::history(&database, 1, rows - running, 7).await?;
+    rows::history(&database, 1, rows - running, Duration::from_secs(7 * 24 * 3600)).await?;
     let first = rows - running + 1;
     rows::live(&database, "RUNNING", first, &(first..=rows).map(rows::uid).collect::<Vec<_>>()).await?;
     for _ in 0..bench.runs {

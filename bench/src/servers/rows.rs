@@ -1,5 +1,7 @@
 //! Submissions inserted as rows: live ones with their pods, and ended ones as history.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use sqlx::{AssertSqlSafe, PgConnection, types::Json};
 
@@ -44,17 +46,46 @@ pub(crate) async fn live(database: &Database, state: &str, first: usize, uids: &
     settle(&mut connection).await
 }
 
-/// Adds submissions that have `FINISHED` in the last `days` days and whose pods are gone, numbered from `first` on.
-pub(crate) async fn history(database: &Database, first: usize, count: usize, days: u32) -> anyhow::Result<()> {
-    let states = ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"];
-    let at = format!("now() - interval '{days} days' * (1 - (number - {first})::float8 / {count})");
+/// Adds submissions that have `FINISHED` within the last `span` and whose pods are gone, numbered from `first` on.
+pub(crate) async fn history(database: &Database, first: usize, count: usize, span: Duration) -> anyhow::Result<()> {
     let mut connection = database.connect().await?;
+    write_history(&mut connection, first, count, span).await?;
+    settle(&mut connection).await
+}
+
+/// Does the same from number 1 on in an empty database: the indexes that keep no rule are built afterwards, which takes a
+/// fraction of the time.
+pub(crate) async fn old_history(database: &Database, count: usize, span: Duration) -> anyhow::Result<()> {
+    let mut connection = database.connect().await?;
+    let indexes = "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index
+        WHERE indrelid IN ('submissions'::regclass, 'submission_events'::regclass) AND NOT indisunique";
+    let indexes: Vec<(String, String)> = sqlx::query_as(indexes).fetch_all(&mut connection).await?;
+    sqlx::query("SET maintenance_work_mem = '1GB'").execute(&mut connection).await?;
+    for (name, _) in &indexes {
+        sqlx::query(AssertSqlSafe(format!("DROP INDEX {name}"))).execute(&mut connection).await?;
+    }
+    write_history(&mut connection, 1, count, span).await?;
+    for (_, definition) in indexes {
+        sqlx::query(AssertSqlSafe(definition)).execute(&mut connection).await?;
+    }
+    settle(&mut connection).await
+}
+
+async fn write_history(
+    connection: &mut PgConnection,
+    first: usize,
+    count: usize,
+    span: Duration,
+) -> anyhow::Result<()> {
+    let states = ["QUEUED", "LAUNCHING", "PENDING", "RUNNING", "FINISHED"];
+    let seconds = span.as_secs();
+    let at = format!("now() - interval '{seconds} seconds' * (1 - (number - {first})::float8 / {count})");
     for begin in (0..count).step_by(BATCH) {
         let numbers = first + begin..first + count.min(begin + BATCH);
         let uids: Vec<_> = numbers.map(uid).collect();
-        write(&mut connection, &states, first + begin, &uids, &at).await?;
+        write(connection, &states, first + begin, &uids, &at).await?;
     }
-    settle(&mut connection).await
+    Ok(())
 }
 
 /// Writes one submission for each uid, with an event for each of its states, and without its objects: no measurement

@@ -1,7 +1,7 @@
 //! The audit: who did what to which submission. A change writes its entry in its own statement, so that neither exists without
-//! the other. The gateway only inserts entries and reads them.
+//! the other. The gateway only inserts entries and reads them; the owner of the tables may delete old ones.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -121,6 +121,21 @@ impl Store {
         let entry = within(what, statement).await?;
         self.pass_on(Some(Json(vec![entry])));
         Ok(())
+    }
+}
+
+impl Store {
+    /// Deletes those of the `limit` oldest entries that are older than `age`, and returns how many. The role of a gateway may not
+    /// delete entries: it takes the owner of the tables.
+    pub async fn prune_audit(&self, age: Duration, limit: u32) -> Result<u64, Error> {
+        let statement = sqlx::query(
+            "WITH oldest AS (SELECT id, at FROM audit ORDER BY id LIMIT $2)
+             DELETE FROM audit a USING oldest o WHERE a.id = o.id AND o.at < now() - make_interval(secs => $1)",
+        )
+        .bind(age.as_secs_f64())
+        .bind(i64::from(limit))
+        .execute(&self.patient);
+        Ok(within("deleting old entries of the audit", statement).await?.rows_affected())
     }
 }
 

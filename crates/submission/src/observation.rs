@@ -48,6 +48,12 @@ impl PodObservation {
         matches!(self.phase, Phase::Pending | Phase::Running) && !self.gone && !self.deleting && !ended
     }
 
+    /// Returns whether the driver container has started. All objects of the driver existed then: the last one that is created is
+    /// the `ConfigMap` without which the container can't start.
+    pub fn has_started(&self) -> bool {
+        matches!(self.container, Container::Running { .. } | Container::Terminated { .. })
+    }
+
     /// Returns whether the pod left the watch and the end of the driver is unknown. The pod may have been deleted, or it may
     /// still run and only lack the label that the watch selects by: a watch reports both in the same way.
     pub fn left_unexplained(&self) -> bool {

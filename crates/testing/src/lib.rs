@@ -42,6 +42,16 @@ pub fn documented_grants(role: &str) -> String {
     format!("GRANT{grants}").replace(" app;", &format!(" {role};"))
 }
 
+/// Returns the statements of docs/operations.md that follow every restore of the database.
+///
+/// # Panics
+/// The page has no such statements.
+pub fn documented_restore() -> String {
+    let page = include_str!("../../../docs/operations.md");
+    let block = page.split("```").find(|part| part.starts_with("sql\n") && part.contains("UPDATE event_sequence"));
+    block.expect("docs/operations.md has a block of statements after a restore").replacen("sql", "", 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,6 +60,13 @@ mod tests {
     fn grants_are_for_the_role() {
         let grants = documented_grants("gateway");
         assert!(grants.contains("ON ALL TABLES IN SCHEMA public TO gateway;") && !grants.contains("app"), "{grants}");
+    }
+
+    #[test]
+    fn statements_after_a_restore_move_the_numbers_on() {
+        let statements = documented_restore();
+        assert_eq!(statements.matches(';').count(), 3, "{statements}");
+        assert!(statements.trim_start().starts_with("UPDATE event_sequence"), "{statements}");
     }
 
     #[test]

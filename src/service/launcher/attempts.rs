@@ -1,8 +1,7 @@
 //! The objects of attempts: those of the first are stored with the submission, those of later ones are derived.
 
-use chrono::Utc;
 use serde_json::Value;
-use uuid::Uuid;
+use uuid::Builder;
 
 use super::Launcher;
 use crate::{
@@ -15,6 +14,7 @@ use crate::{
     },
     spark::NameEntropy,
     store::{Before, Claimed},
+    submission::{Installation, SubmissionId},
 };
 
 /// The objects of a claimed submission, and the name of its driver pod.
@@ -67,8 +67,8 @@ impl Launcher {
     }
 
     async fn begin_attempt(&self, claimed: &Claimed, before: &Before) -> Result<Objects, Stopped> {
-        let entropy = NameEntropy::from_uuids(Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
-        let names = before.names.drawn_anew(Utc::now().timestamp_millis(), &entropy);
+        let (entropy, unique) = entropy_of(&self.installation, &claimed.id, claimed.attempt);
+        let names = before.names.drawn_anew(unique, &entropy);
         let pod = names.driver_pod.clone();
         let identity = self.installation.identity(&claimed.id, claimed.attempt, &claimed.namespace, &pod);
         let unsealed;
@@ -105,5 +105,43 @@ impl Launcher {
     fn judge(&self, claimed: &Claimed, manifest: &Manifest) -> Result<(), NoLaunch> {
         judge_again(&self.access.current(), &claimed.namespace, manifest)
             .map_err(|why| NoLaunch { message: message_about(manifest, why.message), ..why })
+    }
+}
+
+/// Derives the randomness of a later attempt's names, and the number in them that is otherwise the time, from the installation's
+/// key. So the attempt has the same names if the database is restored from a backup that lacks it: its launch then finds the
+/// driver that already exists. Without the key, the names can't be predicted.
+fn entropy_of(installation: &Installation, id: &SubmissionId, attempt: i32) -> (NameEntropy, i64) {
+    let derive = |part: &str| {
+        let key = installation.key_for(&format!("names of {id}, attempt {attempt}: {part}"));
+        Builder::from_random_bytes(std::array::from_fn(|at| key[at])).into_uuid()
+    };
+    let entropy = NameEntropy::from_uuids(derive("app id"), derive("local dir"), derive("prefix"), derive("others"));
+    // The forty bits of a time that are part of a name.
+    let (time, _) = derive("time").as_u64_pair();
+    (entropy, (time >> 24) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn names_of_an_attempt_are_the_same_each_time_and_those_of_no_other() {
+        let ours = Installation::new(Uuid::nil(), vec![7; 32]);
+        let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
+        let other: SubmissionId = "driver-20260101000000-0002".parse().unwrap();
+        let names = |installation: &Installation, id, attempt| format!("{:?}", entropy_of(installation, id, attempt));
+        let second = names(&ours, &id, 2);
+        assert_eq!(second, names(&ours, &id, 2));
+        assert!(entropy_of(&ours, &id, 2).1 > 0);
+        let others = [
+            names(&ours, &id, 3),
+            names(&ours, &other, 2),
+            names(&Installation::new(Uuid::nil(), vec![8; 32]), &id, 2),
+        ];
+        assert!(others.iter().all(|other| *other != second), "{others:?}");
     }
 }

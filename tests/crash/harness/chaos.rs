@@ -83,7 +83,7 @@ pub(crate) async fn storm(world: &mut World, blows: &Blows) {
     );
 }
 
-async fn kill_replicas(replicas: &[Arc<Replica>], mut dice: Dice, kills: usize) {
+pub(super) async fn kill_replicas(replicas: &[Arc<Replica>], mut dice: Dice, kills: usize) {
     for _ in 0..kills {
         sleep(dice.millis(200, 1500)).await;
         let victim = loop {

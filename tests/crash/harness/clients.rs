@@ -85,6 +85,15 @@ impl Clients {
         }
     }
 
+    /// Submits the next job that is planned like this.
+    #[cfg(test)]
+    pub(crate) async fn submit_like(&self, like: impl Fn(&Job) -> bool) -> String {
+        while !like(&Job::planned(self.seed, self.next.load(SeqCst))) {
+            self.next.fetch_add(1, SeqCst);
+        }
+        self.submit().await.0
+    }
+
     /// Submits a job. A job whose request is in doubt is never repeated: another one replaces it.
     pub(crate) async fn submit(&self) -> (String, Job) {
         loop {

@@ -28,15 +28,23 @@ pub(crate) async fn post(address: SocketAddr, path: &str, body: &str, limit: Dur
     let Ok(Ok(stream)) = timeout(Duration::from_secs(1), TcpStream::connect(address)).await else {
         return Err(NoReply::NotSent);
     };
-    match timeout(limit, exchange(stream, path, body)).await {
+    match timeout(limit, exchange(stream, "POST", path, body)).await {
         Ok(Ok(text)) => parse(&text).ok_or(NoReply::InDoubt),
         Ok(Err(_)) | Err(_) => Err(NoReply::InDoubt),
     }
 }
 
-async fn exchange(mut stream: TcpStream, path: &str, body: &str) -> std::io::Result<String> {
+/// Reads a document; `None` without a reply.
+#[cfg(test)]
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Option<Reply> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let text = timeout(Duration::from_secs(5), exchange(stream, "GET", path, "")).await.ok()?.ok()?;
+    parse(&text)
+}
+
+async fn exchange(mut stream: TcpStream, method: &str, path: &str, body: &str) -> std::io::Result<String> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );

@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     sync::Mutex,
     time::Duration,
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     dice::Dice,
     guard::guard,
-    process::{Process, free_port},
+    process::{Process, free_port, until},
     servers::Servers,
 };
 use crate::fault_proxy::{Fault, FaultProxy};
@@ -25,7 +25,7 @@ pub(crate) struct Replica {
     pub(crate) database: FaultProxy,
     /// Between the replica and the API server.
     pub(crate) cluster: FaultProxy,
-    program: PathBuf,
+    program: Mutex<PathBuf>,
     arguments: Vec<String>,
     database_url: String,
     pub(crate) log: PathBuf,
@@ -65,6 +65,7 @@ impl Replica {
         arguments.extend(options.iter().map(|&option| option.to_owned()));
         let database_url = servers.postgres.gateway_url(namespace, database.address().port()).unwrap();
         let log = guard().directory().join(format!("{name}.log"));
+        let program = Mutex::new(program);
         Self { address, database, cluster, program, arguments, database_url, log, state: Mutex::default() }
     }
 
@@ -73,7 +74,7 @@ impl Replica {
         let mut state = self.state.lock().unwrap();
         state.wanted = true;
         if state.process.is_none() {
-            let mut command = Command::new(&self.program);
+            let mut command = Command::new(&*self.program.lock().unwrap());
             command.args(&self.arguments).env("SPARKGATE_DATABASE_URL", &self.database_url).env("RUST_BACKTRACE", "1");
             state.process = Some(Process::spawn(command.env_remove("KUBECONFIG"), &self.log));
             state.starts += 1;
@@ -91,6 +92,21 @@ impl Replica {
     pub(crate) fn down(&self) {
         self.state.lock().unwrap().wanted = false;
         self.kill();
+    }
+
+    /// Replaces its program as a rolling update does: SIGTERM, its end, then the start of the other one.
+    pub(crate) async fn replace(&self, program: &Path) {
+        let old = {
+            let mut state = self.state.lock().unwrap();
+            state.wanted = false;
+            state.process.take()
+        };
+        if let Some(mut old) = old {
+            old.signal(Signal::TERM);
+            until("a replica shuts down", Duration::from_secs(60), async || old.ended().is_some()).await;
+        }
+        *self.program.lock().unwrap() = program.to_owned();
+        self.start();
     }
 
     /// Returns whether it can be killed or paused: it runs, and isn't paused.

@@ -41,7 +41,8 @@ pub(crate) struct World {
     pub(crate) webhook: Webhook,
     /// While true, no driver ends by itself.
     pub(crate) hold: watch::Sender<bool>,
-    _tasks: JoinSet<()>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "its tasks end with it"))]
+    tasks: JoinSet<()>,
     pub(crate) servers: Borrowed,
 }
 
@@ -90,7 +91,7 @@ impl World {
             client,
             webhook,
             hold,
-            _tasks: tasks,
+            tasks,
             servers,
         };
         world.all_up().await;
@@ -101,6 +102,17 @@ impl World {
     pub(crate) async fn all_up(&self) {
         for replica in &self.replicas {
             until("a replica is ready", Duration::from_secs(90), async || ready(replica).await).await;
+        }
+    }
+
+    /// Leads the replicas and the oracle to the server that has replaced Postgres.
+    #[cfg(test)]
+    pub(crate) fn follow_postgres(&mut self) {
+        let postgres = &self.servers.both().postgres;
+        self.pool = postgres.pool(&self.namespace);
+        self.tasks.spawn(hurry(self.pool.clone()));
+        for replica in &self.replicas {
+            replica.database.redirect((std::net::Ipv4Addr::LOCALHOST, postgres.port).into());
         }
     }
 

@@ -67,6 +67,8 @@ impl Follow {
             let unrecorded =
                 |row: &Row| !row.state.is_terminal() && row.pod_uid.is_none() && row.attempt == seen.attempt;
             return match seen.is_alive() {
+                // The database was restored from a backup. Once the row reaches this attempt again, its launch finds the pod.
+                _ if seen.genuine && self.row.as_ref().is_some_and(|row| is_ahead(row, seen)) => Effect::done(),
                 // The launch decides about it.
                 _ if !proven && self.row.as_ref().is_some_and(unrecorded) => Effect::done(),
                 // The observation may be stale: before a pod is deleted, it is looked up again.
@@ -76,6 +78,10 @@ impl Follow {
                 false => self.remove_finalizer(),
             };
         };
+        // After a restore, too: the launch records the names of a later attempt, by which a kill finds the pod.
+        if row.state == State::Queued && row.attempt > 1 {
+            return Effect::done();
+        }
         match step(row.state, &row.kill, seen) {
             Step::Stay => self.keep_watched(),
             Step::Waiting { reason, message } => Effect::NoteWaiting { reason, message },
@@ -174,4 +180,9 @@ impl Machine for Follow {
 /// Returns whether the pod belongs to the submission's current attempt. Labels alone never prove it.
 fn stands_for(row: &Row, seen: &PodObservation) -> bool {
     row.attempt == seen.attempt && row.pod_uid.as_ref().map_or(seen.genuine, |uid| *uid == seen.pod_uid)
+}
+
+/// Returns whether the pod belongs to a later attempt of a live submission. The row may still get there.
+fn is_ahead(row: &Row, seen: &PodObservation) -> bool {
+    !row.state.is_terminal() && row.attempt < seen.attempt
 }

@@ -1,7 +1,7 @@
 //! Creates the driver of a claimed row in the cluster.
 
 use super::{Effect, EffectResult, Found, Job, Machine, Settled, error};
-use crate::{Outcome, Placement, StateChange};
+use crate::{Outcome, Placement, PodObservation, State, StateChange, Step, step};
 
 /// Makes sure that the driver pod and all its objects exist.
 ///
@@ -14,6 +14,8 @@ pub struct Launch {
     effect: Effect,
     /// The uid of the pod, once it is known.
     pod: Option<String>,
+    /// The pod, if it was found with a container that has started: all objects exist, and the watch may report it no more.
+    adopted: Option<Box<PodObservation>>,
     /// The outcome, if the driver can't be created.
     refused: Option<Outcome>,
     /// The API server's message about the taken name.
@@ -26,7 +28,7 @@ const NOT_FOUND: &str = "NotFound";
 impl Launch {
     pub fn begin(job: Job) -> Self {
         let effect = if job.pod_uid.is_some() { Effect::LookUp } else { before(&job, 0) };
-        Self { job, effect, pod: None, refused: None, taken: String::new() }
+        Self { job, effect, pod: None, adopted: None, refused: None, taken: String::new() }
     }
 
     /// Ends the submission before anything is created for it.
@@ -58,15 +60,16 @@ impl Launch {
             }
             (Effect::CreateBeside(done, uid), EffectResult::Done) => beside(&self.job, done + 1, uid.clone()),
             (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
+            (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(_)) if self.adopted.is_some() => {
+                self.let_go()
+            }
             // The end is written first, so that its reason is recorded when the watch observes the deletion. If it wasn't
             // written, the pod isn't ours to delete.
             (Effect::Advance(StateChange::Ended(_), _), EffectResult::Moved(true)) => match &self.pod {
                 Some(uid) => Effect::Delete(uid.clone()),
                 None => Effect::done(),
             },
-            (Effect::Advance(StateChange::Launched, _), EffectResult::Moved(true)) => {
-                Effect::Settle(Settled::GivenBack)
-            }
+            (Effect::Advance(StateChange::Launched, _), EffectResult::Moved(true)) => self.observe(),
             (Effect::Delete(uid), EffectResult::Done) => Effect::RemoveFinalizer(uid.clone()),
             (Effect::Delete(_) | Effect::RemoveFinalizer(_), EffectResult::Refused { message, .. }) => {
                 Effect::Settle(Settled::GivenUp(message))
@@ -80,9 +83,33 @@ impl Launch {
         }
     }
 
+    /// Records what the driver does that was found, as the watch would.
+    fn observe(&self) -> Effect {
+        let step = self.adopted.as_ref().map(|seen| (step(State::Pending, &self.job.kill, seen), seen.placement()));
+        match step {
+            Some((Step::Started, placement)) => Effect::Advance(StateChange::Running, placement),
+            Some((Step::Ended(outcome), placement)) => Effect::Advance(StateChange::Ended(outcome), placement),
+            _ => Effect::Settle(Settled::GivenBack),
+        }
+    }
+
+    /// Removes the finalizer of a driver that was found after its end.
+    fn let_go(&self) -> Effect {
+        match &self.adopted {
+            Some(seen) if seen.holds_finalizer => Effect::RemoveFinalizer(seen.pod_uid.clone()),
+            _ => Effect::done(),
+        }
+    }
+
     fn found(&mut self, found: Found) -> Effect {
         match found {
-            Found::There(seen) if self.job.owns(&seen) => self.record(seen.pod_uid),
+            Found::There(seen) if self.job.owns(&seen) => {
+                let uid = seen.pod_uid.clone();
+                // A driver that has started without being recorded was created before the database was restored from a backup.
+                // Its objects exist. An unrecorded Secret would count as another client's, and end the submission.
+                self.adopted = Some(seen).filter(|seen| self.job.pod_uid.is_none() && seen.has_started());
+                self.record(uid)
+            }
             // The pod existed, and may have run: no other is ever created.
             _ if self.job.pod_uid.is_some() => self.give_up(Outcome::pod_gone()),
             Found::There(_) => self
@@ -98,7 +125,7 @@ impl Launch {
     }
 
     fn after_pod(&self, uid: String) -> Effect {
-        hand_over(&self.job, 0, uid)
+        if self.adopted.is_some() { launched(uid) } else { hand_over(&self.job, 0, uid) }
     }
 
     /// Deletes the objects that were created before the pod, which may not own them yet. Objects created after the pod are
@@ -138,5 +165,9 @@ fn beside(job: &Job, next: usize, uid: String) -> Effect {
     if next < job.beside {
         return Effect::CreateBeside(next, uid);
     }
+    launched(uid)
+}
+
+fn launched(uid: String) -> Effect {
     Effect::Advance(StateChange::Launched, Placement { pod_uid: Some(uid), ..Placement::default() })
 }

@@ -332,3 +332,47 @@ fn a_denial_that_may_pass_ends_no_submission() {
     let asked = run(Follow::missed(row(State::Running, Some("u"))), [denied()]);
     assert_eq!(asked[1], Effect::Settle(Settled::TryAgain("no right".into())));
 }
+
+/// A backup may be older than the pod: the submission waits in it, and its driver runs.
+#[test]
+fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again() {
+    let found = |pod| EffectResult::Found(Found::There(Box::new(pod)));
+    let before = [EffectResult::Done, EffectResult::Taken("taken".into())];
+    let asked =
+        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), EffectResult::Moved(true)]));
+    let launched = Placement { pod_uid: Some("u".to_owned()), ..Placement::default() };
+    let adopted = [Effect::RecordPod("u".to_owned()), Effect::Advance(StateChange::Launched, launched)];
+    assert_eq!(asked[3..], adopted);
+
+    let moved = || EffectResult::Moved(true);
+    let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(running()), moved(), moved()]));
+    assert!(matches!(asked[5], Effect::Advance(StateChange::Running, _)), "{asked:?}");
+    let ended = seen(Phase::Succeeded, exit(0));
+    let asked =
+        run(Launch::begin(ROUND_POD), before.clone().into_iter().chain([found(ended), moved(), moved(), moved()]));
+    assert_eq!(ends(&asked[5]), Some(State::Finished), "{asked:?}");
+    assert_eq!(asked[6], Effect::RemoveFinalizer("u".to_owned()), "it isn't deleted");
+
+    let waiting = seen(Phase::Pending, Container::Waiting { reason: None, message: None });
+    let asked = run(Launch::begin(ROUND_POD), before.into_iter().chain([found(waiting), EffectResult::Moved(true)]));
+    assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()), "the objects that it can't start without may be missing");
+}
+
+#[test]
+fn a_pod_of_a_later_attempt_than_that_of_a_restored_row_is_left_to_its_launch() {
+    let second = PodObservation { attempt: 2, ..running() };
+    let of = |state, attempt, uid| EffectResult::Row(Some(Row { attempt, ..row(state, uid) }));
+    let done = Effect::Settle(Settled::Done);
+    let follow = |answer| run(Follow::seen(Box::new(second.clone())), [answer]).remove(1);
+    assert_eq!(follow(of(State::Running, 1, Some("first"))), done, "the row is an attempt behind");
+    assert_eq!(follow(of(State::Queued, 2, None)), done, "the launch records the names of the attempt");
+    assert!(matches!(follow(of(State::Launching, 2, None)), Effect::Advance(StateChange::Running, _)));
+    assert_eq!(
+        follow(of(State::Lost, 1, Some("first"))),
+        Effect::LookUp,
+        "the row has ended without reaching the attempt"
+    );
+    let ended = PodObservation { phase: Phase::Succeeded, container: exit(0), ..second.clone() };
+    let kept = run(Follow::seen(Box::new(ended)), [of(State::Running, 1, Some("first"))]);
+    assert_eq!(kept[1], done, "the finalizer holds its outcome");
+}

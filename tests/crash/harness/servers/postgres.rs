@@ -1,4 +1,4 @@
-//! A Postgres whose data survive SIGKILL.
+//! A Postgres whose data survive SIGKILL, its backups and its standby.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,6 +8,8 @@ use std::{
 };
 
 use sparkgate_testing::documented_grants;
+#[cfg(test)]
+use sparkgate_testing::documented_restore;
 use sqlx::{
     ConnectOptions, Connection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -37,9 +39,22 @@ impl Postgres {
         if self.process.as_mut().is_some_and(|process| process.ended().is_none()) {
             return;
         }
+        let mut command = self.script();
+        self.process = Some(Process::spawn(&mut command, &guard().directory().join("postgres.log")));
+    }
+
+    fn script(&self) -> Command {
         let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/crash/postgres"));
         command.arg(&self.directory).arg(self.port.to_string());
-        self.process = Some(Process::spawn(&mut command, &guard().directory().join("postgres.log")));
+        command
+    }
+
+    /// Runs a client program to its end.
+    #[cfg(test)]
+    async fn client(&self, program: &str, arguments: &[&str]) {
+        let mut command = tokio::process::Command::from(self.script());
+        let output = command.args(["--client", program]).args(arguments).output().await.unwrap();
+        assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Sends SIGKILL to all of its processes.
@@ -64,6 +79,11 @@ impl Postgres {
         let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""));
         sqlx::query(create).execute(&mut server).await.unwrap();
         server.close().await.unwrap();
+        self.pool(name)
+    }
+
+    /// Returns a pool of direct connections to a database.
+    pub(crate) fn pool(&self, name: &str) -> PgPool {
         let pool = PgPoolOptions::new().max_connections(4).acquire_timeout(Duration::from_secs(5));
         pool.connect_lazy_with(self.options(name).unwrap())
     }
@@ -83,6 +103,79 @@ impl Postgres {
             documented_grants(GATEWAY)
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(pool).await.unwrap();
+    }
+
+    /// Writes a database to a file and returns its path.
+    #[cfg(test)]
+    pub(crate) async fn dump(&self, database: &str) -> String {
+        let file = self.directory.join(format!("{database}.dump")).display().to_string();
+        self.client("pg_dump", &["--format=custom", "--file", &file, database]).await;
+        file
+    }
+
+    /// Replaces a database by its dump, which is first restored under another name. Connections to the old one end.
+    #[cfg(test)]
+    pub(crate) async fn restore(&self, database: &str, dump: &str) {
+        let (restored, lost) = (format!("{database}-restored"), format!("{database}-lost"));
+        self.client("createdb", &[&restored]).await;
+        self.client("pg_restore", &["--exit-on-error", "--dbname", &restored, dump]).await;
+        self.after_restore(&restored).await;
+        let mut server = self.options("postgres").unwrap().connect().await.unwrap();
+        run(&mut server, &format!("ALTER DATABASE \"{database}\" ALLOW_CONNECTIONS false")).await;
+        let end = format!("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{database}'");
+        run(&mut server, &end).await;
+        run(&mut server, &format!("ALTER DATABASE \"{database}\" RENAME TO \"{lost}\"")).await;
+        run(&mut server, &format!("ALTER DATABASE \"{restored}\" RENAME TO \"{database}\"")).await;
+    }
+
+    /// Runs the statements that follow every restore, with a shorter pause.
+    #[cfg(test)]
+    pub(crate) async fn after_restore(&self, database: &str) {
+        let mut connection = self.options(database).unwrap().connect().await.unwrap();
+        run(&mut connection, &documented_restore().replace("10 minutes", "5 seconds")).await;
+    }
+
+    /// Copies the running server's data: a base backup, or a standby with `-R`.
+    #[cfg(test)]
+    pub(crate) async fn copy(&self, name: &str, arguments: &[&str]) -> Self {
+        let directory = self.directory.join(name);
+        let (data, from) = (directory.join("data").display().to_string(), format!("application_name={name}"));
+        let all = [&["--pgdata", &data, "--checkpoint=fast", "--no-sync", "--dbname", &from], arguments].concat();
+        self.client("pg_basebackup", &all).await;
+        std::fs::copy(self.directory.join("password"), directory.join("password")).unwrap();
+        Self { directory, port: free_port(), process: None }
+    }
+
+    /// Starts a synchronous standby: from now on, a commit is on both servers before it is answered.
+    #[cfg(test)]
+    pub(crate) async fn synchronous_standby(&self) -> Self {
+        let mut standby = self.copy("standby", &["--write-recovery-conf"]).await;
+        standby.ready().await;
+        let mut primary = self.options("postgres").unwrap().connect().await.unwrap();
+        run(&mut primary, "ALTER SYSTEM SET synchronous_standby_names = 'standby'").await;
+        run(&mut primary, "SELECT pg_reload_conf()").await;
+        until("the standby is synchronous", Duration::from_secs(60), async || {
+            let state = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+            let synchronous: i64 = sqlx::query_scalar(state).fetch_one(&mut primary).await.unwrap();
+            synchronous == 1
+        })
+        .await;
+        standby
+    }
+
+    /// Makes a standby the primary.
+    #[cfg(test)]
+    pub(crate) async fn promote(&self) {
+        let mut standby = self.options("postgres").unwrap().connect().await.unwrap();
+        run(&mut standby, "SELECT pg_promote()").await;
+    }
+
+    /// Replaces this server's data by a copy of it, and starts.
+    #[cfg(test)]
+    pub(crate) async fn go_back_to(&mut self, copy: Self) {
+        self.kill();
+        self.directory.clone_from(&copy.directory);
+        self.ready().await;
     }
 
     /// Returns the URL of a database behind `port`, for the gateway.
@@ -106,4 +199,9 @@ impl Postgres {
     fn options(&self, database: &str) -> Option<PgConnectOptions> {
         PgConnectOptions::from_str(&self.url(database, self.port)?).ok()
     }
+}
+
+#[cfg(test)]
+async fn run(connection: &mut sqlx::PgConnection, statements: &str) {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statements.to_owned())).execute(connection).await.unwrap();
 }
