@@ -6,7 +6,7 @@
 pub(crate) mod dice;
 #[path = "../crash/harness/guard.rs"]
 pub(crate) mod guard;
-#[expect(dead_code, reason = "shared with the crash tests, which use the rest")]
+#[cfg_attr(test, expect(dead_code, reason = "shared with the crash tests, which use the rest"))]
 #[path = "../crash/harness/servers/postgres.rs"]
 pub(crate) mod postgres;
 #[path = "../crash/harness/process.rs"]
