@@ -39,6 +39,12 @@ pub(crate) async fn play(program: PathBuf, seed: u64, absence: Absence, jobs: u3
     join_all((0..jobs).map(|_| world.clients.submit())).await;
     let all = usize::try_from(jobs).unwrap();
     until("all drivers run", LIMIT, async || world.truth.count(|pod| pod.started) == all).await;
+    // The replicas may be that fast: without a position there is nothing to resume from.
+    until("the watch has a position", LIMIT, async || {
+        let positions = sqlx::query_scalar("SELECT count(*) FROM watch_positions").fetch_one(&world.pool).await;
+        positions.is_ok_and(|positions: i64| positions > 0)
+    })
+    .await;
 
     for replica in &world.replicas {
         replica.down();
