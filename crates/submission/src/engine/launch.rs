@@ -14,7 +14,7 @@ pub struct Launch {
     effect: Effect,
     /// The uid of the pod, once it is known.
     pod: Option<String>,
-    /// The pod, if it was found with a container that has started: all objects exist, and the watch may report it no more.
+    /// The pod, if it was found with a driver that has started or ended: the watch may report it no more.
     adopted: Option<Box<PodObservation>>,
     /// The outcome, if the driver can't be created.
     refused: Option<Outcome>,
@@ -53,10 +53,10 @@ impl Launch {
             (Effect::RecordPod(uid), EffectResult::Moved(true)) => self.after_pod(uid.clone()),
             // The claim is lost, or another pod is recorded: the present holder of the claim decides about this pod.
             (Effect::RecordPod(_), EffectResult::Moved(false)) => Effect::done(),
-            (Effect::HandOver(done, uid), EffectResult::Done) => hand_over(&self.job, done + 1, uid.clone()),
+            (Effect::HandOver(done, uid), EffectResult::Done) => self.hand_over(done + 1, uid.clone()),
             // The object was deleted with the pod, by another client: the watch observes the end of the driver.
             (Effect::HandOver(done, uid), EffectResult::Refused { reason, .. }) if reason == NOT_FOUND => {
-                hand_over(&self.job, done + 1, uid.clone())
+                self.hand_over(done + 1, uid.clone())
             }
             (Effect::CreateBeside(done, uid), EffectResult::Done) => beside(&self.job, done + 1, uid.clone()),
             (Effect::DeleteBefore(done), EffectResult::Done | EffectResult::Refused { .. }) => self.give_back(done + 1),
@@ -85,12 +85,15 @@ impl Launch {
 
     /// Records what the driver does that was found, as the watch would.
     fn observe(&self) -> Effect {
-        let step = self.adopted.as_ref().map(|seen| (step(State::Pending, &self.job.kill, seen), seen.placement()));
-        match step {
+        match self.adopted.as_ref().map(|seen| (self.step(seen), seen.placement())) {
             Some((Step::Started, placement)) => Effect::Advance(StateChange::Running, placement),
             Some((Step::Ended(outcome), placement)) => Effect::Advance(StateChange::Ended(outcome), placement),
             _ => Effect::Settle(Settled::GivenBack),
         }
+    }
+
+    fn step(&self, seen: &PodObservation) -> Step {
+        step(State::Pending, &self.job.kill, seen)
     }
 
     /// Removes the finalizer of a driver that was found after its end.
@@ -105,9 +108,11 @@ impl Launch {
         match found {
             Found::There(seen) if self.job.owns(&seen) => {
                 let uid = seen.pod_uid.clone();
-                // A driver that has started without being recorded was created before the database was restored from a backup.
-                // Its objects exist. An unrecorded Secret would count as another client's, and end the submission.
-                self.adopted = Some(seen).filter(|seen| self.job.pod_uid.is_none() && seen.has_started());
+                // A driver that has started or ended without being recorded was created before the database was restored from a
+                // backup. An unrecorded Secret would count as another client's, and end the submission.
+                let has_ended = matches!(self.step(&seen), Step::Ended(_));
+                let is_adopted = self.job.pod_uid.is_none() && (has_ended || seen.has_started());
+                self.adopted = is_adopted.then_some(seen);
                 self.record(uid)
             }
             // The pod existed, and may have run: no other is ever created.
@@ -125,7 +130,20 @@ impl Launch {
     }
 
     fn after_pod(&self, uid: String) -> Effect {
-        if self.adopted.is_some() { launched(uid) } else { hand_over(&self.job, 0, uid) }
+        match &self.adopted {
+            // All its objects exist, and it owns them.
+            Some(seen) if seen.has_started() => launched(uid),
+            _ => self.hand_over(0, uid),
+        }
+    }
+
+    fn hand_over(&self, next: usize, uid: String) -> Effect {
+        match &self.adopted {
+            _ if next < self.job.before => Effect::HandOver(next, uid),
+            // A driver that has ended needs no more objects.
+            Some(_) => launched(uid),
+            None => beside(&self.job, 0, uid),
+        }
     }
 
     /// Deletes the objects that were created before the pod, which may not own them yet. Objects created after the pod are
@@ -155,10 +173,6 @@ impl Machine for Launch {
 
 fn before(job: &Job, next: usize) -> Effect {
     if next < job.before { Effect::CreateBefore(next) } else { Effect::CreatePod }
-}
-
-fn hand_over(job: &Job, next: usize, uid: String) -> Effect {
-    if next < job.before { Effect::HandOver(next, uid) } else { beside(job, 0, uid) }
 }
 
 fn beside(job: &Job, next: usize, uid: String) -> Effect {

@@ -353,6 +353,12 @@ fn a_driver_that_runs_unrecorded_is_adopted_without_creating_its_objects_again()
     assert_eq!(ends(&asked[5]), Some(State::Finished), "{asked:?}");
     assert_eq!(asked[6], Effect::RemoveFinalizer("u".to_owned()), "it isn't deleted");
 
+    let evicted = PodObservation { reason: Some("Evicted".to_owned()), ..seen(Phase::Failed, Container::Absent) };
+    let answers = [found(evicted), moved(), EffectResult::Done, moved(), moved()];
+    let asked = run(Launch::begin(ROUND_POD), before.clone().into_iter().chain(answers));
+    assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()));
+    assert_eq!(ends(&asked[6]), Some(State::Failed), "it gets no more objects: {asked:?}");
+
     let waiting = seen(Phase::Pending, Container::Waiting { reason: None, message: None });
     let asked = run(Launch::begin(ROUND_POD), before.into_iter().chain([found(waiting), EffectResult::Moved(true)]));
     assert_eq!(asked[4], Effect::HandOver(0, "u".to_owned()), "the objects that it can't start without may be missing");
