@@ -31,8 +31,9 @@ pub(super) fn of_reason(reason: &str) -> Option<FailureCode> {
         "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated" | "DeletionByTaintManager" | "DeletionByPodGC" => {
             NodeLost
         }
-        // The node was restarted and no longer knows the container.
-        "ContainerStatusUnknown" => NodeLost,
+        // The node was restarted, and its kubelet or its container runtime (containerd's "Unknown", with exit code 255) no longer
+        // knows the container.
+        "ContainerStatusUnknown" | "Unknown" => NodeLost,
         // The kubelet sets the last one, to make room for a pod that is critical for the node.
         "PreemptionByScheduler" | "PreemptionByKubeScheduler" | "Preempting" => Preempted,
         // `activeDeadlineSeconds`, which a pod template can set.

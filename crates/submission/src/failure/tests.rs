@@ -34,6 +34,8 @@ fn the_failure_code_of_a_failed_driver_follows_its_exit_code_and_reason() {
         (Some(143), "DeletionByTaintManager", NodeLost),
         (None, "DeletionByPodGC", NodeLost),
         (Some(137), "ContainerStatusUnknown", NodeLost),
+        (Some(255), "Unknown", NodeLost),
+        (Some(255), "Error", ApplicationError),
         (Some(143), "PreemptionByScheduler", Preempted),
         (None, "Preempting", Preempted),
         (Some(143), "DeadlineExceeded", RunTimeout),
