@@ -22,6 +22,10 @@ impl From<service::Error> for Problem {
                 Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
                     .with("submissionId", by.as_str())
             }
+            service::Error::ClientIdTaken { ref by, .. } => {
+                let detail = format!("{error}. Read that submission, or use another id for a different one.");
+                Self::new(Code::ClientIdTaken, detail).with("submissionId", by.as_str())
+            }
             service::Error::NameTaken { ref by, .. } => {
                 let detail = format!("{error}. Wait until that submission has ended, or omit `uniqueName`.");
                 Self::new(Code::NameTaken, detail).with("submissionId", by.as_str())
