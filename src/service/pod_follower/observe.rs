@@ -17,6 +17,7 @@ use crate::{
         effects::{FINISH_PAUSE, FINISH_PAUSE_MAX, FINISH_TRIES, Ran, Stopped, Subject},
         error::{Error, error_chain},
     },
+    store::Live,
     submission::{
         KillCause, PodObservation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
