@@ -10,6 +10,7 @@ mod encryption;
 mod foreign;
 mod keys;
 mod launch;
+mod livy;
 mod limits;
 mod matrix;
 mod oidc;
