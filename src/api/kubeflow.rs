@@ -171,7 +171,8 @@ async fn with_pod(state: &AppState, caller: &Session, id: &SubmissionId) -> Resu
         }
         _ if submission.pod_uid.is_some() => Ok(submission),
         state => {
-            let message = format!("{id} is accepted and still {state}: {}. Ask again with the same submission_id.", why());
+            let message =
+                format!("{id} is accepted and still {state}: {}. Ask again with the same submission_id.", why());
             Err(Refusal::Error(ErrorCode::Overloaded, message))
         }
     }

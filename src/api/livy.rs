@@ -90,9 +90,8 @@ async fn create(
     };
     let accepted = answered_within(app.settings.request_timeout, spawn(submit)).await?;
     let found = accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))??.submission;
-    let submission = found.document.map_err(|error| {
-        Problem::unreadable(&found.id, "was accepted before under this key", &error)
-    })?;
+    let submission =
+        found.document.map_err(|error| Problem::unreadable(&found.id, "was accepted before under this key", &error))?;
     let location = format!("{prefix}/batches/{}", submission.number);
     let batch = Batch::new(submission, Vec::new());
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(batch)).into_response())
@@ -116,7 +115,8 @@ async fn list(
     Extension(caller): Extension<Session>,
     Query(Range { from, size }): Query<Range>,
 ) -> Result<Response, Problem> {
-    let count = |count: Option<i64>, default| count.map_or(default, |count| u32::try_from(count.max(0)).unwrap_or(u32::MAX));
+    let count =
+        |count: Option<i64>, default| count.map_or(default, |count| u32::try_from(count.max(0)).unwrap_or(u32::MAX));
     let (from, size) = (count(from, 0), count(size, PAGE).min(LARGEST_PAGE));
     let (batches, total) = app.service.submissions.livy_batches(&caller, from, size).await?;
     // The logs of a whole page would be a call to the cluster for each.
@@ -188,7 +188,8 @@ fn unknown(id: &str) -> Problem {
 }
 
 async fn no_such_path(uri: Uri) -> Problem {
-    let detail = format!("There is nothing at {}. This gateway has Livy's batches, and no interactive sessions.", uri.path());
+    let detail =
+        format!("There is nothing at {}. This gateway has Livy's batches, and no interactive sessions.", uri.path());
     Problem::new(Code::NotFound, detail)
 }
 

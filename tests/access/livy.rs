@@ -82,7 +82,10 @@ async fn a_batch_is_a_submission_with_its_number(pool: PgPool) {
     let all = gateway.get(&key, "/v1/submissions?total=true").await.json();
     assert_eq!((&all["total"], &all["items"][2]["id"]), (&json!(3), &json!(native)));
     let same = &all["items"][1];
-    assert_eq!((&same["name"], &same["owner"], &same["applicationId"]), (&json!("nightly"), &json!("alice"), &created["appId"]));
+    assert_eq!(
+        (&same["name"], &same["owner"], &same["applicationId"]),
+        (&json!("nightly"), &json!("alice"), &created["appId"])
+    );
     let native_number: i64 = native.rsplit_once('-').unwrap().1.parse().unwrap();
     assert_eq!(livy.get(&key, &format!("/batches/{native_number}")).await.status, 404, "it isn't one of Livy's");
 }
@@ -246,5 +249,8 @@ async fn batches_are_served_below_a_path_beside_the_other_apis(pool: PgPool) {
         assert_eq!(below.send(Some(&key), "POST", "/v1/submissions", Some(&job("red"))).await.status, 201);
     }
     let answer = gateway.send(Some(&key), "GET", "/batches", None).await;
-    assert!(answer.status == 468 && answer.body.contains("ErrorResponse"), "Spark's protocol has this path: {answer:?}");
+    assert!(
+        answer.status == 468 && answer.body.contains("ErrorResponse"),
+        "Spark's protocol has this path: {answer:?}"
+    );
 }

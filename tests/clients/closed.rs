@@ -40,7 +40,8 @@ tenants:
             command.args(words).env("SPARKGATE_DATABASE_URL", &database);
             command
         };
-        let mut command = with_database(&["serve", "--listen", &address.to_string(), "--livy-listen", &livy.to_string()]);
+        let mut command =
+            with_database(&["serve", "--listen", &address.to_string(), "--livy-listen", &livy.to_string()]);
         command.arg("--access-file").arg(access);
         command.arg("--kubeconfig").arg(dir.join("dev/kubeconfig"));
         command.arg("--spark-defaults").arg(dir.join("dev/spark-defaults.conf"));

@@ -109,7 +109,10 @@ fn pylivy_runs_a_job_sees_a_failure_and_kills() {
     assert_eq!(good["last"].as_array().unwrap().len(), 2);
     assert_eq!(fails["state"], "dead", "{fails:#}");
     assert!(lines(fails).last().unwrap().contains("is FAILED: the driver exited with code 3"), "{fails:#}");
-    assert_eq!((&killed["gone"], &killed["listed"]), (&true.into(), &Value::from(vec![good["id"].clone(), fails["id"].clone()])));
+    assert_eq!(
+        (&killed["gone"], &killed["listed"]),
+        (&true.into(), &Value::from(vec![good["id"].clone(), fails["id"].clone()]))
+    );
     until_killed(&livy, &killed["id"]);
 }
 

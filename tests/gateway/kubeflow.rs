@@ -69,11 +69,12 @@ impl Submitter {
     /// Returns an application as the operator sends it.
     fn application(&self, submission_id: &str) -> Value {
         let conf = |text: String| ["--conf".to_owned(), text];
-        let mut args: Vec<String> = ["--class", "org.apache.spark.examples.SparkPi", "--master", "k8s://https://10.96.0.1:443"]
-            .into_iter()
-            .chain(["--deploy-mode", "cluster", "--name", "spark-pi"])
-            .map(str::to_owned)
-            .collect();
+        let mut args: Vec<String> =
+            ["--class", "org.apache.spark.examples.SparkPi", "--master", "k8s://https://10.96.0.1:443"]
+                .into_iter()
+                .chain(["--deploy-mode", "cluster", "--name", "spark-pi"])
+                .map(str::to_owned)
+                .collect();
         for property in [
             format!("spark.kubernetes.namespace={}", self.world.namespace),
             "spark.kubernetes.container.image=spark:4.0.0".to_owned(),
@@ -109,7 +110,8 @@ impl Submitter {
     /// Deletes the pod as the operator and the kubelet do, and waits until its name is free.
     async fn delete_pod(&self) {
         self.world.pods().delete(POD, &DeleteParams::default().grace_period(0)).await.unwrap();
-        eventually(|| async { self.world.pods().get_opt(POD).await.unwrap().is_none().then_some(()).ok_or("there") }).await;
+        eventually(|| async { self.world.pods().get_opt(POD).await.unwrap().is_none().then_some(()).ok_or("there") })
+            .await;
     }
 
     async fn id_of(&self, submission_id: &str) -> SubmissionId {
@@ -153,13 +155,18 @@ async fn the_answer_comes_when_the_pod_exists_and_names_it(pool: PgPool) {
     assert_eq!(containers.len(), 2);
 
     // The gateway leaves retries and time limits to the operator, whatever the arguments say.
-    let limits = "SELECT max_retries_infrastructure + max_retries_application, start_timeout, run_timeout FROM submissions";
-    let limits: (i32, Option<i32>, Option<i32>) = sqlx::query_as(limits).fetch_one(&submitter.world.pool).await.unwrap();
+    let limits =
+        "SELECT max_retries_infrastructure + max_retries_application, start_timeout, run_timeout FROM submissions";
+    let limits: (i32, Option<i32>, Option<i32>) =
+        sqlx::query_as(limits).fetch_one(&submitter.world.pool).await.unwrap();
     assert_eq!(limits, (0, None, None));
 
     let (status, again) = submitter.submit(&submitter.application(&id)).await;
     assert_eq!((status, &again["duplicate_submission"]), (200, &json!(true)), "{again}");
-    assert_eq!((&again["driver_pod_uid"], &again["spark_app_id"]), (&answer["driver_pod_uid"], &answer["spark_app_id"]));
+    assert_eq!(
+        (&again["driver_pod_uid"], &again["spark_app_id"]),
+        (&answer["driver_pod_uid"], &answer["spark_app_id"])
+    );
     assert_eq!(submitter.world.driver_count().await, 1);
 }
 

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use crate::world::{accepted, api, count, is_problem, job, post, submit};
+use crate::world::{accepted, api, count, get, is_problem, job, post, submit};
 
 const PATH: &str = "/v1/submissions";
 
@@ -59,8 +59,9 @@ async fn a_clients_id_names_one_submission_of_its_tenant(pool: PgPool) {
         let problem = is_problem(&post(&api, PATH, headers, &body).await, 409, "client-id-taken");
         assert_eq!(problem["submissionId"], id, "{problem}");
     }
-    let taken = post(&api, "/v1/submissions/create", &[], &spark(json!({"spark.sparkgate.clientId": "nightly/1 ü"}))).await;
-    assert!(taken.status == 409 && taken.text().contains(id.as_str().unwrap()), "{taken:?}");
+    let taken =
+        post(&api, "/v1/submissions/create", &[], &spark(json!({"spark.sparkgate.clientId": "nightly/1 ü"}))).await;
+    assert!(taken.status == 409 && taken.json().to_string().contains(id.as_str().unwrap()), "{}", taken.json());
     let again = post(&api, PATH, &key, &named("nightly/1 ü", json!({}))).await;
     assert_eq!((again.status, &again.json()["id"]), (200, &id), "the same request is no conflict");
     is_problem(&post(&api, PATH, &key, &named("nightly/2", json!({}))).await, 422, "idempotency-key-reused");

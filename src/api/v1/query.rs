@@ -150,7 +150,10 @@ impl<'de> Deserializer<'de> for Values<'_> {
 }
 
 /// Parses the only value of a parameter.
-pub(in crate::api) fn parsed<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D, expected: &str) -> Result<T, D::Error> {
+pub(in crate::api) fn parsed<'de, T: FromStr, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &str,
+) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| D::Error::custom(format!("{text:?} is not {expected}")))
 }

@@ -199,8 +199,11 @@ impl Http {
 /// Checks a path below which an API is served. The gateway's own APIs keep theirs.
 fn check_prefix(prefix: &str) -> anyhow::Result<()> {
     let parts = prefix.strip_prefix('/').map(|rest| rest.trim_end_matches('/').split('/'));
-    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b));
-    if prefix == "/" || parts.is_some_and(|mut parts| parts.all(is_part)) && !prefix.starts_with("/v1/") && prefix != "/v1" {
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b));
+    if prefix == "/"
+        || parts.is_some_and(|mut parts| parts.all(is_part)) && !prefix.starts_with("/v1/") && prefix != "/v1"
+    {
         return Ok(());
     }
     bail!("--livy-prefix {prefix:?} is not a path for Livy's batches: give one such as /livy, or / for the root")
