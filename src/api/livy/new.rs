@@ -115,7 +115,7 @@ pub(super) fn in_words_of_livy(problem: &Problem) -> String {
         return problem.detail.clone();
     }
     let words = problem.errors.iter().map(|error| {
-        let part = error.pointer.as_deref().map(field).or(error.parameter.as_deref().map(Cow::from));
+        let part = error.pointer.as_deref().map(field).or_else(|| error.parameter.as_deref().map(Cow::from));
         part.map_or_else(|| error.detail.clone(), |part| format!("{part}: {}", error.detail))
     });
     words.collect::<Vec<_>>().join("; ")
