@@ -62,7 +62,8 @@ impl Executors {
         let id = self.id.resolved(&api).await?;
         let (mut items, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            let call = Call::get(format!("asking for the executors of {id}"), &["submissions", id.as_str(), "executors"]);
+            let call =
+                Call::get(format!("asking for the executors of {id}"), &["submissions", id.as_str(), "executors"]);
             let call = call.query_if("cursor", cursor.as_ref());
             let page: Page = document::read(call.action(), &api.send(&call).await?.body)?;
             items.extend(page.items);
@@ -76,7 +77,7 @@ impl Executors {
             return Ok(0);
         }
         let now = Utc::now();
-        let read = |item: &Box<RawValue>| document::read("reading an executor", item.get().as_bytes());
+        let read = |item: &RawValue| document::read("reading an executor", item.get().as_bytes());
         let rows: Result<Vec<_>, Error> = items.iter().map(|item| Ok(row(&read(item)?, now))).collect();
         screen::table(&COLUMNS, &rows?)?;
         if items.is_empty() {

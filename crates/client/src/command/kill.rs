@@ -31,7 +31,7 @@ pub struct Kill {
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
     /// Kill without a question.
-    #[arg(short, long, requires = "labels")]
+    #[arg(short, long)]
     yes: bool,
     /// Wait until the submissions have ended.
     #[arg(long)]

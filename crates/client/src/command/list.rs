@@ -145,8 +145,7 @@ const COLUMNS: [Column<'static>; 6] =
     [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
 
 /// The columns of a wide list in addition.
-const WIDE: [Column<'static>; 5] =
-    [whole("NAMESPACE"), whole("SPARK"), whole("ATTEMPT"), cut("NODE"), cut("LABELS")];
+const WIDE: [Column<'static>; 5] = [whole("NAMESPACE"), whole("SPARK"), whole("ATTEMPT"), cut("NODE"), cut("LABELS")];
 
 fn wide(submission: &Submission) -> Vec<Cell> {
     let labels: Vec<String> = submission.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -101,6 +101,27 @@ mod tests {
     }
 
     #[test]
+    fn namespace_image_and_variables_have_options_of_their_own() {
+        let body = body(&[
+            "--image",
+            "spark:4",
+            "-n",
+            "etl",
+            "--env",
+            "A=b=c",
+            "--env",
+            "SPARK_USER=bob",
+            "--client-id",
+            "x",
+            "a.py",
+        ]);
+        let expected = json!({"spark.kubernetes.container.image": "spark:4", "spark.kubernetes.namespace": "etl"});
+        assert_eq!(body["sparkProperties"], expected);
+        assert_eq!(body["environmentVariables"], json!({"A": "b=c", "SPARK_USER": "bob"}));
+        assert_eq!((&body["clientId"], &body["appArgs"]), (&json!("x"), &json!(["a.py"])));
+    }
+
+    #[test]
     fn options_that_spark_submit_lacks_are_sent_as_fields() {
         let all = [
             "--label",
