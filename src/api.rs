@@ -5,23 +5,27 @@ use std::{convert::Infallible, time::Duration};
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::Method,
+    http::{Method, Uri},
     middleware::{from_fn, from_fn_with_state, map_response},
     response::Response,
 };
 use body::Bodies;
+use faces::{Face, Faces};
 use request_log::RequestId;
 use tower::ServiceExt;
 
-use crate::{service::Service, spark::SparkVersion};
+use crate::service::Service;
 
 mod authn;
 mod body;
 mod browser;
 mod catch_panic;
+mod faces;
 mod health;
 mod home;
 mod idempotency_key;
+mod kubeflow;
+mod livy;
 mod openapi;
 mod page_headers;
 mod request_log;
@@ -54,6 +58,8 @@ pub struct HttpSettings {
     pub request_timeout: Duration,
     /// The most clients that may follow events or wait for a submission at the same time.
     pub max_subscribers: usize,
+    /// The path below which Livy's batches are served; `/` for the root. `None` doesn't serve them.
+    pub livy_prefix: Option<String>,
     pub browser: BrowserSettings,
 }
 
@@ -64,6 +70,7 @@ impl Default for HttpSettings {
             max_body_bytes_in_flight: 64 << 20,
             request_timeout: Duration::from_secs(30),
             max_subscribers: 2000,
+            livy_prefix: None,
             browser: BrowserSettings::default(),
         }
     }
@@ -81,17 +88,21 @@ struct AppState {
 /// # Errors
 /// An origin of the settings that can't be used.
 pub fn router(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
-    let version = service.submissions.spark_version();
-    let browser = settings.browser.clone();
-    let authentication = authn::Authentication { authenticator: service.authenticator.clone(), version };
+    let faces = Faces::all(service.submissions.spark_version(), settings.livy_prefix.as_deref());
+    let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
-    let (all, resources) = (state.clone(), v1::router(state.clone()));
+    let routers = Routers {
+        resources: v1::router(state.clone()),
+        livy: livy::router(state.clone(), faces.livy_prefix()),
+        faces: faces.clone(),
+    };
+    let all = state.clone();
     let router = Router::from(openapi::probes())
         .merge(openapi::page().layer(from_fn(v1::compress)))
-        .fallback(move |Extension(id), request| face(all.clone(), resources.clone(), id, request))
+        .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
-        .layer(from_fn_with_state(authentication, authn::authenticate));
-    enclosed(router, &browser, version)
+        .layer(from_fn_with_state(authn::Authentication { authenticator, faces: faces.clone() }, authn::authenticate));
+    enclosed(router, &browser, faces)
 }
 
 /// Returns the router of the port for clients of Spark's protocol that send no credentials: stock `spark-submit`. It serves that
@@ -100,37 +111,79 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
 /// # Errors
 /// An origin of the settings that can't be used.
 pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
-    let version = service.submissions.spark_version();
-    let browser = settings.browser.clone();
-    let authentication = authn::Authentication { authenticator: service.authenticator.clone(), version };
+    let faces = Faces::all(service.submissions.spark_version(), None);
+    let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let serve = async move |State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request| {
         spark::serve(&state, &id, request).await
     };
+    let authentication = authn::Authentication { authenticator, faces: faces.clone() };
     let router = Router::new()
         .fallback(serve)
         .with_state(state)
         .layer(from_fn_with_state(authentication, authn::of_spark_listener));
-    enclosed(router, &browser, version)
+    enclosed(router, &browser, faces)
+}
+
+/// Returns the router of the port for clients of Livy. It serves Livy's batches only, at its root.
+///
+/// # Errors
+/// An origin of the settings that can't be used.
+pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router, OriginError> {
+    let faces = Faces::of_livy(service.submissions.spark_version());
+    let (browser, authenticator) = (settings.browser.clone(), service.authenticator.clone());
+    let state = AppState { bodies: Bodies::new(&settings), service, settings };
+    let authentication = authn::Authentication { authenticator, faces: faces.clone() };
+    let router = livy::router(state, "").layer(from_fn_with_state(authentication, authn::authenticate));
+    enclosed(router, &browser, faces)
 }
 
 /// Puts around a router what every request of clients passes.
-fn enclosed(router: Router, browser: &BrowserSettings, version: SparkVersion) -> Result<Router, OriginError> {
+fn enclosed(router: Router, browser: &BrowserSettings, faces: Faces) -> Result<Router, OriginError> {
     // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
-    let router = browser::guard(router, browser, version)?.layer(from_fn_with_state(version, catch_panic::catch_panic));
+    let router = browser::guard(router, browser, faces.clone())?;
+    let router = router.layer(from_fn_with_state(faces, catch_panic::catch_panic));
     Ok(request_log::logged(server_span::traced(router.layer(map_response(page_headers::add)))))
 }
 
-/// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.
-async fn face(state: AppState, resources: Router, id: RequestId, request: Request) -> Response {
-    if !v1::serves(request.uri().path()) {
-        return match home::answer(&request, &id) {
+/// The routers of the APIs that have one.
+#[derive(Clone)]
+struct Routers {
+    faces: Faces,
+    resources: Router,
+    livy: Router,
+}
+
+/// Dispatches a request to the API that its path belongs to.
+async fn dispatch(state: AppState, routers: Routers, id: RequestId, request: Request) -> Response {
+    let is_head = request.method() == Method::HEAD;
+    match routers.faces.of(request.uri().path()) {
+        Face::Resources => {
+            let response = answer_of(routers.resources, request).await;
+            if is_head { v1::without_length_of_nothing(response) } else { response }
+        }
+        Face::Livy => answer_of(routers.livy, without_prefix(request, routers.faces.livy_prefix())).await,
+        Face::Kubeflow => kubeflow::serve(&state, request).await,
+        Face::Spark => match home::answer(&request, &id) {
             Some(answer) => answer,
             None => spark::serve(&state, &id, request).await,
-        };
+        },
     }
-    let is_head = request.method() == Method::HEAD;
-    let answer: Result<Response, Infallible> = resources.oneshot(request).await;
+}
+
+async fn answer_of(router: Router, request: Request) -> Response {
+    let answer: Result<Response, Infallible> = router.oneshot(request).await;
     let Ok(response) = answer;
-    if is_head { v1::without_length_of_nothing(response) } else { response }
+    response
+}
+
+/// Removes the beginning of a request's path.
+fn without_prefix(mut request: Request, prefix: &str) -> Request {
+    let rest = request.uri().path_and_query().and_then(|whole| whole.as_str().strip_prefix(prefix)?.parse().ok());
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = rest.or(parts.path_and_query);
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+    request
 }

@@ -44,8 +44,8 @@ use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, store::Store};
 
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, GroupBy, KillAnswer, Page, Price, Submission,
-    SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, GroupBy, KillAnswer, LivyBatch, Page, Price,
+    Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
 };
 
 pub use self::{

@@ -7,37 +7,42 @@ use axum::{
     Extension,
     body::HttpBody,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+
 use super::{
+    faces::{Face, Faces},
     request_log::{RequestId, text},
     server::Peer,
-    spark, v1,
+    v1,
 };
 use crate::{
     access::Principal,
     metrics::metrics,
     service::{Authenticator, Credentials, Exceeded, Session, Tenancy, Unauthenticated},
-    spark::SparkVersion,
 };
 
 /// The challenges of a 401 (RFC 6750, section 3).
 const CHALLENGE: &str = "Bearer realm=\"sparkgate\"";
 const INVALID: &str = "Bearer realm=\"sparkgate\", error=\"invalid_token\"";
+/// In addition for clients of Livy (RFC 7617).
+const BASIC: &str = "Basic realm=\"sparkgate\", charset=\"UTF-8\"";
 
 /// What [`authenticate`] needs.
 #[derive(Clone)]
 pub(in crate::api) struct Authentication {
     pub(in crate::api) authenticator: Arc<Authenticator>,
-    pub(in crate::api) version: SparkVersion,
+    /// The APIs of the listener, in whose formats requests are refused.
+    pub(in crate::api) faces: Faces,
 }
 
 /// Authenticates a request, or answers it with 401 or 503.
 pub(in crate::api) async fn authenticate(
-    State(Authentication { authenticator, version }): State<Authentication>,
+    State(Authentication { authenticator, faces }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
@@ -47,38 +52,40 @@ pub(in crate::api) async fn authenticate(
     }
     let peer = request.extensions().get::<Peer>();
     let headers = request.headers();
+    // Clients of Livy send a token as a password.
+    let password = (faces.of(request.uri().path()) == Face::Livy).then(|| password(headers)).flatten();
     let credentials = Credentials {
-        bearer: bearer(headers),
+        bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
         header: &|name| headers.get(name)?.to_str().ok(),
     };
     match authenticator.authenticate(&credentials).await {
-        Ok(caller) => admit(caller, request, next, &id, version).await,
+        Ok(caller) => admit(caller, request, next, &id, &faces).await,
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let path = request.uri().path().to_owned();
             if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
-                return limited(&exceeded, path, &id, version);
+                return limited(&exceeded, path, &id, &faces);
             }
-            refused(&why, path, &id, version)
+            refused(&why, path, &id, &faces)
         }
     }
 }
 
 /// Takes every caller for the principal of the port for Spark's clients.
 pub(in crate::api) async fn of_spark_listener(
-    State(Authentication { authenticator, version }): State<Authentication>,
+    State(Authentication { authenticator, faces }): State<Authentication>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
     match authenticator.of_spark_listener() {
-        Some(caller) => admit(caller, request, next, &id, version).await,
+        Some(caller) => admit(caller, request, next, &id, &faces).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
-            refused(&Unauthenticated::Missing, request.uri().path().to_owned(), &id, version)
+            refused(&Unauthenticated::Missing, request.uri().path().to_owned(), &id, &faces)
         }
     }
 }
@@ -89,11 +96,11 @@ async fn admit(
     mut request: Request,
     next: Next,
     id: &RequestId,
-    version: SparkVersion,
+    faces: &Faces,
 ) -> Response {
     let (is_read, bytes) = (request.method().is_safe(), request.body().size_hint().lower());
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
-        return limited(&exceeded, request.uri().path().to_owned(), id, version);
+        return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
     let session = Session::new(principal, tenancy, address(&request), text(id));
     request.extensions_mut().insert(session);
@@ -118,14 +125,20 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
 }
 
+/// Returns the password of `Authorization: Basic` (RFC 7617). The name of the user doesn't matter: a token says whose it is.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let (scheme, text) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let decoded = STANDARD.decode(text.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    let text = String::from_utf8(decoded).ok()?;
+    let (_, password) = text.split_once(':')?;
+    Some(password.to_owned()).filter(|password| !password.is_empty())
+}
+
 /// Answers a request that exceeds a limit of its principal or address.
-fn limited(exceeded: &Exceeded, path: String, id: &RequestId, version: SparkVersion) -> Response {
+fn limited(exceeded: &Exceeded, path: String, id: &RequestId, faces: &Faces) -> Response {
     metrics().requests_limited.with([exceeded.limit]).inc();
     let detail = format!("{exceeded}; an operator of the gateway can raise it.");
-    let mut response = match v1::serves(&path) {
-        true => v1::refused(v1::Code::RateLimited, path, detail, id),
-        false => spark::error(StatusCode::TOO_MANY_REQUESTS, detail, version),
-    };
+    let mut response = faces.refused(v1::Code::RateLimited, path, detail, id);
     if let Some(time) = exceeded.retry_after {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -133,18 +146,20 @@ fn limited(exceeded: &Exceeded, path: String, id: &RequestId, version: SparkVers
     response
 }
 
-fn refused(why: &Unauthenticated, path: String, id: &RequestId, version: SparkVersion) -> Response {
-    let (status, code, challenge) = match why {
-        Unauthenticated::Missing => (StatusCode::UNAUTHORIZED, v1::Code::Unauthenticated, Some(CHALLENGE)),
-        Unauthenticated::Invalid(_) => (StatusCode::UNAUTHORIZED, v1::Code::Unauthenticated, Some(INVALID)),
-        Unauthenticated::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, v1::Code::AuthenticationUnavailable, None),
+fn refused(why: &Unauthenticated, path: String, id: &RequestId, faces: &Faces) -> Response {
+    let (code, challenge) = match why {
+        Unauthenticated::Missing => (v1::Code::Unauthenticated, Some(CHALLENGE)),
+        Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(INVALID)),
+        Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
     };
     tracing::debug!(%why, "request without a caller");
-    let detail = format!("{why}.");
-    let mut response =
-        if v1::serves(&path) { v1::refused(code, path, detail, id) } else { spark::error(status, detail, version) };
+    let face = faces.of(&path);
+    let mut response = faces.refused(code, path, format!("{why}."), id);
     if let Some(challenge) = challenge {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if face == Face::Livy {
+            response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(BASIC));
+        }
     }
     response
 }
@@ -167,6 +182,21 @@ mod tests {
             assert_eq!(bearer(&headers), token, "{value}");
         }
         assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn the_password_of_a_request_is_that_of_the_scheme_basic() {
+        for (value, expected) in [
+            ("Basic YWxpY2U6c2dfeA==", Some("sg_x")),
+            ("basic OmE6Yg==", Some("a:b")),
+            ("Basic YWxpY2U6", None),
+            ("Basic YWxpY2U=", None),
+            ("Basic ?", None),
+            ("Bearer YWxpY2U6c2dfeA==", None),
+        ] {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static(value))]);
+            assert_eq!(password(&headers).as_deref(), expected, "{value}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, header, uri::Authority},
+    http::{HeaderValue, header, uri::Authority},
     middleware::{Next, from_fn_with_state},
     response::Response,
 };
@@ -20,8 +20,7 @@ use tower_http::{
     csrf::{ConfigError, CsrfLayer, ProtectionError},
 };
 
-use super::{request_log::RequestId, spark, v1};
-use crate::spark::SparkVersion;
+use super::{faces::Faces, request_log::RequestId, v1};
 
 /// The hosts and origins that a browser may use.
 #[derive(Debug, Clone, Default)]
@@ -66,15 +65,15 @@ impl BrowserSettings {
 #[derive(Clone)]
 struct Guard {
     hosts: Option<Arc<BTreeSet<String>>>,
-    version: SparkVersion,
+    faces: Faces,
 }
 
 /// Puts the checks in front of `router`.
 ///
 /// # Errors
 /// As [`BrowserSettings::check`].
-pub(super) fn guard(router: Router, settings: &BrowserSettings, version: SparkVersion) -> Result<Router, OriginError> {
-    let guard = Guard { hosts: settings.hosts.clone().map(Arc::new), version };
+pub(super) fn guard(router: Router, settings: &BrowserSettings, faces: Faces) -> Result<Router, OriginError> {
+    let guard = Guard { hosts: settings.hosts.clone().map(Arc::new), faces };
     let router = router.layer(settings.csrf()?).layer(from_fn_with_state(guard, refuse));
     Ok(match settings.cors() {
         Some(cors) => router.layer(cors),
@@ -97,7 +96,7 @@ async fn refuse(
             "This gateway is not known as {host}. Use its address, or start it with --allowed-hosts {host} \
              (SPARKGATE_ALLOWED_HOSTS) if it is to be reached under that name."
         );
-        return forbidden(path, detail, &id, guard.version);
+        return guard.faces.refused(v1::Code::Forbidden, path, detail, &id);
     }
     let origin = request.headers().get(header::ORIGIN).cloned();
     let response = next.run(request).await;
@@ -109,14 +108,7 @@ async fn refuse(
         "A browser sent this request for a page of {origin}, which may not use this gateway. If it is to, start the gateway with \
          --cors-origins {origin} (SPARKGATE_CORS_ORIGINS)."
     );
-    forbidden(path, detail, &id, guard.version)
-}
-
-fn forbidden(path: String, detail: String, id: &RequestId, version: SparkVersion) -> Response {
-    if v1::serves(&path) {
-        return v1::forbidden(path, detail, id);
-    }
-    spark::error(StatusCode::FORBIDDEN, detail, version)
+    guard.faces.refused(v1::Code::Forbidden, path, detail, &id)
 }
 
 /// The name to which a request was sent, without its port.
@@ -147,11 +139,11 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::api::request_log::logged;
+    use crate::{api::request_log::logged, spark::SparkVersion};
 
     fn router(settings: &BrowserSettings) -> Router {
         let router = Router::new().fallback(any(async || "done"));
-        logged(guard(router, settings, SparkVersion::V4_3).unwrap())
+        logged(guard(router, settings, Faces::all(SparkVersion::V4_3, None)).unwrap())
     }
 
     async fn status(settings: &BrowserSettings, method: &str, headers: &[(&str, &str)]) -> u16 {

@@ -6,25 +6,23 @@ use axum::{
     Extension,
     body::Body,
     extract::{Request, State},
-    http::StatusCode,
     middleware::Next,
     response::Response,
 };
 use tower::ServiceExt;
 use tower_http::catch_panic::{CatchPanic, ResponseForPanic};
 
-use super::{request_log::RequestId, spark, v1};
-use crate::spark::SparkVersion;
+use super::{faces::Faces, request_log::RequestId};
 
 /// Answers 500 with the request's id. The panic hook prints the panic's location and message.
 pub(super) async fn catch_panic(
-    State(version): State<SparkVersion>,
+    State(faces): State<Faces>,
     Extension(id): Extension<RequestId>,
     request: Request,
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    let Ok(response) = CatchPanic::custom(next, Answer { path, id, version }).oneshot(request).await;
+    let Ok(response) = CatchPanic::custom(next, Answer { path, id, faces }).oneshot(request).await;
     response.map(Body::new)
 }
 
@@ -32,7 +30,7 @@ pub(super) async fn catch_panic(
 struct Answer {
     path: String,
     id: RequestId,
-    version: SparkVersion,
+    faces: Faces,
 }
 
 impl ResponseForPanic for Answer {
@@ -40,27 +38,24 @@ impl ResponseForPanic for Answer {
 
     fn response_for_panic(&mut self, _: Box<dyn Any + Send>) -> Response {
         tracing::error!("a request handler panicked");
-        match v1::serves(&self.path) {
-            true => v1::internal_error(self.path.clone(), &self.id),
-            false => spark::error(StatusCode::INTERNAL_SERVER_ERROR, spark::internal_error(&self.id), self.version),
-        }
+        self.faces.internal_error(self.path.clone(), &self.id)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::{Router, middleware::from_fn_with_state};
+    use axum::{Router, http::StatusCode, middleware::from_fn_with_state};
     use http_body_util::BodyExt;
     use tower::ServiceExt;
 
     use super::*;
-    use crate::api::request_log::logged;
+    use crate::{api::request_log::logged, spark::SparkVersion};
 
     #[tokio::test]
     async fn panic_is_answered_with_the_request_id_and_without_its_message() {
         let router = Router::new()
             .fallback(async || -> StatusCode { panic!("secret") })
-            .layer(from_fn_with_state(SparkVersion::V4_3, catch_panic));
+            .layer(from_fn_with_state(Faces::all(SparkVersion::V4_3, None), catch_panic));
         let router: Router = logged(router);
         let request = Request::builder().header("x-request-id", "r-1").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

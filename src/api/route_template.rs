@@ -5,8 +5,13 @@ use std::sync::LazyLock;
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 29] = [
+const TEMPLATES: [&str; 34] = [
     "/",
+    "/api/v1/spark-submit",
+    "/batches",
+    "/batches/{id}",
+    "/batches/{id}/log",
+    "/batches/{id}/state",
     "/docs",
     "/livez",
     "/metrics",

@@ -16,7 +16,10 @@ use axum::{
 };
 use tower::ServiceExt;
 
-use super::{health, page_headers, request_log, spark};
+use super::{
+    faces::{Face, Faces},
+    health, kubeflow, page_headers, request_log, spark, v1,
+};
 use crate::spark::SparkVersion;
 
 const WAITING: &str =
@@ -43,8 +46,14 @@ impl StartupRouter {
         let probes = Router::new()
             .route("/livez", get(health::livez))
             .route("/readyz", get(|| async { asks_for_patience((StatusCode::SERVICE_UNAVAILABLE, WAITING)) }));
-        let main = probes.clone().fallback(async move || {
-            asks_for_patience(spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version))
+        let faces = Faces::all(version, None);
+        let main = probes.clone().fallback(async move |request: Request| {
+            let answer = match faces.of(request.uri().path()) {
+                // Its client decides by the body whether it tries again.
+                Face::Kubeflow => kubeflow::refused(v1::Code::Unavailable, WAITING),
+                _ => spark::error(StatusCode::SERVICE_UNAVAILABLE, WAITING.to_owned(), version),
+            };
+            asks_for_patience(answer)
         });
         // A gateway that waits for its database is one that an alert has to find.
         let management = probes.route("/metrics", get(health::metrics)).fallback(health::only_probes);

@@ -31,8 +31,12 @@ use super::AppState;
 use reply::Reply;
 
 pub use audit::audit_line;
-pub(super) use middleware::{compress, forbidden, internal_error, not_found, refused, without_length_of_nothing};
-pub(super) use problem::{Code, Problem, ProblemBody};
+pub(super) use json::{Text, read as read_json};
+pub(super) use middleware::{
+    answered_within, compress, in_time, internal_error, not_found, refused, without_length_of_nothing,
+};
+pub(super) use problem::{Code, Problem, ProblemBody, pointer};
+pub(super) use query::{Query, parsed};
 pub(crate) use suggest::closest;
 
 /// Returns all routes with their descriptions.

@@ -83,7 +83,7 @@ async fn beside(
         false => None,
     };
     let gateway = Serve {
-        http: Http::listening_on(settings.listen),
+        http: Http { livy_listen: settings.livy_listen, ..Http::listening_on(settings.listen) },
         database,
         kubernetes: Kubernetes { place, outcome_finalizer: true },
         spark: Spark {

@@ -94,6 +94,11 @@ async fn run_traced(
     };
     let server = settings.http.server().await?;
     let tls = server.tls.clone();
+    // Before any work: an address that is taken ends the process at once.
+    let livy = match settings.http.livy_listen {
+        Some(address) => Some((listen(address).await?, server.clone())),
+        None => None,
+    };
     announce(address, tls.is_some());
     if let Some(tls) = tls {
         tasks.spawn(named("reload of TLS files", tls.run(stop.clone())));
@@ -104,7 +109,7 @@ async fn run_traced(
         name = tasks.join_next() => return Err(by_itself(name)),
         ended = &mut until => return ended,
     };
-    parts.run(&startup, tasks, reload, stop, until).await
+    parts.run(&startup, tasks, livy, reload, stop, until).await
 }
 
 impl Parts {
@@ -112,6 +117,7 @@ impl Parts {
         self,
         startup: &StartupRouter,
         mut tasks: JoinSet<&'static str>,
+        livy: Option<(TcpListener, ServerSettings)>,
         reload: Reload,
         stop: CancellationToken,
         until: impl Future<Output = anyhow::Result<()>>,
@@ -129,6 +135,11 @@ impl Parts {
             tracing::info!("Spark's protocol without credentials is served on http://{address}");
             let router = api::spark_listener(service.clone(), http.clone())?;
             tasks.spawn(named("spark listener", api::serve(listener, router, ServerSettings::default(), stop.clone())));
+        }
+        if let Some((listener, server)) = livy {
+            tracing::info!("Livy's batches are served on {}", listener.local_addr()?);
+            let router = api::livy_listener(service.clone(), http.clone())?;
+            tasks.spawn(named("livy listener", api::serve(listener, router, server, stop.clone())));
         }
         startup.open(api::router(service.clone(), http)?, api::management_router(service.clone()));
 

@@ -57,6 +57,8 @@ pub(super) struct Subject<'a> {
     pub(super) namespace: &'a str,
     /// The name of the driver pod.
     pub(super) pod: &'a str,
+    /// Whether the pod has the finalizer, if it is one of this gateway at all.
+    pub(super) held: bool,
     pub(super) claim: Option<Claim<'a>>,
 }
 
@@ -160,7 +162,7 @@ impl Effects {
     }
 
     async fn carry_out(&self, subject: &Subject<'_>, effect: &Effect) -> Result<EffectResult, Stopped> {
-        let Subject { id, attempt, namespace, pod, claim } = subject;
+        let Subject { id, attempt, namespace, pod, held, claim } = subject;
         let (cluster, store) = (&self.cluster, &self.store);
         let epoch = claim.as_ref().map(|claim| claim.epoch);
         let called = match (effect, claim) {
@@ -180,7 +182,7 @@ impl Effects {
                     mark(progress);
                     // A pod without our finalizer may disappear at any time.
                     if let (Some(_), Some(uid), false) =
-                        (progress.outcome(), &placement.pod_uid, self.outcome_finalizer)
+                        (progress.outcome(), &placement.pod_uid, self.outcome_finalizer && *held)
                     {
                         self.archive_in_background(subject, uid);
                     }

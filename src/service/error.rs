@@ -22,6 +22,9 @@ pub enum Error {
     /// The idempotency key was used with a different request before.
     #[error("the idempotency key {key:?} was used for a different request before: submission {by}")]
     KeyReused { key: String, by: SubmissionId },
+    /// A submission of the tenant has the same id of a client.
+    #[error("{client_id:?} is the client's id of another submission: {by}")]
+    ClientIdTaken { client_id: String, by: SubmissionId },
     /// A live submission of the namespace has the same name, and both ask for a unique one.
     #[error("{name:?} is the name of a live submission in namespace {namespace}: {by}")]
     NameTaken { name: String, namespace: String, by: SubmissionId },
@@ -85,6 +88,7 @@ impl Error {
             | Self::Policy { .. }
             | Self::Full { .. }
             | Self::KeyReused { .. }
+            | Self::ClientIdTaken { .. }
             | Self::NameTaken { .. }
             | Self::Internal(..) => false,
         }
@@ -100,6 +104,7 @@ impl Error {
             Self::Policy { .. } => "policy",
             Self::Full { .. } => "full",
             Self::KeyReused { .. } => "key_reused",
+            Self::ClientIdTaken { .. } => "client_id_taken",
             Self::NameTaken { .. } => "name_taken",
             Self::Unavailable(_) => "database",
             Self::InDoubt { .. } | Self::PerhapsDone(_) => "in_doubt",

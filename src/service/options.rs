@@ -7,13 +7,17 @@ mod value;
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::submitter::OWN;
-use crate::{spark::Refusal, store};
+use crate::{spark::Refusal, store, submission::Wire};
 
 /// The options of one request. Omitted ones may come from the operator's defaults.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SubmissionOptions {
     /// Repeating a request with the same key returns the same submission.
     pub idempotency_key: Option<String>,
+    /// The client's own id of the submission, which no other submission of its tenant may have.
+    pub client_id: Option<String>,
+    /// The API that the request came with, if it is neither the gateway's own nor Spark's.
+    pub wire: Option<Wire>,
     /// Whether the name must be unique among the live submissions of the namespace that ask for a unique one, too.
     pub unique_name: Option<bool>,
     /// Labels, in Kubernetes' syntax.
@@ -42,6 +46,12 @@ impl fmt::Debug for SubmissionOptions {
             .field("run_timeout", &self.run_timeout)
             .field("kill_grace", &self.kill_grace)
             .field("retries", &self.retries);
+        if let Some(id) = &self.client_id {
+            options.field("client_id", id);
+        }
+        if let Some(wire) = &self.wire {
+            options.field("wire", wire);
+        }
         if let Some(version) = &self.spark_version {
             options.field("spark_version", version);
         }
@@ -69,7 +79,8 @@ pub struct Caps {
 }
 
 /// The names of these properties after the prefix `spark.sparkgate.`; `label.` is followed by the label's key.
-pub(super) const NAMES: [&str; 10] = [
+pub(super) const NAMES: [&str; 11] = [
+    "clientId",
     "defaults",
     "idempotencyKey",
     "killGrace",
@@ -101,6 +112,7 @@ impl SubmissionOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key.strip_prefix(OWN).unwrap_or(key) {
             "idempotencyKey" => self.idempotency_key = Some(value::idempotency_key(value)?),
+            "clientId" => self.client_id = Some(value::client_id(value)?),
             "uniqueName" => self.unique_name = Some(value::boolean(value)?),
             "startTimeout" => self.start_timeout = Some(time::parse(value)?),
             "runTimeout" => self.run_timeout = Some(time::parse(value)?),
@@ -137,6 +149,8 @@ impl SubmissionOptions {
         labels.extend(self.labels);
         Self {
             idempotency_key: self.idempotency_key.or(others.idempotency_key),
+            client_id: self.client_id.or(others.client_id),
+            wire: self.wire.or(others.wire),
             unique_name: self.unique_name.or(others.unique_name),
             labels,
             start_timeout: self.start_timeout.or(others.start_timeout),
@@ -157,6 +171,9 @@ impl SubmissionOptions {
     pub fn check(&self, caps: &Caps) -> Result<(), Refusal> {
         if let Some(key) = &self.idempotency_key {
             value::idempotency_key(key).map_err(|reason| Refusal::field("idempotencyKey", reason))?;
+        }
+        if let Some(id) = &self.client_id {
+            value::client_id(id).map_err(|reason| Refusal::field("clientId", reason))?;
         }
         if self.labels.len() > value::LABELS_MAX {
             let reason = format!("{} labels: there may be {}", self.labels.len(), value::LABELS_MAX);
@@ -190,6 +207,8 @@ impl SubmissionOptions {
         let times = |count: Option<u32>| count.and_then(|count| i32::try_from(count).ok()).unwrap_or_default();
         store::Options {
             idempotency_key: self.idempotency_key.clone(),
+            client_id: self.client_id.clone(),
+            wire: self.wire,
             unique_name: self.unique_name.unwrap_or_default(),
             labels: self.labels.clone(),
             start_timeout: seconds(self.start_timeout),
@@ -198,6 +217,15 @@ impl SubmissionOptions {
             max_retries_infrastructure: times(self.retries.infrastructure),
             max_retries_application: times(self.retries.application),
         }
+    }
+
+    /// Leaves retries and timeouts to the client if its API says that it has its own.
+    #[must_use]
+    pub(super) fn left_to_client(mut self) -> Self {
+        if self.wire.is_some_and(Wire::owns_pods) {
+            (self.retries, self.start_timeout, self.run_timeout) = (Retries::default(), None, None);
+        }
+        self
     }
 
     /// Uses the operator's caps as timeouts where none were requested.

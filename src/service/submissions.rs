@@ -2,6 +2,7 @@
 
 pub(super) mod failure_reason;
 mod limits;
+mod livy;
 pub(super) mod plan;
 pub(super) mod status;
 pub(super) mod submit;

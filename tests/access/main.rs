@@ -11,6 +11,7 @@ mod foreign;
 mod keys;
 mod launch;
 mod limits;
+mod livy;
 mod matrix;
 mod oidc;
 mod policy;

@@ -1,5 +1,7 @@
 //! `sparkgate kill`.
 
+use serde_json::json;
+
 use crate::{
     played::{Played, json_answer, problem, submission},
     run::run,
@@ -33,4 +35,34 @@ fn kill_with_wait_returns_when_all_have_ended() {
     let ended = run(&gateway(), &["kill", "--wait", IDS[0], IDS[2]]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(ended.stdout, format!("{} KILLED\n{} KILLED\n", IDS[0], IDS[2]));
+}
+
+/// A gateway with two live submissions that have the label, on two pages.
+fn labelled() -> Played {
+    Played::new(|asked| match (asked.what.as_str(), asked.query.contains("cursor=c")) {
+        ("GET /v1/submissions", false) => {
+            json_answer(200, &json!({"items": [submission(IDS[0], "RUNNING")], "next": "c"}))
+        }
+        ("GET /v1/submissions", true) => json_answer(200, &json!({"items": [submission(IDS[2], "QUEUED")]})),
+        (what, _) => json_answer(202, &submission(what.rsplit('/').next().unwrap(), "KILLING")),
+    })
+}
+
+#[test]
+fn a_kill_by_label_needs_a_yes() {
+    let gateway = labelled();
+    let ended = run(&gateway, &["kill", "--label", "team=data"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert!(ended.stderr.contains("kill these 2 submissions?") && ended.stderr.contains("--yes"), "{}", ended.stderr);
+    assert!(gateway.asked().iter().all(|asked| asked.what == "GET /v1/submissions"), "nothing was killed");
+    assert!(gateway.asked()[0].query.ends_with("state=KILLING&label=team%3Ddata"), "{}", gateway.asked()[0].query);
+    let ended = run(&gateway, &["kill", "-l", "team=data", "-y"]);
+    assert_eq!((ended.code, ended.stdout), (Some(0), format!("{} KILLING\n{} KILLING\n", IDS[0], IDS[2])));
+}
+
+#[test]
+fn a_kill_has_ids_or_a_label() {
+    for words in [&["kill"][..], &["kill", IDS[0], "--label", "a=b"]] {
+        assert_eq!(run(&labelled(), words).code, Some(2), "{words:?}");
+    }
 }

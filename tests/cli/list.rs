@@ -71,3 +71,17 @@ fn json_output_is_the_gateways_reply_unchanged() {
     let ended = run(&gateway, &["list", "--output", "json"]);
     assert_eq!((ended.code, ended.stdout), (Some(0), format!("{body}\n")));
 }
+
+#[test]
+fn a_list_has_more_columns_or_only_ids() {
+    let item = json!({"id": "driver-1-1", "name": "Pi", "state": "RUNNING", "owner": "alice", "namespace": "spark", "attempt": 2,
+        "sparkVersion": "4.3.0", "labels": {"a": "b", "c": "d"}, "driver": {"node": "n-1"}});
+    let gateway = Played::new(move |_| json_answer(200, &json!({"items": [item]})));
+    let ended = run(&gateway, &["list", "-o", "name", "-n", "spark", "-l", "a=b", "--client-id", "x/1"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "driver-1-1\n"));
+    assert_eq!(gateway.asked()[0].query, "limit=50&label=a%3Db&namespace=spark&clientId=x%2F1");
+    let ended = run(&gateway, &["list", "-o", "wide"]);
+    let expected = "ID          NAME  STATE    OWNER  AGE  DURATION  NAMESPACE  SPARK  ATTEMPT  NODE  LABELS\n\
+                    driver-1-1  Pi    RUNNING  alice                 spark      4.3.0  2        n-1   a=b,c=d\n";
+    assert_eq!(ended.stdout, expected);
+}

@@ -19,6 +19,7 @@ mod login;
 mod logs;
 mod output;
 mod renewal;
+mod show;
 mod submit;
 mod terminal;
 mod tokens;

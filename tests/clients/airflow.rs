@@ -13,35 +13,35 @@ use crate::{
 };
 
 /// An Airflow that is connected to a gateway.
-struct Airflow {
-    dev: Dev,
+pub(crate) struct Airflow {
+    pub(crate) dev: Dev,
 }
 
 impl Airflow {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { dev: Dev::with_spark() }
     }
 
-    fn with_database() -> Self {
+    pub(crate) fn with_database() -> Self {
         let airflow = Self::start();
         let (done, said) = run(airflow.program("airflow").args(["db", "migrate"]));
         assert!(done, "{said}");
         airflow
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dev.dir.path().join(name);
         fs::write(&path, text).unwrap();
         path
     }
 
     /// Writes a DAG: Airflow runs only files in its folder of DAGs.
-    fn dag(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn dag(&self, name: &str, text: &str) -> PathBuf {
         fs::create_dir_all(self.dev.dir.path().join("airflow/dags")).unwrap();
         self.file(&format!("airflow/dags/{name}"), text)
     }
 
-    fn program(&self, name: &str) -> Command {
+    pub(crate) fn program(&self, name: &str) -> Command {
         let mut command = program("SPARKGATE_AIRFLOW", name);
         let (home, address) = (self.dev.dir.path().join("airflow"), self.dev.gateway.address);
         let spark = std::env::var("SPARK_HOME").unwrap();
@@ -72,7 +72,7 @@ impl Airflow {
     }
 
     /// Writes the DAGs of pages. The job doesn't matter to Airflow; it takes a moment.
-    fn dags(&self, pages: &[&str]) -> Vec<PathBuf> {
+    pub(crate) fn dags(&self, pages: &[&str]) -> Vec<PathBuf> {
         let (script, jar) = (self.file("ends.py", "print('done')\n"), self.jar());
         let blocks = pages.iter().flat_map(|path| markdown::blocks(&markdown::page(path), "python"));
         let write = |(number, text): (usize, String)| {
@@ -87,7 +87,7 @@ impl Airflow {
         blocks.enumerate().map(write).collect()
     }
 
-    fn run_dags(&self, files: &[PathBuf], environment: &[(&str, String)]) -> Vec<Value> {
+    pub(crate) fn run_dags(&self, files: &[PathBuf], environment: &[(&str, String)]) -> Vec<Value> {
         let mut command = self.program("python");
         command.arg(here("airflow/run.py")).args(files).envs(environment.iter().map(|(key, value)| (key, value)));
         let results = self.results(&mut command);
@@ -95,7 +95,7 @@ impl Airflow {
         results.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         http::get(self.dev.gateway.address, path).unwrap().json()
     }
 }

@@ -16,12 +16,14 @@ pub(crate) struct Closed {
     pub(crate) key: String,
     /// The port of Spark's clients, which send no credentials.
     pub(crate) listener: SocketAddr,
+    /// The port of Livy's clients.
+    pub(crate) livy: SocketAddr,
 }
 
 impl Closed {
     pub(crate) fn beside(dev: &Dev) -> Self {
         let dir = dev.dir.path();
-        let (address, listener, database) = (free_address(), free_address(), database());
+        let (address, listener, livy, database) = (free_address(), free_address(), free_address(), database());
         let access = dir.join("access.yaml");
         let text = format!(
             "authentication:
@@ -38,7 +40,8 @@ tenants:
             command.args(words).env("SPARKGATE_DATABASE_URL", &database);
             command
         };
-        let mut command = with_database(&["serve", "--listen", &address.to_string()]);
+        let mut command =
+            with_database(&["serve", "--listen", &address.to_string(), "--livy-listen", &livy.to_string()]);
         command.arg("--access-file").arg(access);
         command.arg("--kubeconfig").arg(dir.join("dev/kubeconfig"));
         command.arg("--spark-defaults").arg(dir.join("dev/spark-defaults.conf"));
@@ -47,7 +50,7 @@ tenants:
             with_database(&["bootstrap-key", "--role", "submitter", "--tenant", "analytics"]).output().unwrap();
         assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
         let key = String::from_utf8(created.stdout).unwrap().trim().to_owned();
-        Self { gateway, key, listener }
+        Self { gateway, key, listener, livy }
     }
 
     /// Returns the submissions, the newest first.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,6 +17,8 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Dev {
     pub(crate) gateway: Gateway,
+    /// The port of Livy's clients.
+    pub(crate) livy: SocketAddr,
     /// A directory for the test's files, readable by every account.
     pub(crate) dir: TempDir,
     _alone: MutexGuard<'static, ()>,
@@ -46,12 +49,12 @@ impl Dev {
         let dir = TempDir::with_prefix("sparkgate-clients-").unwrap();
         // If this runs as root, Postgres runs as another account.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let (address, sandbox) = (free_address(), free_address());
+        let (address, livy, sandbox) = (free_address(), free_address(), free_address());
         let mut command = sparkgate();
         command.args(["dev", "--listen", &address.to_string(), "--sandbox-listen", &sandbox.to_string(), "--dir"]);
-        command.arg(dir.path().join("dev"));
+        command.arg(dir.path().join("dev")).args(["--livy-listen", &livy.to_string()]);
         prepare(&mut command, dir.path());
-        Self { gateway: Gateway::start(command, address, true), dir, _alone: alone }
+        Self { gateway: Gateway::start(command, address, true), livy, dir, _alone: alone }
     }
 
     pub(crate) fn url(&self) -> String {

@@ -20,6 +20,7 @@ mod faults;
 mod health;
 mod identity;
 mod kill;
+mod kubeflow;
 mod launch;
 mod limits;
 mod logs;

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use crate::world::{accepted, api, count, is_problem, job, post, submit};
+use crate::world::{accepted, api, count, get, is_problem, job, post, submit};
 
 const PATH: &str = "/v1/submissions";
 
@@ -37,6 +37,54 @@ async fn the_same_request_is_the_same_submission(pool: PgPool) {
     assert_eq!(post(&api, PATH, &key, &job(alice)).await.status, 201, "each owner has keys of its own");
     accepted(&api, json!({})).await;
     assert_eq!(count(&pool).await, 3);
+}
+
+#[sqlx::test]
+async fn a_clients_id_names_one_submission_of_its_tenant(pool: PgPool) {
+    let api = api(&pool).await;
+    let named = |id: &str, more: Value| {
+        let mut body = job(more);
+        body["clientId"] = id.into();
+        body
+    };
+    let key = [("idempotency-key", "k")];
+    let first = post(&api, PATH, &key, &named("nightly/1 ü", json!({}))).await;
+    assert_eq!((first.status, &first.json()["clientId"]), (201, &json!("nightly/1 ü")));
+    let id = first.json()["id"].clone();
+    for (headers, body) in [
+        (&[][..], named("nightly/1 ü", json!({}))),
+        (&[][..], job(json!({"sparkProperties": {"spark.sparkgate.clientId": "nightly/1 ü"}}))),
+        (&[("idempotency-key", "other")][..], named("nightly/1 ü", json!({}))),
+    ] {
+        let problem = is_problem(&post(&api, PATH, headers, &body).await, 409, "client-id-taken");
+        assert_eq!(problem["submissionId"], id, "{problem}");
+    }
+    let taken =
+        post(&api, "/v1/submissions/create", &[], &spark(json!({"spark.sparkgate.clientId": "nightly/1 ü"}))).await;
+    assert!(taken.status == 409 && taken.json().to_string().contains(id.as_str().unwrap()), "{}", taken.json());
+    let again = post(&api, PATH, &key, &named("nightly/1 ü", json!({}))).await;
+    assert_eq!((again.status, &again.json()["id"]), (200, &id), "the same request is no conflict");
+    is_problem(&post(&api, PATH, &key, &named("nightly/2", json!({}))).await, 422, "idempotency-key-reused");
+    is_problem(&post(&api, PATH, &[], &named("", json!({}))).await, 400, "invalid-request");
+    is_problem(&post(&api, PATH, &[], &named("a\nb", json!({}))).await, 400, "invalid-request");
+    assert_eq!(count(&pool).await, 1);
+
+    assert_eq!(post(&api, PATH, &[], &named("nightly/2", json!({}))).await.status, 201);
+    for (query, expected) in [("nightly/1%20%C3%BC", vec![&id]), ("nightly", vec![])] {
+        let list = get(&api, &format!("{PATH}?clientId={query}")).await.json();
+        let ids: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
+        assert_eq!(ids, expected, "{list}");
+    }
+}
+
+#[sqlx::test]
+async fn concurrent_requests_with_one_id_of_a_client_create_one_submission(pool: PgPool) {
+    let api = api(&pool).await;
+    let twin = async |_| post(&api, PATH, &[], &job(json!({"clientId": "one", "uniqueName": true}))).await;
+    let answers = join_all((0..20).map(twin)).await;
+    let created = answers.iter().filter(|answer| answer.status == 201).count();
+    let refused = answers.iter().filter(|answer| answer.status == 409).count();
+    assert_eq!((created, refused, count(&pool).await), (1, 19, 1));
 }
 
 #[sqlx::test]

@@ -81,6 +81,7 @@ fn id(accepted: Accepted) -> String {
     match accepted {
         Accepted::New(Submission { id, .. })
         | Accepted::SameKey(Found { id, .. }, _)
+        | Accepted::SameClientId(id)
         | Accepted::SameName(id)
         | Accepted::InDoubt(id, _) => id.to_string(),
         Accepted::Taken(new) => panic!("{} is taken", new.drawn.id),

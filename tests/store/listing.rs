@@ -12,7 +12,7 @@ async fn fill(pool: &PgPool, rows: i64) {
     sqlx::query(
         r#"
         INSERT INTO submissions (id, number, state, request, spark_version, spark_user, namespace, names, created_at,
-            finished_at, name, owner, labels)
+            finished_at, name, owner, labels, client_id)
         SELECT 'driver-20260101000000-' || n, n,
             CASE WHEN n % 1000 = 7 THEN 'RUNNING' WHEN n % 10 = 0 THEN 'FAILED' ELSE 'FINISHED' END,
             '{"clientSparkVersion": "", "appResource": "", "mainClass": "", "sparkProperties": {}}', '4.3.0', 'x',
@@ -23,7 +23,8 @@ async fn fill(pool: &PgPool, rows: i64) {
             CASE WHEN n % 1000 = 7 THEN 'rare-' || n ELSE 'job-' || n % 5000 END,
             CASE WHEN n % 1000 = 7 THEN 'rare' WHEN n % 2 = 0 THEN 'common' ELSE 'user-' || n % 100 END,
             CASE WHEN n % 1000 = 7 THEN jsonb_build_object('team', 'rare', 'run', n::text)
-                 ELSE jsonb_build_object('team', 't' || n % 20, 'run', n::text) END
+                 ELSE jsonb_build_object('team', 't' || n % 20, 'run', n::text) END,
+            CASE WHEN n % 10 = 3 THEN 'run-' || n END
         FROM generate_series(1, $1) n
         "#,
     )
@@ -56,6 +57,8 @@ fn filters() -> Vec<(&'static str, Filter)> {
         ("a common namespace", Filter { namespace: text("spark"), ..all() }),
         ("a rare label", Filter { labels: label("rare"), ..all() }),
         ("no such label", Filter { labels: label("none"), ..all() }),
+        ("an id of a client", Filter { client_id: text("run-3"), ..all() }),
+        ("no such id of a client", Filter { client_id: text("none"), ..all() }),
         ("the first", Filter { created_before: time("2026-01-01T00:01:00Z"), ..all() }),
         ("after the last", Filter { created_after: time("2027-01-01T00:00:00Z"), ..all() }),
         ("live ones of a common owner", Filter { states: vec![State::Running], owner: text("common"), ..all() }),

@@ -65,6 +65,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 {{- end }}
 
+{{/* The port of Livy's clients, if there is one. */}}
+{{- define "sparkgate.livyPort" -}}
+{{- regexFind "[0-9]+$" (.Values.settings.livyListen | default "") }}
+{{- end }}
+
 {{/* The source of the access file, if there is one. */}}
 {{- define "sparkgate.accessConfigMap" -}}
 {{- if .Values.access.existingConfigMap }}

@@ -1,8 +1,10 @@
 //! The client's commands, each in its own file.
 
+mod attempts;
 mod audit;
 mod context;
 mod events;
+mod executors;
 mod kill;
 mod list;
 mod login;
@@ -30,6 +32,12 @@ pub enum ClientCommand {
     Status(status::Status),
     /// List submissions, newest first.
     List(list::List),
+    /// List the executors of a submission.
+    Executors(executors::Executors),
+    /// List the attempts of a submission, and why they failed.
+    Attempts(attempts::Attempts),
+    /// Print the Kubernetes objects of a submission.
+    Manifest(attempts::Manifest),
     /// Print the log of the driver, or of an executor.
     Logs(logs::Logs),
     /// Kill submissions.
@@ -74,6 +82,9 @@ impl ClientCommand {
                 Self::Submit(command) => command.run().await,
                 Self::Status(command) => command.run().await,
                 Self::List(command) => command.run().await,
+                Self::Executors(command) => command.run().await,
+                Self::Attempts(command) => command.run().await,
+                Self::Manifest(command) => command.run().await,
                 Self::Logs(command) => command.run().await,
                 Self::Kill(command) => command.run().await,
                 Self::Wait(command) => command.run().await,

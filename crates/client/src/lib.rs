@@ -14,6 +14,7 @@ mod error;
 mod fields;
 mod follow;
 mod lines;
+mod named;
 mod oidc;
 mod options;
 mod paths;

@@ -19,7 +19,7 @@ use behind::Behind;
 use draw::Spares;
 use insert::Inserter;
 use sparkgate_spark::{CreateSubmissionRequest, DriverNames, SparkVersion};
-use sparkgate_submission::{State, SubmissionId};
+use sparkgate_submission::{State, SubmissionId, Wire};
 
 pub use draw::Drawn;
 pub use insert::accept_on;
@@ -58,6 +58,10 @@ pub struct NewSubmission {
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub idempotency_key: Option<String>,
+    /// The client's own id, unique in the tenant.
+    pub client_id: Option<String>,
+    /// The API that it came with, if it isn't the gateway's own or Spark's.
+    pub wire: Option<Wire>,
     /// No other live submission of its namespace with this option may have the same name.
     pub unique_name: bool,
     pub labels: BTreeMap<String, String>,
@@ -81,6 +85,7 @@ impl From<NewSubmission> for Submission {
             tenant: new.tenant,
             principal: new.principal,
             namespace: new.namespace,
+            client_id: options.client_id,
             labels: options.labels,
             spark_version: new.spark_version.to_string(),
             attempt: 1,
@@ -156,6 +161,8 @@ pub enum Accepted {
     New(Submission),
     /// Its principal used the same idempotency key before: for this submission, with this fingerprint.
     SameKey(Found, Vec<u8>),
+    /// This submission of the tenant has the same id of a client.
+    SameClientId(SubmissionId),
     /// This live submission has the same name, and both ask for a unique one.
     SameName(SubmissionId),
     /// Another submission has the same number: the sequence is behind the rows. It needs another number, and so other names.
@@ -186,6 +193,11 @@ impl Store {
             {
                 return Ok(Accepted::SameKey(found, fingerprint));
             }
+            if let Some(client_id) = &new.options.client_id
+                && let Some(id) = self.of_client_id(&new.tenant, client_id).await?
+            {
+                return Ok(Accepted::SameClientId(id));
+            }
             if new.options.unique_name
                 && let Some(id) = self.live_of_name(&new.namespace, &new.name).await?
             {
@@ -204,8 +216,9 @@ impl Store {
     async fn insert_with_others(&self, new: Arc<NewSubmission>) -> Result<bool, Error> {
         // From the call to its answer: the statement is written by a task of its own, for several submissions.
         let span = statement_span(insert::ACTION);
-        // A submission with a unique name may wait for another for more than one reason: two groups might wait for each other.
-        let inserted = if new.options.unique_name {
+        // A submission with a unique name, or an id of its client, may wait for another for more than one reason: two groups might
+        // wait for each other.
+        let inserted = if new.options.unique_name || new.options.client_id.is_some() {
             let inserter = Inserter(self.clone());
             let alone = tokio::spawn(async move { inserter.insert_all(&[new]).await.pop() });
             alone.await.ok().flatten().ok_or(Unanswered::Ended)
@@ -232,6 +245,18 @@ impl Store {
         let (id, fingerprint): (String, Vec<u8>) =
             within(action, async { Ok((row.try_get("id")?, row.try_get("fingerprint")?)) }).await?;
         Ok(Some((Found::read(parse(&id, &id)?, &row), fingerprint)))
+    }
+
+    /// Returns the submission of a tenant that has this id of a client.
+    pub async fn of_client_id(&self, tenant: &str, client_id: &str) -> Result<Option<SubmissionId>, Error> {
+        let action = "looking for a client's id";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query_scalar("SELECT id FROM submissions WHERE tenant = $1 AND client_id = $2")
+            .bind(tenant)
+            .bind(client_id)
+            .fetch_optional(&mut *connection);
+        let id: Option<String> = within(action, statement).await?;
+        id.map(|id| parse(&id, &id)).transpose()
     }
 
     /// Returns how many submissions of a tenant wait to be launched, counting up to `most`.

@@ -26,7 +26,7 @@ pub struct EndedPod {
 
 impl Store {
     /// Returns up to `limit` driver pods that aren't deleted yet, of submissions and earlier attempts that ended at least `age`
-    /// ago, oldest first. Returns none while the clock of the database is past `believed_until`.
+    /// ago, oldest first. Pods that a client of another API owns aren't among them. Returns none while the clock of the database is past `believed_until`.
     pub async fn ended_pods(
         &self,
         age: Duration,
@@ -45,6 +45,7 @@ impl Store {
                  SELECT id, attempt, namespace, names, pod_uid, finished_at FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1)
                    AND pod_uid IS NOT NULL AND pod_deleted_at IS NULL AND state = ANY($2)
+                   AND wire IS DISTINCT FROM 'kubeflow'
                    AND {due}
                  ORDER BY finished_at LIMIT $3
              ), past AS (
@@ -133,7 +134,7 @@ impl Store {
 
     /// Deletes up to `limit` submissions that ended at least `age` ago, with all their data, oldest first. What they used is
     /// settled before. A submission remains
-    /// if its pod may exist, or if its pod was deleted a moment ago, because the watch may still report it. Deletes none while
+    /// if its pod may exist, unless a client of another API owns the pod, or if its pod was deleted a moment ago, because the watch may still report it. Deletes none while
     /// the clock of the database is past `believed_until`.
     pub async fn delete_ended(
         &self,
@@ -151,7 +152,7 @@ impl Store {
              ), old AS (
                  SELECT {COLUMNS} FROM submissions
                  WHERE finished_at <= now() - make_interval(secs => $1) AND state = ANY($2) AND {BELIEVED}
-                   AND EXISTS (SELECT FROM settled) AND (pod_uid IS NULL OR pod_deleted_at <= now() - interval '1 minute')
+                   AND EXISTS (SELECT FROM settled) AND (pod_uid IS NULL OR wire = 'kubeflow' OR pod_deleted_at <= now() - interval '1 minute')
                    AND NOT EXISTS (SELECT FROM attempts a WHERE a.submission_id = submissions.id AND a.pod_uid IS NOT NULL
                        AND (a.pod_deleted_at > now() - interval '1 minute') IS NOT FALSE)
                  ORDER BY finished_at LIMIT $3 FOR UPDATE SKIP LOCKED

@@ -15,7 +15,7 @@ use super::{
 };
 pub use filter::Filter;
 pub(super) use row::COLUMNS;
-use row::Row;
+pub(super) use row::Row;
 use sparkgate_spark::DriverNames;
 use sparkgate_submission::{State, SubmissionId};
 
@@ -33,6 +33,8 @@ pub struct Submission {
     /// The caller that submitted it, as the gateway authenticated it.
     pub principal: String,
     pub namespace: String,
+    /// The client's own id, unique in the tenant.
+    pub client_id: Option<String>,
     pub labels: BTreeMap<String, String>,
     pub spark_version: String,
     /// The current attempt, 1 until the first retry.

@@ -16,6 +16,7 @@ mod reservation;
 mod state;
 mod state_change;
 mod transition;
+mod wire;
 
 pub use duration::{LONGEST_DURATION, parse_duration};
 pub use error_chain::error_chain;
@@ -34,3 +35,4 @@ pub use reservation::Reservation;
 pub use state::{DriverState, State, UnknownState};
 pub use state_change::{Placement, StateChange};
 pub use transition::{Step, step};
+pub use wire::{UnknownWire, Wire};

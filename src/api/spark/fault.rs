@@ -82,7 +82,9 @@ impl Fault {
             Self::Service(service::Error::Refused(_)) => StatusCode::BAD_REQUEST,
             Self::Service(service::Error::Full { .. }) => StatusCode::TOO_MANY_REQUESTS,
             Self::Service(service::Error::Denied(_)) => StatusCode::FORBIDDEN,
-            Self::Service(service::Error::NameTaken { .. }) => StatusCode::CONFLICT,
+            Self::Service(service::Error::ClientIdTaken { .. } | service::Error::NameTaken { .. }) => {
+                StatusCode::CONFLICT
+            }
             Self::Service(service::Error::KeyReused { .. } | service::Error::Policy { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }

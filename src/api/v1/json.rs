@@ -26,10 +26,10 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// A string; or a number or a boolean, which becomes the text that was sent, as in Spark's protocol.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Text(pub(super) String);
+pub(in crate::api) struct Text(pub(in crate::api) String);
 
 /// Reads the document. The value is complete only if there are no errors.
-pub(super) fn read<T: DeserializeOwned>(document: &RawValue) -> (Option<T>, Vec<FieldError>) {
+pub(in crate::api) fn read<T: DeserializeOwned>(document: &RawValue) -> (Option<T>, Vec<FieldError>) {
     let errors = RefCell::default();
     let root = Part { json: document.get(), path: &Path::Root, errors: &errors, is_text: false };
     let value = T::deserialize(root).ok();

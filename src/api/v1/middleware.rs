@@ -28,11 +28,15 @@ const COMPRESSED: u64 = 1024;
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Answers a request that takes too long with a problem. Work that it began in a task of its own goes on.
-pub(super) async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
+pub(in crate::api) async fn in_time(
+    State(limit): State<Duration>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
     answered_within(limit, next.run(request)).await
 }
 
-pub(super) async fn answered_within<T>(limit: Duration, answer: impl Future<Output = T>) -> Result<T, Problem> {
+pub(in crate::api) async fn answered_within<T>(limit: Duration, answer: impl Future<Output = T>) -> Result<T, Problem> {
     tokio::time::timeout(limit, answer).await.map_err(|_| {
         let detail = format!("The request timed out after {limit:?}. The requested action may still be carried out.");
         Problem::new(Code::TimedOut, detail)
@@ -58,11 +62,7 @@ pub(super) async fn finish(Extension(id): Extension<RequestId>, request: Request
 
 fn written(mut response: Response, problem: &Problem, instance: String, id: &RequestId) -> Response {
     let status = response.status();
-    match (&problem.cause, status) {
-        (Some(cause), StatusCode::INTERNAL_SERVER_ERROR) => tracing::error!(error = cause, "request failed"),
-        (Some(cause), _) => tracing::warn!(error = cause, "request answered with 503"),
-        (None, _) => tracing::debug!(code = problem.code.as_str(), "request refused"),
-    }
+    problem.log();
     let body = ProblemBody {
         r#type: format!("https://sparkgate.dev/problems/{}", problem.code.as_str()),
         title: problem.code.title(),
@@ -166,11 +166,6 @@ fn is_unchanged(wanted: Option<&HeaderValue>, etag: Option<&HeaderValue>) -> boo
         return false;
     };
     wanted.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
-}
-
-/// Returns the answer to a request that a browser may not send.
-pub(in crate::api) fn forbidden(path: String, detail: String, id: &RequestId) -> Response {
-    of_problem(Problem::new(Code::Forbidden, detail), path, id)
 }
 
 /// Returns the answer to a request without a known caller.

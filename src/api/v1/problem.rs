@@ -14,7 +14,8 @@ mod from;
 mod responses;
 
 pub(in crate::api) use code::Code;
-pub(super) use from::{escape, pointer};
+pub(super) use from::escape;
+pub(in crate::api) use from::pointer;
 pub(super) use responses::{Problems, SubmissionProblems};
 
 /// The most invalid parts of a request that one problem names.
@@ -23,15 +24,15 @@ pub(super) const MAX_ERRORS: usize = 20;
 /// A problem that a handler returns; [`super::middleware`] writes the response.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Problem {
-    pub(super) code: Code,
-    pub(super) detail: String,
-    pub(super) errors: Vec<FieldError>,
+    pub(in crate::api) code: Code,
+    pub(in crate::api) detail: String,
+    pub(in crate::api) errors: Vec<FieldError>,
     /// Members in addition to those of every problem.
     pub(super) members: serde_json::Map<String, serde_json::Value>,
     /// The cause of an error on the server's side, only for the log.
     pub(super) cause: Option<String>,
     /// The seconds after which the same request may succeed, if that makes sense.
-    pub(super) retry_after: Option<u16>,
+    pub(in crate::api) retry_after: Option<u16>,
 }
 
 /// An invalid part of the request.
@@ -40,13 +41,13 @@ pub(in crate::api) struct FieldError {
     /// The field of the body, as a JSON pointer (RFC 6901) in a URI fragment.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "#/sparkProperties/spark.driver.memory")]
-    pub(super) pointer: Option<String>,
+    pub(in crate::api) pointer: Option<String>,
     /// The name of the query parameter or header.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "limit")]
-    pub(super) parameter: Option<String>,
+    pub(in crate::api) parameter: Option<String>,
     #[schema(example = "expected memory value: actual was 'much'")]
-    pub(super) detail: String,
+    pub(in crate::api) detail: String,
 }
 
 impl fmt::Display for FieldError {
@@ -98,15 +99,24 @@ impl Problem {
     }
 
     /// Creates the problem of an invalid field of the body.
-    pub(super) fn field(pointer: String, detail: impl Into<String>) -> Self {
+    pub(in crate::api) fn field(pointer: String, detail: impl Into<String>) -> Self {
         let error = FieldError { pointer: Some(pointer), detail: detail.into(), parameter: None };
         Self::of_fields(Code::InvalidRequest, vec![error])
     }
 
     /// Creates the problem of all invalid parts of a request.
-    pub(super) fn of_fields(code: Code, errors: Vec<FieldError>) -> Self {
+    pub(in crate::api) fn of_fields(code: Code, errors: Vec<FieldError>) -> Self {
         let details: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Self { errors, ..Self::new(code, details.join("; ")) }
+    }
+
+    /// Logs it: an error of the server's side with its cause.
+    pub(in crate::api) fn log(&self) {
+        match &self.cause {
+            Some(cause) if self.code.status() == 500 => tracing::error!(error = cause, "request failed"),
+            Some(cause) => tracing::warn!(error = cause, "request answered with 503"),
+            None => tracing::debug!(code = self.code.as_str(), "request refused"),
+        }
     }
 
     /// Adds a member to those of every problem.

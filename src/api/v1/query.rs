@@ -24,7 +24,7 @@ const LONGEST_WAIT: u64 = 60;
 const MOST_NAMES: usize = 64;
 
 /// Extracts the query's parameters.
-pub(super) struct Query<T>(pub(super) T);
+pub(in crate::api) struct Query<T>(pub(in crate::api) T);
 
 /// The query of an operation that has no parameters.
 #[derive(Default, Deserialize)]
@@ -150,7 +150,10 @@ impl<'de> Deserializer<'de> for Values<'_> {
 }
 
 /// Parses the only value of a parameter.
-pub(super) fn parsed<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D, expected: &str) -> Result<T, D::Error> {
+pub(in crate::api) fn parsed<'de, T: FromStr, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &str,
+) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| D::Error::custom(format!("{text:?} is not {expected}")))
 }

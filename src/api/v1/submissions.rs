@@ -44,6 +44,8 @@ pub(super) struct ListQuery {
     name: Option<String>,
     owner: Option<String>,
     namespace: Option<String>,
+    /// The client's own id.
+    client_id: Option<String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
     spark_version: Option<String>,
     /// `key=value`; may be repeated, all labels must match.
@@ -101,6 +103,7 @@ pub(super) async fn list(
         name_prefix: query.name,
         owner: query.owner,
         namespace: query.namespace,
+        client_id: query.client_id,
         labels: query.label.into_iter().collect(),
         spark_version: query.spark_version,
         created_after: query.created_after,

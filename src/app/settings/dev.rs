@@ -15,6 +15,9 @@ pub(in crate::app) struct Dev {
     /// Listening address of the sandbox's Kubernetes API.
     #[arg(long, default_value = "127.0.0.1:6067")]
     pub(in crate::app) sandbox_listen: SocketAddr,
+    /// Another listening address of the gateway, for clients of Livy (docs/livy.md).
+    #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
+    pub(in crate::app) livy_listen: Option<SocketAddr>,
     /// Directory for the files of the database and the sandbox [default: /var/lib/sparkgate-dev for root, otherwise
     /// ~/.local/state/sparkgate-dev].
     #[arg(long, env = "SPARKGATE_DEV_DIR")]
@@ -42,6 +45,7 @@ impl Dev {
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         loopback("--listen", self.listen)?;
         loopback("--sandbox-listen", self.sandbox_listen)?;
+        self.livy_listen.map_or(Ok(()), |address| loopback("--livy-listen", address))?;
         if self.sandbox_listen.port() == 0 {
             bail!("--sandbox-listen needs a port: clients and later runs must be able to find the sandbox");
         }

@@ -90,6 +90,13 @@ pub(in crate::app) struct Http {
     /// and Prometheus. Its /readyz gives details that clients needn't see.
     #[arg(long, env = "SPARKGATE_MANAGEMENT_LISTEN", value_name = "ADDR")]
     pub(in crate::app) management_listen: Option<SocketAddr>,
+    /// Third listening address, for clients of Livy such as Airflow's `LivyOperator`: Livy's batches at its root, with the same TLS and
+    /// authentication (docs/livy.md).
+    #[arg(long, env = "SPARKGATE_LIVY_LISTEN", value_name = "ADDR")]
+    pub(in crate::app) livy_listen: Option<SocketAddr>,
+    /// Path of the first listening address below which Livy's batches are served as well, such as `/livy`, or `/` for its root.
+    #[arg(long, env = "SPARKGATE_LIVY_PREFIX", value_name = "PATH")]
+    pub(in crate::app) livy_prefix: Option<String>,
     /// Networks (CIDR) or addresses of reverse proxies in front of the gateway, separated by commas. The log then shows the client
     /// that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
@@ -119,6 +126,8 @@ impl Http {
             tls_key: None,
             tls_client_ca: None,
             management_listen: None,
+            livy_listen: None,
+            livy_prefix: None,
             trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
@@ -130,14 +139,17 @@ impl Http {
     pub(in crate::app) fn check(&self) -> anyhow::Result<()> {
         self.browser().check().context("--cors-origins")?;
         self.proxies()?;
-        if self.listen.ip().is_loopback() || self.trusted_network || self.tls_files().is_some() {
-            return Ok(());
+        if let Some(prefix) = &self.livy_prefix {
+            check_prefix(prefix)?;
         }
+        let addresses = [Some(self.listen), self.livy_listen];
+        let open = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback());
+        let Some(open) = open.filter(|_| !self.trusted_network && self.tls_files().is_none()) else { return Ok(()) };
         bail!(
             "refusing to listen on {} without TLS: requests could be read and changed on their way. Give --tls-certificate and \
              --tls-key, or --trusted-network if the network itself restricts access. Without an access file, every \
              client that can reach the address can submit and kill",
-            self.listen
+            open
         )
     }
 
@@ -146,6 +158,7 @@ impl Http {
             max_request_body_bytes: self.max_request_body,
             max_body_bytes_in_flight: self.max_request_bodies,
             max_subscribers: self.max_subscribers,
+            livy_prefix: self.livy_prefix.clone(),
             browser: self.browser(),
             ..HttpSettings::default()
         }
@@ -181,6 +194,19 @@ impl Http {
         let is_checked = self.listen.ip().is_loopback() || !hosts.is_empty();
         BrowserSettings { hosts: is_checked.then_some(hosts), origins: listed(&self.cors_origins) }
     }
+}
+
+/// Checks a path below which an API is served. The gateway's own APIs keep theirs.
+fn check_prefix(prefix: &str) -> anyhow::Result<()> {
+    let parts = prefix.strip_prefix('/').map(|rest| rest.trim_end_matches('/').split('/'));
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b));
+    if prefix == "/"
+        || parts.is_some_and(|mut parts| parts.all(is_part)) && !prefix.starts_with("/v1/") && prefix != "/v1"
+    {
+        return Ok(());
+    }
+    bail!("--livy-prefix {prefix:?} is not a path for Livy's batches: give one such as /livy, or / for the root")
 }
 
 /// The cluster and its namespaces.
@@ -286,6 +312,24 @@ mod tests {
             Http { tls_certificate: file(), tls_key: file(), ..open() },
         ] {
             assert!(http.check().is_ok(), "{http:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_address_of_clients_needs_the_same() {
+        let http = Http::listening_on("127.0.0.1:6066".parse().unwrap());
+        let http = Http { livy_listen: Some("0.0.0.0:8998".parse().unwrap()), ..http };
+        assert!(http.check().unwrap_err().to_string().contains("0.0.0.0:8998"));
+        assert!(Http { trusted_network: true, ..http }.check().is_ok());
+    }
+
+    #[test]
+    fn a_prefix_is_a_path_that_is_not_the_gateways() {
+        for prefix in ["/", "/livy", "/livy/", "/a/b-c"] {
+            assert!(check_prefix(prefix).is_ok(), "{prefix}");
+        }
+        for prefix in ["", "livy", "/a b", "//", "/v1", "/v1/livy", "/a//b", "/{id}"] {
+            assert!(check_prefix(prefix).unwrap_err().to_string().contains("--livy-prefix"), "{prefix}");
         }
     }
 

@@ -188,7 +188,7 @@ impl Launcher {
         let grace = claimed.kill_grace.filter(|_| claimed.task == Task::Kill);
         let is_repeated = claimed.pod_uid.is_some();
         let claim = Claim { session: *session, epoch: *epoch, manifest: &manifest, is_repeated, grace };
-        let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, claim: Some(claim) };
+        let subject = Subject { id, attempt: *attempt, namespace, pod: &pod, held: true, claim: Some(claim) };
         match (claimed.task, fault) {
             (Task::Kill, _) => self.effects.run(&subject, Kill::begin(job)).await,
             (Task::Launch, None) => self.effects.run(&subject, Launch::begin(job)).await,

@@ -13,6 +13,12 @@ pub(super) fn idempotency_key(text: &str) -> Result<String, String> {
     if fits { Ok(bare.to_owned()) } else { Err(format!("a key has 1 to {KEY_MAX} printable ASCII characters")) }
 }
 
+/// Parses a client's id of a submission: text that fits into a line of a log and into an index.
+pub(super) fn client_id(text: &str) -> Result<String, String> {
+    let fits = !text.is_empty() && text.len() <= KEY_MAX && !text.chars().any(char::is_control);
+    if fits { Ok(text.to_owned()) } else { Err(format!("an id has 1 to {KEY_MAX} bytes without control characters")) }
+}
+
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     text.to_ascii_lowercase().parse().map_err(|_| format!("{text:?} is neither true nor false"))
 }

@@ -17,6 +17,7 @@ use crate::{
         effects::{FINISH_PAUSE, FINISH_PAUSE_MAX, FINISH_TRIES, Ran, Stopped, Subject},
         error::{Error, error_chain},
     },
+    store::Live,
     submission::{
         KillCause, PodObservation, SubmissionId,
         engine::{Effect, Follow, Machine, Row, Settled},
@@ -266,7 +267,7 @@ impl PodFollower {
         let (id, attempt) = (subject.id.clone(), subject.attempt);
         let (namespace, pod) = (subject.namespace.to_owned(), subject.pod.to_owned());
         let finish = async move {
-            let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, claim: None };
+            let subject = Subject { id: &id, attempt, namespace: &namespace, pod: &pod, held: true, claim: None };
             let mut pause = FINISH_PAUSE;
             if matches!(machine.effect(), Effect::RestoreLabels(_)) {
                 // The client that removed them may remove them again.
@@ -315,10 +316,11 @@ impl Sight {
         match self {
             Self::Pod(seen) => {
                 let PodObservation { submission, attempt, namespace, pod, .. } = &**seen;
-                Subject { id: submission, attempt: *attempt, namespace, pod, claim: None }
+                Subject { id: submission, attempt: *attempt, namespace, pod, held: seen.holds_finalizer, claim: None }
             }
             Self::Missed(live) => {
-                Subject { id: &live.id, attempt: live.attempt, namespace: &live.namespace, pod: &live.pod, claim: None }
+                let Live { id, attempt, namespace, pod, .. } = &**live;
+                Subject { id, attempt: *attempt, namespace, pod, held: true, claim: None }
             }
         }
     }

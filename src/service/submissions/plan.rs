@@ -17,6 +17,7 @@ use crate::{
     },
     spark::{CreateSubmissionRequest, DriverNames, DriverObjects, Refusal, SparkVersion},
     store::Drawn,
+    submission::Wire,
     traces::{Span, SpanKind, TraceContext},
 };
 
@@ -63,7 +64,7 @@ impl Submissions {
             prepared.continue_trace(&trace);
         }
         prepared.options.check(&rules.caps)?;
-        prepared.options = prepared.options.capped(&rules.caps);
+        prepared.options = prepared.options.capped(&rules.caps).left_to_client();
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;
         Ok((prepared, rules))
@@ -83,7 +84,8 @@ impl Submissions {
             submission: drawn.id.clone(),
             attempt: 1,
             installation: &self.installation,
-            finalizer: self.settings.outcome_finalizer,
+            // A client that owns the pod may delete it in order to create another one of its name.
+            finalizer: self.settings.outcome_finalizer && !prepared.options.wire.is_some_and(Wire::owns_pods),
         };
         let names = prepared.names(drawn.at);
         let own = ownership.executor_properties();

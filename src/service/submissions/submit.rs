@@ -47,7 +47,7 @@ impl Submissions {
     ///
     /// # Errors
     /// [`Error::Refused`] for a request that can't become a driver; nothing of it is stored. [`Error::KeyReused`] and
-    /// [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the database
+    /// [`Error::ClientIdTaken`] and [`Error::NameTaken`] for a request that conflicts with an earlier one. [`Error::InDoubt`] if the database
     /// doesn't confirm the write: the submission may have been accepted.
     pub async fn submit(
         &self,
@@ -149,6 +149,10 @@ impl Submissions {
                 store::Accepted::SameKey(found, before) => {
                     let key = prepared.options.idempotency_key.as_deref().unwrap_or_default();
                     return replay(found, &before, &fingerprint, key, warnings);
+                }
+                store::Accepted::SameClientId(by) => {
+                    let client_id = prepared.options.client_id.unwrap_or_default();
+                    return Err(Error::ClientIdTaken { client_id, by });
                 }
                 store::Accepted::SameName(by) => {
                     let (name, namespace) = wanted.unwrap_or_default();

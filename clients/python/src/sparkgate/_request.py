@@ -25,6 +25,8 @@ class Options(TypedDict, total=False):
     conf: Mapping[str, Scalar] | None
     #: `spark.app.name`.
     name: str | None
+    #: Your own id of the submission: refused if another submission of the tenant has it.
+    client_id: str | None
     #: Labels to find submissions by, in Kubernetes' syntax.
     labels: Mapping[str, str] | None
     #: The retries after failures of the cluster, such as a lost node; `MaxRetries` also has those of the application.
@@ -61,6 +63,7 @@ def body(app: str | os.PathLike[str], args: tuple[Scalar | os.PathLike[str], ...
         app_args=[_text(f"argument {number}", arg) for number, arg in enumerate(args, 1)] or None,
         main_class=options.get("main_class"),
         name=options.get("name"),
+        client_id=options.get("client_id"),
         spark_properties=_texts("conf", options.get("conf")),
         labels=_texts("labels", options.get("labels")),
         environment_variables=_texts("env", options.get("env")),

@@ -209,6 +209,11 @@ class NewSubmission(Document):
     app_args: list[str] | None = Field(None, alias="appArgs")
     app_resource: str | None = Field(None, alias="appResource")
     """The application's jar, Python or R file: a URI that the driver can read."""
+    client_id: str | None = Field(None, alias="clientId")
+    """
+    The client's own id of the submission, such as a UUID: at most 255 bytes. If another submission of the tenant has it, the
+    request is refused with 409. `GET /v1/submissions?clientId=` finds it.
+    """
     client_spark_version: str | None = Field(None, alias="clientSparkVersion")
     """Accepted for compatibility with Spark's protocol; it has no effect."""
     driver_pod_template: Any | None = Field(None, alias="driverPodTemplate")
@@ -516,6 +521,8 @@ class Submission(Document):
     """`spark.app.id` of the current attempt."""
     attempt: int
     """The number of the current attempt, from 1."""
+    client_id: str | None = Field(None, alias="clientId")
+    """The client's own id, unique in the tenant."""
     created_at: datetime = Field(..., alias="createdAt")
     driver: Driver
     executors: ExecutorCounts

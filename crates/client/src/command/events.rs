@@ -16,19 +16,20 @@ use crate::{
     document::{self, Change},
     error::Error,
     follow::{End, look, reconnecting},
+    named::Named,
     options::Target,
     screen,
     sse::Reader,
 };
-use sparkgate_submission::{State, SubmissionId};
+use sparkgate_submission::State;
 
 #[derive(Debug, Args)]
 pub struct Events {
     #[command(flatten)]
     target: Target,
     /// Print all state changes of this submission, until it has ended. Without an id, print the state changes of all
-    /// submissions from now on.
-    id: Option<SubmissionId>,
+    /// submissions from now on. @latest is the newest submission.
+    id: Option<Named>,
     /// Start after the event with this sequence number.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
@@ -62,8 +63,11 @@ struct Printed {
 }
 
 impl Events {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(mut self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
+        if let Some(id) = self.id {
+            self.id = Some(id.resolved(&api).await?);
+        }
         let mut printed = Printed { last: self.after.map(|after| after.to_string()), terminal: false };
         if let (Some(id), None) = (&self.id, self.after) {
             let (sequence, has_ended) = self.history(&api, id.as_str()).await?;

@@ -1,30 +1,47 @@
 //! `sparkgate kill`.
 
-use std::fmt::Display;
+use std::{
+    fmt::Display,
+    io::{BufRead, IsTerminal, stdin},
+};
 
 use clap::Args;
+use serde::Deserialize;
 
-use super::Outcome;
+use super::{Outcome, label};
 use crate::{
     api::{Api, Call},
     clean,
+    document::{self, Submission},
     error::Error,
     follow::{Seen, follow},
     options::Target,
     screen::{self, note},
 };
-use sparkgate_submission::SubmissionId;
+use sparkgate_submission::{State, SubmissionId};
 
 #[derive(Debug, Args)]
 pub struct Kill {
     #[command(flatten)]
     target: Target,
     /// The ids of the submissions.
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "labels", conflicts_with = "labels")]
     ids: Vec<SubmissionId>,
+    /// Kill all submissions with this label that haven't ended, after a question; may be repeated, all labels must match.
+    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Kill without a question.
+    #[arg(short, long)]
+    yes: bool,
     /// Wait until the submissions have ended.
     #[arg(long)]
     wait: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Submission>,
+    next: Option<String>,
 }
 
 impl Kill {
@@ -33,7 +50,11 @@ impl Kill {
         let api = Api::new(&self.target.gateway)?;
         let mut failed = None;
         let mut ids = Vec::new();
-        for id in &self.ids {
+        let wanted = match self.labels.is_empty() {
+            true => self.ids.clone(),
+            false => self.confirmed(&api).await?,
+        };
+        for id in &wanted {
             match kill(&api, id.as_str()).await {
                 Ok(seen) if self.wait => ids.push(seen.submission.id),
                 Ok(seen) => self.show(&seen)?,
@@ -47,6 +68,45 @@ impl Kill {
             }
         }
         Ok(failed.unwrap_or(0))
+    }
+
+    /// Returns the live submissions with the labels, if the user agrees.
+    async fn confirmed(&self, api: &Api) -> Result<Vec<SubmissionId>, Error> {
+        let (mut found, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let mut call = Call::get("looking for submissions to kill", &["submissions"]).query("limit", 500);
+            for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
+                call = call.query("state", state.as_str());
+            }
+            for (key, value) in &self.labels {
+                call = call.query("label", format_args!("{key}={value}"));
+            }
+            let call = call.query_if("cursor", cursor.as_ref());
+            let page: Page = document::read(call.action(), &api.send(&call).await?.body)?;
+            found.extend(page.items);
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        if found.is_empty() {
+            note("no submission with this label is live");
+        } else if !self.yes {
+            for one in &found {
+                note(&format!("{}  {}  {}", one.id, one.state, one.name));
+            }
+            let (question, input) = (format!("kill these {} submissions? [y/N]", found.len()), stdin());
+            if !input.is_terminal() {
+                return Err(Error::Here(format!("{question} Standard input is no terminal: add --yes to kill them")));
+            }
+            note(&question);
+            let mut answer = String::new();
+            input.lock().read_line(&mut answer).map_err(|error| Error::Here(format!("reading the answer: {error}")))?;
+            if !matches!(answer.trim(), "y" | "Y" | "yes") {
+                return Err(Error::Here("nothing was killed".to_owned()));
+            }
+        }
+        Ok(found.iter().filter_map(|one| one.id.parse().ok()).collect())
     }
 
     fn show(&self, seen: &Seen) -> Result<(), Error> {

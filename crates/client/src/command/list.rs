@@ -1,16 +1,17 @@
 //! `sparkgate list`.
 
 use chrono::{DateTime, Utc};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{Outcome, label};
 use crate::{
     api::{Api, Call},
+    clean,
     document::{self, Submission},
     error::Error,
-    options::Target,
+    options::Gateway,
     screen::{self, note},
     span::{self, Moment},
     table::{Cell, Column, cut, whole},
@@ -19,7 +20,10 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
-    target: Target,
+    gateway: Gateway,
+    /// Output format: a text table, also with more columns (wide), only ids (name), or the gateway's JSON unchanged.
+    #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
+    output: ListFormat,
     /// Only submissions in these states, separated by commas.
     #[arg(long, value_name = "STATES", value_delimiter = ',')]
     state: Vec<String>,
@@ -30,13 +34,16 @@ pub struct List {
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
     /// Only submissions in this namespace.
-    #[arg(long)]
+    #[arg(short, long)]
     namespace: Option<String>,
+    /// Only the submission with this id of its client.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
     /// Only submissions of this Spark version, or of a line such as 4.1.
     #[arg(long, value_name = "VERSION")]
     spark_version: Option<String>,
     /// Only submissions with this label; may be repeated.
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
     /// Only submissions created after this time: a time ago such as 2h, or a date such as 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME")]
@@ -55,6 +62,14 @@ pub struct List {
     cursor: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ListFormat {
+    Table,
+    Wide,
+    Name,
+    Json,
+}
+
 #[derive(Deserialize)]
 struct Page {
     items: Vec<Box<RawValue>>,
@@ -66,10 +81,10 @@ const PAGE: u32 = 500;
 
 impl List {
     pub(super) async fn run(self) -> Outcome {
-        let api = Api::new(&self.target.gateway)?;
+        let api = Api::new(&self.gateway)?;
         let now = Utc::now();
         let first = api.send(&self.call(now, self.cursor.as_deref())).await?.body;
-        if self.target.json() && !self.all {
+        if self.output == ListFormat::Json && !self.all {
             screen::document(&first)?;
             return Ok(0);
         }
@@ -79,15 +94,25 @@ impl List {
             items.extend(page.items);
             next = page.next;
         }
-        if self.target.json() {
+        if self.output == ListFormat::Json {
             screen::document(json!({ "items": items }).to_string().as_bytes())?;
             return Ok(0);
         }
-        let rows: Result<Vec<_>, Error> = items.iter().map(|item| Ok(row(&read(item)?, now))).collect();
-        screen::table(&COLUMNS, &rows?)?;
+        let submissions = items.iter().map(|item| read(item)).collect::<Result<Vec<Submission>, Error>>()?;
+        match self.output {
+            ListFormat::Name => {
+                let lines: String = submissions.iter().map(|one| format!("{}\n", clean::line(&one.id))).collect();
+                screen::text(&lines)?;
+            }
+            ListFormat::Wide => {
+                let rows: Vec<_> = submissions.iter().map(|one| [row(one, now), wide(one)].concat()).collect();
+                screen::table(&[&COLUMNS[..], &WIDE].concat(), &rows)?;
+            }
+            _ => screen::table(&COLUMNS, &submissions.iter().map(|one| row(one, now)).collect::<Vec<_>>())?,
+        }
         match next {
             Some(_) => note("there are more: use --all or a larger --limit"),
-            None if items.is_empty() => note("no submissions"),
+            None if submissions.is_empty() => note("no submissions"),
             None => {}
         }
         Ok(0)
@@ -104,6 +129,7 @@ impl List {
         call.query_if("name", self.name.as_ref())
             .query_if("owner", self.owner.as_ref())
             .query_if("namespace", self.namespace.as_ref())
+            .query_if("clientId", self.client_id.as_ref())
             .query_if("sparkVersion", self.spark_version.as_ref())
             .query_if("createdAfter", self.since.map(|time| time.rfc3339(now)))
             .query_if("createdBefore", self.until.map(|time| time.rfc3339(now)))
@@ -117,6 +143,20 @@ fn read(item: &RawValue) -> Result<Submission, Error> {
 
 const COLUMNS: [Column<'static>; 6] =
     [whole("ID"), cut("NAME"), whole("STATE"), cut("OWNER"), whole("AGE"), whole("DURATION")];
+
+/// The columns of a wide list in addition.
+const WIDE: [Column<'static>; 5] = [whole("NAMESPACE"), whole("SPARK"), whole("ATTEMPT"), cut("NODE"), cut("LABELS")];
+
+fn wide(submission: &Submission) -> Vec<Cell> {
+    let labels: Vec<String> = submission.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    vec![
+        Cell::new(&submission.namespace),
+        Cell::new(submission.spark_version.as_deref().unwrap_or_default()),
+        Cell::new(&submission.attempt.to_string()),
+        Cell::new(submission.driver.node.as_deref().unwrap_or_default()),
+        Cell::new(&labels.join(",")),
+    ]
+}
 
 fn row(submission: &Submission, now: DateTime<Utc>) -> Vec<Cell> {
     let age = submission.created_at.map(|at| span::between(at, now));

@@ -10,18 +10,18 @@ use crate::{
     error::{Error, root},
     follow::{End, attempts, reconnecting},
     lines::Lines,
+    named::Named,
     options::Gateway,
     screen::{Foreign, note},
     span::Moment,
 };
-use sparkgate_submission::SubmissionId;
 
 #[derive(Debug, Args)]
 pub struct Logs {
     #[command(flatten)]
     gateway: Gateway,
-    /// The submission's id.
-    id: SubmissionId,
+    /// The submission's id, or @latest.
+    id: Named,
     /// Print new lines as they are written, until the driver has ended, also across restarts of the gateway.
     #[arg(short, long)]
     follow: bool,
@@ -43,8 +43,9 @@ pub struct Logs {
 }
 
 impl Logs {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(mut self) -> Outcome {
         let api = Api::new(&self.gateway)?;
+        self.id = self.id.resolved(&api).await?;
         let start = self.since.map(|time| time.rfc3339(Utc::now()));
         if self.follow {
             let (mut lines, mut out) = (Lines::new(self.timestamps), Foreign::new());

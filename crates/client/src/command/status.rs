@@ -6,27 +6,32 @@ use chrono::Utc;
 use clap::Args;
 
 use super::Outcome;
-use crate::{api::Api, follow::look, options::Target, screen};
-use sparkgate_submission::SubmissionId;
+use crate::{api::Api, follow::look, named::Named, options::Target, screen};
 
 #[derive(Debug, Args)]
 pub struct Status {
     #[command(flatten)]
     target: Target,
-    /// The submission's id.
-    id: SubmissionId,
+    /// The ids of the submissions; @latest is the newest one.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Named>,
 }
 
 impl Status {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        let seen = look(&api, self.id.as_str()).await?;
-        match self.target.json() {
-            true => screen::document(&seen.body)?,
-            false => {
-                let state = screen::state(&seen.submission.state);
-                screen::text(&describe::describe(&seen.submission, &state, Utc::now()))?;
+        let mut is_first = true;
+        for id in self.ids {
+            let id = id.resolved(&api).await?;
+            let seen = look(&api, id.as_str()).await?;
+            if self.target.json() {
+                screen::document(&seen.body)?;
+                continue;
             }
+            let state = screen::state(&seen.submission.state);
+            let gap = if is_first { "" } else { "\n" };
+            screen::text(&format!("{gap}{}", describe::describe(&seen.submission, &state, Utc::now())))?;
+            is_first = false;
         }
         Ok(0)
     }

@@ -48,6 +48,18 @@ pub struct Submit {
     /// A label to filter submissions by; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
+    /// Your own id of the submission, unique in the tenant: `list --client-id` finds it.
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// The namespace of the driver: `spark.kubernetes.namespace`.
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The image of driver and executors: `spark.kubernetes.container.image`.
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// An environment variable of the driver; may be repeated.
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = label)]
+    variables: Vec<(String, String)>,
     /// Refuse the submission while another one with the same name runs or waits in the same namespace. Only submissions with
     /// --unique-name are compared.
     #[arg(long)]

@@ -8,20 +8,21 @@ use crate::{
     api::Api,
     document::Submission,
     follow::{Progress, follow},
+    named::Named,
     options::Target,
     screen::{self, note},
     span::Span,
     why,
 };
-use sparkgate_submission::{State, SubmissionId};
+use sparkgate_submission::State;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Wait {
     #[command(flatten)]
     target: Target,
-    /// The submission's id.
-    id: SubmissionId,
+    /// The submission's id, or @latest.
+    id: Named,
     /// Wait until the submission has reached this state or passed it, instead of its end.
     #[arg(long = "for", value_name = "STATE", value_parser = state)]
     goal: Option<State>,
@@ -44,8 +45,9 @@ impl Wait {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
         let deadline = self.timeout.and_then(|time| Instant::now().checked_add(time.duration()));
+        let id = self.id.resolved(&api).await?;
         let mut progress = Progress::default();
-        let seen = follow(&api, self.id.as_str(), self.goal, deadline, async |submission| {
+        let seen = follow(&api, id.as_str(), self.goal, deadline, async |submission| {
             progress.tell_retried(&api, submission).await;
             // The final state goes to standard output.
             if let Some(line) = progress.line(submission).filter(|_| !submission.has_ended()) {

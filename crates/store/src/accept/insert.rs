@@ -13,7 +13,7 @@ use crate::{
     state_log::Changed,
 };
 use sparkgate_metrics::metrics;
-use sparkgate_submission::State;
+use sparkgate_submission::{State, Wire};
 
 pub(super) const ACTION: &str = "accepting a submission";
 
@@ -140,20 +140,21 @@ macro_rules! statement {
         concat!(
             r#"
         WITH new AS MATERIALIZED (
-            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[])
-            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context)"#,
+            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[])
+            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context, client_id, wire)"#,
             $join,
             r#"
         ), accepted AS (
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
-                kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context"#,
+                kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context,
+                client_id, wire"#,
             $row,
             r#")
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
                 created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
                 run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
-                max_retries_application, tenant, principal, trace_context"#,
+                max_retries_application, tenant, principal, trace_context, client_id, wire"#,
             $row_values,
             r#"
             FROM new ORDER BY owner, idempotency_key, tenant, principal
@@ -182,7 +183,7 @@ macro_rules! audited {
         r#", audited AS (
             INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict)
             SELECT principal, address, request_id, 'submit', tenant, id, 'allowed'
-            FROM accepted JOIN unnest($26::text[], $27::text[], $28::text[]) AS actor (id, address, request_id) USING (id)
+            FROM accepted JOIN unnest($28::text[], $29::text[], $30::text[]) AS actor (id, address, request_id) USING (id)
             RETURNING *
         )"#
     };
@@ -200,15 +201,15 @@ macro_rules! entry {
 }
 
 const PLAIN: &str = statement!(join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
-const AUDITED: &str = statement!(join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$29"));
+const AUDITED: &str = statement!(join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$31"));
 /// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
 const SEALED: &str = statement!(
-    join: " LEFT JOIN unnest($29::text[], $30::text[], $31::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
+    join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
     row: ", sealed, claimed_by"
         = ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
     manifest: ", sealed_key, sealed",
     audited: audited!(),
-    entry: entry!("$32")
+    entry: entry!("$34")
 );
 
 fn statement<'a>(
@@ -250,7 +251,9 @@ fn statement<'a>(
         .bind(with_spares)
         .bind(column(rows, |row| row.new.tenant.as_str()))
         .bind(column(rows, |row| row.new.principal.as_str()))
-        .bind(traces(rows));
+        .bind(rare(rows, |row| row.new.trace.as_deref()))
+        .bind(rare(rows, |row| row.new.options.client_id.as_deref()))
+        .bind(rare(rows, |row| row.new.options.wire.map(Wire::as_str)));
     if text == PLAIN {
         return statement;
     }
@@ -270,10 +273,10 @@ fn statement<'a>(
         .bind(with_entries)
 }
 
-/// Returns the trace contexts. If no submission has one, the array is empty: `unnest` fills it up with NULL.
-fn traces<'a>(rows: &'a [Row<'a>]) -> Vec<Option<&'a str>> {
-    let any = rows.iter().any(|row| row.new.trace.is_some());
-    if any { column(rows, |row| row.new.trace.as_deref()) } else { Vec::new() }
+/// Returns a column that few submissions have. If none has it, the array is empty: `unnest` fills it up with NULL.
+fn rare<'a>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> Option<&'a str>) -> Vec<Option<&'a str>> {
+    let any = rows.iter().any(|row| value(row).is_some());
+    if any { column(rows, value) } else { Vec::new() }
 }
 
 fn column<'a, T>(rows: &'a [Row<'a>], value: impl Fn(&'a Row<'a>) -> T) -> Vec<T> {

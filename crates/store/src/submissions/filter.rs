@@ -16,6 +16,8 @@ pub struct Filter {
     pub name_prefix: Option<String>,
     pub owner: Option<String>,
     pub namespace: Option<String>,
+    /// The client's own id.
+    pub client_id: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
     pub spark_version: Option<String>,
@@ -45,6 +47,9 @@ impl Filter {
         }
         if let Some(namespace) = &self.namespace {
             query.push(" AND namespace = ").push_bind(namespace.clone());
+        }
+        if let Some(id) = &self.client_id {
+            query.push(" AND client_id = ").push_bind(id.clone());
         }
         if let Some(version) = &self.spark_version {
             query.push(" AND (spark_version = ").push_bind(version.clone());

@@ -10,13 +10,13 @@ use sparkgate_spark::DriverNames;
 use sparkgate_submission::SubmissionId;
 
 pub(crate) const COLUMNS: &str =
-    "id, number, name, state, owner, tenant, principal, namespace, labels, spark_version, attempt, names,
+    "id, number, name, state, owner, tenant, principal, namespace, client_id, labels, spark_version, attempt, names,
     pod_uid, node, pod_ip, exit_code, reason, message, created_at, started_at, finished_at,
     executors_pending, executors_running, executors_succeeded, executors_failed, executors_deleted,
     start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, failed_tries";
 
 #[derive(sqlx::FromRow)]
-pub(super) struct Row {
+pub(crate) struct Row {
     id: String,
     pub(super) number: i64,
     name: String,
@@ -25,6 +25,7 @@ pub(super) struct Row {
     tenant: String,
     principal: String,
     namespace: String,
+    client_id: Option<String>,
     labels: Json<BTreeMap<String, String>>,
     spark_version: String,
     attempt: i32,
@@ -72,6 +73,7 @@ impl TryFrom<Row> for Submission {
             tenant: row.tenant,
             principal: row.principal,
             namespace: row.namespace,
+            client_id: row.client_id,
             labels: row.labels.0,
             spark_version: row.spark_version,
             attempt: row.attempt,

@@ -18,6 +18,7 @@ pub(in crate::api) enum Code {
     NotFinished,
     MethodNotAllowed,
     NameTaken,
+    ClientIdTaken,
     CursorExpired,
     RequestTooLarge,
     UnsupportedMediaType,
@@ -37,7 +38,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 30] = [
+    const ALL: [Code; 31] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -53,6 +54,7 @@ impl Code {
         Self::NotFinished,
         Self::MethodNotAllowed,
         Self::NameTaken,
+        Self::ClientIdTaken,
         Self::CursorExpired,
         Self::RequestTooLarge,
         Self::UnsupportedMediaType,
@@ -113,6 +115,7 @@ impl Code {
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
+            Self::ClientIdTaken => ("client-id-taken", 409, "Another submission has this id of a client"),
             Self::CursorExpired => ("cursor-expired", 410, "What comes after the cursor is not kept any more"),
             Self::RequestTooLarge => ("request-too-large", 413, "The body is too large"),
             Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has to be JSON"),

@@ -22,6 +22,10 @@ impl From<service::Error> for Problem {
                 Self::new(Code::IdempotencyKeyReused, format!("{error}. Use a new key for a different request."))
                     .with("submissionId", by.as_str())
             }
+            service::Error::ClientIdTaken { ref by, .. } => {
+                let detail = format!("{error}. Read that submission, or use another id for a different one.");
+                Self::new(Code::ClientIdTaken, detail).with("submissionId", by.as_str())
+            }
             service::Error::NameTaken { ref by, .. } => {
                 let detail = format!("{error}. Wait until that submission has ended, or omit `uniqueName`.");
                 Self::new(Code::NameTaken, detail).with("submissionId", by.as_str())
@@ -64,20 +68,20 @@ impl Problem {
     }
 
     /// Creates the problem of an internal error after which the requested action may have been done.
-    pub(in crate::api::v1) fn broken_off(cause: String) -> Self {
+    pub(in crate::api) fn broken_off(cause: String) -> Self {
         let detail = "The requested action may have been done. Details are in the gateway's log under the request id.";
         Self { cause: Some(cause), ..Self::new(Code::InternalError, detail) }
     }
 
     /// Creates the problem of a submission whose row can't be read. `what` says what was done with it, or found.
-    pub(in crate::api::v1) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
+    pub(in crate::api) fn unreadable(id: &SubmissionId, what: &str, error: &dyn std::error::Error) -> Self {
         let detail = format!("{id} {what}, but its record can't be read. Details are in the gateway's log.");
         Self { cause: Some(error_chain(error)), ..Self::new(Code::InternalError, detail) }
             .with("submissionId", id.as_str())
     }
 
     /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
-    pub(in crate::api::v1) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
+    pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
         let what = match id {
             Some(id) => {
                 format!(
@@ -118,7 +122,7 @@ impl From<RequestError> for Problem {
 }
 
 /// Converts `sparkProperties["spark.x"]`, `labels["a/b"]`, `appArgs[4]` or `maxRetries.application` to a JSON pointer.
-pub(in crate::api::v1) fn pointer(field: &str) -> String {
+pub(in crate::api) fn pointer(field: &str) -> String {
     let (name, key) = match field.split_once("[\"") {
         Some((name, key)) => (name.to_owned(), Some(key.strip_suffix("\"]").unwrap_or(key))),
         None => (field.replace(['.', '['], "/").replace(']', ""), None),

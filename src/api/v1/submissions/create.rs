@@ -60,7 +60,7 @@ pub(in crate::api::v1) struct CreateQuery {
         (status = 200, description = "The submission that the same request with this key created earlier (`Idempotency-Replayed: true`), or the result of a dry run", body = Created),
         (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Path of the submission"), ("ETag", description = "Entity tag of the document"))),
         (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "A live submission already has this unique name", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "A submission of the tenant has this `clientId`, or a live submission this unique name", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body isn't JSON", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),

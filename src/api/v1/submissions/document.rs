@@ -32,6 +32,9 @@ pub(in crate::api::v1) struct Submission {
     principal: String,
     #[schema(example = "spark")]
     namespace: String,
+    /// The client's own id, unique in the tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<String>,
     labels: BTreeMap<String, String>,
     #[schema(example = "4.3.0")]
     spark_version: String,
@@ -184,6 +187,7 @@ impl Submission {
             tenant: row.tenant,
             principal: row.principal,
             namespace: row.namespace,
+            client_id: row.client_id,
             labels: row.labels,
             spark_version: row.spark_version,
             application_id: row.names.app_id,

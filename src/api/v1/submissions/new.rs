@@ -53,6 +53,10 @@ pub(in crate::api::v1) struct NewSubmission {
     /// tenant or the gateway.
     #[schema(value_type = Option<String>, example = "4.3")]
     spark_version: Option<Text>,
+    /// The client's own id of the submission, such as a UUID: at most 255 bytes. If another submission of the tenant has it, the
+    /// request is refused with 409. `GET /v1/submissions?clientId=` finds it.
+    #[schema(example = "0f0b7a52-9a56-4ac6-b1a3-3ab1a1a0d3c4")]
+    client_id: Option<String>,
     /// Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name.
     unique_name: Option<bool>,
     /// Labels to filter submissions by, in Kubernetes' syntax; at most 32.
@@ -118,6 +122,8 @@ impl NewSubmission {
         }
         let options = SubmissionOptions {
             idempotency_key: None,
+            client_id: self.client_id,
+            wire: None,
             unique_name: self.unique_name,
             labels: self.labels,
             start_timeout: self.start_timeout_seconds.map(Duration::from_secs),

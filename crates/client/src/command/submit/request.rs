@@ -1,7 +1,7 @@
 //! The body of a submission: a spark-submit command line, which the gateway parses, and fields for options that
 //! spark-submit doesn't have.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
         "appResource": "",
         "appArgs": submit.line.words(),
         "sparkProperties": properties(submit)?,
-        "environmentVariables": environment(|name| std::env::var(name).ok()),
+        "environmentVariables": environment(|name| std::env::var(name).ok(), &submit.variables),
     });
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -29,6 +29,7 @@ pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
     };
     set("sparkVersion", submit.spark_version.clone().map(Value::from));
     set("labels", (!labels.is_empty()).then(|| json!(labels)));
+    set("clientId", submit.client_id.clone().map(Value::from));
     set("uniqueName", submit.unique_name.then_some(json!(true)));
     set("startTimeoutSeconds", submit.start_timeout.map(seconds));
     set("runTimeoutSeconds", submit.run_timeout.map(seconds));
@@ -43,9 +44,24 @@ fn seconds(span: Span) -> Value {
     json!(span.seconds())
 }
 
-/// Reads the properties of `--properties-file`. Like spark-submit, ignores keys that aren't Spark's with a warning.
+/// Returns the properties that precede the command line: those of `--properties-file`, and those with an option of their own.
 fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
-    let Some(path) = &submit.properties_file else { return Ok(BTreeMap::new()) };
+    let mut properties = match &submit.properties_file {
+        Some(path) => of_file(path)?,
+        None => BTreeMap::new(),
+    };
+    for (key, value) in
+        [("spark.kubernetes.namespace", &submit.namespace), ("spark.kubernetes.container.image", &submit.image)]
+    {
+        if let Some(value) = value {
+            properties.insert(key.to_owned(), value.clone());
+        }
+    }
+    Ok(properties)
+}
+
+/// Reads a file of properties. Like spark-submit, ignores keys that aren't Spark's with a warning.
+fn of_file(path: &Path) -> Result<BTreeMap<String, String>, Error> {
     let text = fs::read_to_string(path)
         .map_err(|error| Error::Here(format!("reading the properties from {}: {error}", path.display())))?;
     let mut properties = parse_properties(&text);
@@ -59,11 +75,13 @@ fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
     Ok(properties)
 }
 
-/// Returns `SPARK_USER`, the owner of the submission. As in spark-submit, it is the variable, otherwise the account.
-fn environment(variable: impl Fn(&str) -> Option<String>) -> Value {
+/// Returns the variables of the driver: those that are given, and `SPARK_USER`, the owner of the submission. As in spark-submit, it is
+/// the variable, otherwise the account.
+fn environment(variable: impl Fn(&str) -> Option<String>, given: &[(String, String)]) -> Value {
     let user =
         ["SPARK_USER", "USER", "LOGNAME"].into_iter().find_map(|name| variable(name).filter(|set| !set.is_empty()));
-    user.map_or_else(|| json!({}), |user| json!({ "SPARK_USER": user }))
+    let user = user.map(|user| ("SPARK_USER".to_owned(), user));
+    user.into_iter().chain(given.iter().cloned()).collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -80,6 +98,27 @@ mod tests {
 
     fn body(words: &[&str]) -> Value {
         of(&Cli::try_parse_from([&["submit"], words].concat()).unwrap().submit).unwrap()
+    }
+
+    #[test]
+    fn namespace_image_and_variables_have_options_of_their_own() {
+        let body = body(&[
+            "--image",
+            "spark:4",
+            "-n",
+            "etl",
+            "--env",
+            "A=b=c",
+            "--env",
+            "SPARK_USER=bob",
+            "--client-id",
+            "x",
+            "a.py",
+        ]);
+        let expected = json!({"spark.kubernetes.container.image": "spark:4", "spark.kubernetes.namespace": "etl"});
+        assert_eq!(body["sparkProperties"], expected);
+        assert_eq!(body["environmentVariables"], json!({"A": "b=c", "SPARK_USER": "bob"}));
+        assert_eq!((&body["clientId"], &body["appArgs"]), (&json!("x"), &json!(["a.py"])));
     }
 
     #[test]
@@ -133,7 +172,7 @@ mod tests {
     fn owner_is_spark_user_or_the_account() {
         let with = |set: &[(&str, &str)]| {
             let set: BTreeMap<String, String> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            environment(|name| set.get(name).cloned())
+            environment(|name| set.get(name).cloned(), &[])
         };
         assert_eq!(with(&[("USER", "alice"), ("SPARK_USER", "etl")]), json!({"SPARK_USER": "etl"}));
         assert_eq!(with(&[("SPARK_USER", ""), ("USER", "alice")]), json!({"SPARK_USER": "alice"}));

@@ -1,0 +1,229 @@
+//! Livy's batches: the same submissions for clients of Livy, such as Airflow's `LivyOperator`. A batch is a submission that came
+//! over this API; its id is the submission's number. Interactive sessions don't exist here.
+
+mod batch;
+mod log;
+mod new;
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json, Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    http::{StatusCode, Uri, header},
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
+
+use super::{
+    AppState, body, idempotency_key,
+    server_span::spawn,
+    v1::{Code, Problem, Query, answered_within, in_time, parsed},
+};
+use crate::service::{LivyBatch, Session, Submission};
+use batch::{Batch, BatchState};
+
+/// Batches of a page, unless the client asks for another number, and at most.
+const PAGE: u32 = 100;
+const LARGEST_PAGE: u32 = 1000;
+/// Lines of a log that a client gets, unless it asks for another number, and those in the document of a batch.
+const LINES: i64 = 100;
+const LINES_OF_BATCH: usize = 10;
+
+/// What the handlers need.
+#[derive(Clone)]
+struct Livy {
+    app: AppState,
+    /// The path before `/batches`, for `Location`.
+    prefix: Arc<str>,
+}
+
+/// Returns the routes below a prefix, which is not a part of them.
+pub(super) fn router(app: AppState, prefix: &str) -> Router {
+    let timeout = from_fn_with_state(app.settings.request_timeout, in_time);
+    let quick = Router::new()
+        .route("/batches", get(list))
+        .route("/batches/{id}", get(view).delete(delete))
+        .route("/batches/{id}/state", get(state))
+        .route("/batches/{id}/log", get(log_lines))
+        .route_layer(timeout);
+    let patient = Router::new().route("/batches", axum::routing::post(create));
+    quick
+        .merge(patient)
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(from_fn(finish))
+        .with_state(Livy { app, prefix: prefix.into() })
+}
+
+/// Returns whether a path, without the prefix, is one of Livy's.
+pub(super) fn serves(path: &str) -> bool {
+    let first = path.strip_prefix('/').and_then(|path| path.split('/').next());
+    matches!(first, Some("batches" | "sessions"))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct CreateQuery {
+    do_as: Option<String>,
+}
+
+async fn create(
+    State(Livy { app, prefix }): State<Livy>,
+    Extension(caller): Extension<Session>,
+    Query(CreateQuery { do_as }): Query<CreateQuery>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let key = idempotency_key::read(request.headers());
+    let key = key.map_err(|reason| Problem::new(Code::InvalidParameter, format!("Idempotency-Key: {reason}.")))?;
+    let (bytes, held) = body::read(request.into_body(), &app).await?;
+    let (request, mut options) = new::parse(&bytes, do_as, caller.spark_lines().newest())?;
+    options.idempotency_key = key;
+    // In its own task, so that a client that disconnects can't leave the submission half accepted.
+    let submit = async move {
+        let accepted = app.service.submissions.submit(&caller, request, options).await;
+        drop(held);
+        accepted
+    };
+    let accepted = answered_within(app.settings.request_timeout, spawn(submit)).await?;
+    let found = accepted.map_err(|error| Problem::in_doubt(None, error.to_string()))??.submission;
+    let submission =
+        found.document.map_err(|error| Problem::unreadable(&found.id, "was accepted before under this key", &error))?;
+    let location = format!("{prefix}/batches/{}", submission.number);
+    let batch = Batch::new(submission, Vec::new());
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(batch)).into_response())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Range {
+    #[serde(deserialize_with = "number")]
+    from: Option<i64>,
+    #[serde(deserialize_with = "number")]
+    size: Option<i64>,
+}
+
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    parsed(deserializer, "a whole number").map(Some)
+}
+
+async fn list(
+    State(Livy { app, .. }): State<Livy>,
+    Extension(caller): Extension<Session>,
+    Query(Range { from, size }): Query<Range>,
+) -> Result<Response, Problem> {
+    let count =
+        |count: Option<i64>, default| count.map_or(default, |count| u32::try_from(count.max(0)).unwrap_or(u32::MAX));
+    let (from, size) = (count(from, 0), count(size, PAGE).min(LARGEST_PAGE));
+    let (batches, total) = app.service.submissions.livy_batches(&caller, from, size).await?;
+    // The logs of a whole page would be a call to the cluster for each.
+    let sessions: Vec<Batch> = batches.into_iter().map(|batch| Batch::new(batch, Vec::new())).collect();
+    Ok(Json(json!({"from": from, "total": total, "sessions": sessions})).into_response())
+}
+
+async fn view(
+    State(Livy { app, .. }): State<Livy>,
+    Extension(caller): Extension<Session>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Response, Problem> {
+    let batch = find(&app, &caller, id).await?;
+    // The document is worth more than its log, which /log has, too.
+    let lines = log::lines(&app.service, &caller, &batch, LINES_OF_BATCH).await.unwrap_or_default();
+    Ok(Json(Batch::new(batch, lines)).into_response())
+}
+
+async fn state(
+    State(Livy { app, .. }): State<Livy>,
+    Extension(caller): Extension<Session>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Response, Problem> {
+    let batch = find(&app, &caller, id).await?;
+    Ok(Json(json!({"id": batch.number, "state": BatchState::from(batch.state)})).into_response())
+}
+
+async fn log_lines(
+    State(Livy { app, .. }): State<Livy>,
+    Extension(caller): Extension<Session>,
+    id: Result<Path<String>, PathRejection>,
+    Query(Range { from, size }): Query<Range>,
+) -> Result<Response, Problem> {
+    let batch = find(&app, &caller, id).await?;
+    let lines = log::lines(&app.service, &caller, &batch, log::MOST_LINES).await?;
+    let (from, part) = log::part(&lines, from.unwrap_or(-1), size.unwrap_or(LINES));
+    Ok(Json(json!({"id": batch.number, "from": from, "total": lines.len(), "log": part})).into_response())
+}
+
+/// Kills a batch if it hasn't ended, and forgets it here. Its record stays for the other APIs.
+async fn delete(
+    State(Livy { app, .. }): State<Livy>,
+    Extension(caller): Extension<Session>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Response, Problem> {
+    let batch = find(&app, &caller, id).await?;
+    // In its own task, so that a client that disconnects doesn't leave it half done.
+    let deleted = spawn(async move { app.service.submissions.delete_livy_batch(&caller, &batch.id).await });
+    deleted.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    Ok(Json(json!({"msg": "deleted"})).into_response())
+}
+
+/// Returns the batch that a path names by its id, or by its name.
+async fn find(
+    app: &AppState,
+    caller: &Session,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Submission, Problem> {
+    let Ok(Path(id)) = id else { return Err(unknown("")) };
+    if id.contains('\0') {
+        return Err(unknown(&id));
+    }
+    let batch = id.parse().map_or(LivyBatch::Name(&id), LivyBatch::Number);
+    app.service.submissions.livy_batch(caller, batch).await?.ok_or_else(|| unknown(&id))
+}
+
+fn unknown(id: &str) -> Problem {
+    Problem::new(Code::SubmissionNotFound, format!("Session '{id}' not found."))
+}
+
+async fn no_such_path(uri: Uri) -> Problem {
+    let detail =
+        format!("There is nothing at {}. This gateway has Livy's batches, and no interactive sessions.", uri.path());
+    Problem::new(Code::NotFound, detail)
+}
+
+async fn no_such_method(request: Request) -> Problem {
+    let detail = format!("{} does not allow {}: see the Allow header.", request.uri().path(), request.method());
+    Problem::new(Code::MethodNotAllowed, detail)
+}
+
+/// Writes the problem that a handler returned.
+async fn finish(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
+    problem.log();
+    let mut written = refused(problem.code, &new::in_words_of_livy(&problem));
+    for name in [header::RETRY_AFTER, header::ALLOW] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            written.headers_mut().insert(name, value);
+        }
+    }
+    written
+}
+
+/// Returns an error with Livy's body and its status.
+pub(super) fn refused(code: Code, detail: &str) -> Response {
+    let (status, msg) = match code {
+        Code::TooManyRequests => (400, format!("Rejected, too many sessions are being created! {detail}")),
+        Code::InvalidJson
+        | Code::InvalidRequest
+        | Code::InvalidParameter
+        | Code::NameTaken
+        | Code::ClientIdTaken
+        | Code::IdempotencyKeyReused
+        | Code::PolicyViolated => (400, format!("Rejected, Reason: {detail}")),
+        _ => (code.status(), detail.to_owned()),
+    };
+    (StatusCode::from_u16(status).unwrap_or_default(), Json(json!({"msg": msg}))).into_response()
+}
