@@ -14,6 +14,7 @@ use axum::{
 
 use super::{
     request_log::{RequestId, text},
+    route_template::{SIGNED_FILE, route_of},
     server::Peer,
     spark, v1,
 };
@@ -102,9 +103,9 @@ async fn admit(
     next.run(request).await
 }
 
-/// Returns whether a path is answered without credentials: the probes, and what `sparkgate login` begins with.
+/// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, and signed URLs of files.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login")
+    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE)
 }
 
 /// Returns the client's address.
@@ -170,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_and_the_login_are_open() {
-        assert!(["/livez", "/readyz", "/v1/login"].into_iter().all(is_open));
-        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/v1/login/x", "//livez", "/v1/submissions/readyz"] {
+    fn only_probes_the_login_and_signed_urls_are_open() {
+        assert!(["/livez", "/readyz", "/v1/login", "/v1/files/aa/driver-1/bb/job.py"].into_iter().all(is_open));
+        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/v1/login/x", "//livez", "/v1/submissions/readyz", "/v1/files/aa", "/v1/files/aa/driver-1/bb/c/d"] {
             assert!(!is_open(path), "{path}");
         }
     }

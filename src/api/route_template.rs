@@ -1,11 +1,11 @@
 //! The templates of routes, by which requests are counted and traced: paths themselves have ids in them.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 29] = [
+const TEMPLATES: [&str; 31] = [
     "/",
     "/docs",
     "/livez",
@@ -13,6 +13,8 @@ const TEMPLATES: [&str; 29] = [
     "/readyz",
     "/v1/audit",
     "/v1/events",
+    "/v1/files/{sha256}",
+    SIGNED_FILE,
     "/v1/login",
     "/v1/me",
     "/v1/openapi.json",
@@ -36,6 +38,8 @@ const TEMPLATES: [&str; 29] = [
     "/v1/tokens/{id}",
     "/v1/usage",
 ];
+/// The route of signed URLs, which are credentials: no log has them.
+pub(super) const SIGNED_FILE: &str = "/v1/files/{sha256}/{id}/{signature}/{name}";
 /// Paths without a route. Spark's protocol answers them, too.
 const OTHER: &str = "other";
 
@@ -52,6 +56,15 @@ static ROUTES: LazyLock<Router<&str>> = LazyLock::new(|| {
 /// Returns the template of the route that serves a path, if there is one.
 pub(super) fn route_of(path: &str) -> Option<&'static str> {
     Some(*ROUTES.at(path).ok()?.value)
+}
+
+/// Returns a path without what must not be in a log.
+pub(super) fn loggable(path: &str) -> Cow<'_, str> {
+    if route_of(path) != Some(SIGNED_FILE) {
+        return path.into();
+    }
+    let parts: Vec<&str> = path.split('/').enumerate().map(|(at, part)| if at == 5 { "…" } else { part }).collect();
+    parts.join("/").into()
 }
 
 /// Returns the template of the route that serves a path, as a label value.
@@ -72,6 +85,12 @@ mod tests {
         for path in ["/x", "/v1/submissions/driver-1/x", "/v2/submissions/create", "", "/docs/../x"] {
             assert_eq!(template_of(path), OTHER, "{path}");
         }
+    }
+
+    #[test]
+    fn a_signature_is_not_logged() {
+        assert_eq!(loggable("/v1/files/aa/driver-1/secret/job.py"), "/v1/files/aa/driver-1/…/job.py");
+        assert_eq!(loggable("/v1/submissions/driver-1"), "/v1/submissions/driver-1");
     }
 
     #[test]

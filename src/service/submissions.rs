@@ -15,6 +15,7 @@ use super::{
     driver_logs::DriverLogs,
     encryption::EncryptionKeys,
     error::Error,
+    files::Files,
     redaction,
     session::Session,
     settings::{Settings, SparkSettings},
@@ -42,9 +43,11 @@ pub struct Submissions {
     wakeups: Arc<Wakeups>,
     logs: Arc<DriverLogs>,
     keys: Arc<EncryptionKeys>,
+    files: Arc<Files>,
 }
 
 impl Submissions {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     pub(super) fn new(
         store: Store,
         cluster: Cluster,
@@ -53,8 +56,9 @@ impl Submissions {
         wakeups: Arc<Wakeups>,
         logs: Arc<DriverLogs>,
         keys: Arc<EncryptionKeys>,
+        files: Arc<Files>,
     ) -> Self {
-        Self { store, cluster, installation, settings, wakeups, logs, keys }
+        Self { store, cluster, installation, settings, wakeups, logs, keys, files }
     }
 
     /// Returns the id in the label that marks this installation's pods.

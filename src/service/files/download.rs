@@ -1,0 +1,153 @@
+//! The use cases "download", for members of a tenant, and "fetch", for whoever has a signed URL.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use subtle::ConstantTimeEq;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{FileError, Files, tenant};
+use crate::{
+    files::{self, FileStore},
+    service::{error::Error, session::Session},
+    store::{FileRecord, UsedFile},
+    submission::{Installation, SubmissionId},
+};
+
+/// How long a driver or an executor waits while a server is away. Spark's own timeout is a minute (`spark.files.fetchTimeout`),
+/// and it doesn't try again.
+const PATIENCE: Duration = Duration::from_secs(40);
+const PAUSE: Duration = Duration::from_millis(500);
+/// Length of a truncated signature in bytes: 128 bits.
+const SIGNATURE: usize = 16;
+
+/// A file that may be read.
+#[derive(Debug)]
+pub struct Download {
+    pub sha256: String,
+    pub size: u64,
+    object: String,
+    objects: FileStore,
+    places: Arc<tokio::sync::Semaphore>,
+}
+
+/// What a signed URL names.
+#[derive(Debug, Clone)]
+pub struct Fetched<'a> {
+    pub submission: &'a SubmissionId,
+    pub sha256: &'a str,
+    /// Without escapes.
+    pub name: &'a str,
+    pub signature: &'a str,
+}
+
+impl Files {
+    /// Returns a file of the tenant that a submission to this namespace belongs to.
+    ///
+    /// # Errors
+    /// [`FileError::NotFound`] also for files of other tenants.
+    pub async fn download(
+        &self,
+        caller: &Session,
+        namespace: Option<&str>,
+        sha256: &str,
+    ) -> Result<Download, FileError> {
+        self.kept()?;
+        let tenant = tenant(caller, namespace)?;
+        let file = self.store.scoped(&caller.readable()).file(&tenant.name, sha256).await?;
+        let missing = || FileError::NotFound { sha256: sha256.to_owned(), tenant: tenant.name.clone() };
+        self.of(file.ok_or_else(missing)?)
+    }
+
+    /// Returns a file of a live submission to a client that proves by the signature that it was meant for it.
+    ///
+    /// # Errors
+    /// [`FileError::NotSigned`], [`FileError::Ended`]; after some time, that the database or the store is away.
+    pub async fn fetch(&self, fetched: &Fetched<'_>) -> Result<Download, FileError> {
+        let Fetched { submission, sha256, name, signature } = *fetched;
+        let right = signature_of(&self.installation, submission, sha256, name);
+        if !bool::from(right.as_bytes().ct_eq(signature.as_bytes())) {
+            return Err(FileError::NotSigned);
+        }
+        let file = patiently(async || Ok::<_, FileError>(self.store.used_file(submission, sha256).await?)).await?;
+        match file {
+            Some(UsedFile { file, ended: false }) => self.of(file),
+            Some(UsedFile { ended: true, .. }) | None => Err(FileError::Ended(submission.to_string())),
+        }
+    }
+
+    fn of(&self, file: FileRecord) -> Result<Download, FileError> {
+        let FileRecord { sha256, size, object } = file;
+        let (objects, places) = (self.kept()?.objects.clone(), self.downloads.clone());
+        Ok(Download { sha256, size, object, objects, places })
+    }
+}
+
+impl Download {
+    /// Returns a part of the content. It is read as fast as it is taken.
+    ///
+    /// # Errors
+    /// The store is away, or too many files are being read, for longer than a driver would wait.
+    pub async fn read(&self, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes, files::Error>>, FileError> {
+        let place = timeout(PATIENCE, self.places.clone().acquire_owned()).await.map_err(|_| FileError::Busy)?;
+        let place = place.map_err(|_| FileError::Busy)?;
+        let content = patiently(async || Ok::<_, FileError>(self.objects.read(&self.object, range.clone()).await?)).await?;
+        // The place is given back with the stream.
+        Ok(content.inspect_ok(move |_| {
+            let _held = &place;
+        })
+        .boxed())
+    }
+}
+
+/// Returns the signature of a URL: what nobody can make but this installation.
+pub(super) fn signature_of(
+    installation: &Installation,
+    submission: &SubmissionId,
+    sha256: &str,
+    name: &str,
+) -> String {
+    let code = installation.key_for(&format!("file of {submission}: {sha256}/{name}"));
+    code[..SIGNATURE].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Retries while a server is away.
+async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, FileError>) -> Result<T, FileError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match call().await {
+            Err(FileError::Service(error @ (Error::Unavailable(_) | Error::FilesUnavailable(_)))) => {
+                if Instant::now() + PAUSE > until {
+                    return Err(error.into());
+                }
+                sleep(PAUSE).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_signature_is_valid_for_one_file_under_one_name_of_one_submission() {
+        let ours = Installation::new(Uuid::nil(), vec![7; 32]);
+        let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
+        let other: SubmissionId = "driver-20260101000000-0002".parse().unwrap();
+        let right = signature_of(&ours, &id, "aa", "job.py");
+        assert_eq!((right.len(), &right), (2 * SIGNATURE, &signature_of(&ours, &id, "aa", "job.py")));
+        for wrong in [
+            signature_of(&ours, &other, "aa", "job.py"),
+            signature_of(&ours, &id, "ab", "job.py"),
+            signature_of(&ours, &id, "aa", "job.pyc"),
+            signature_of(&Installation::new(Uuid::nil(), vec![8; 32]), &id, "aa", "job.py"),
+        ] {
+            assert_ne!(wrong, right);
+        }
+    }
+}
