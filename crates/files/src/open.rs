@@ -8,7 +8,7 @@ use std::{
 };
 
 use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig, aws::AmazonS3Builder,
+    BackoffConfig, ObjectStore, ObjectStoreScheme, RetryConfig, aws::AmazonS3Builder,
     azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path,
 };
 use rustls::crypto::ring;
@@ -19,8 +19,6 @@ use super::FileStore;
 /// How long a call of a store is repeated, and may take at all: its caller waits.
 const PATIENCE: Duration = Duration::from_secs(10);
 const RETRIES: usize = 3;
-const CONNECT: Duration = Duration::from_secs(3);
-const REQUEST: Duration = Duration::from_secs(60);
 
 /// A store can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +46,6 @@ impl FileStore {
         let failed = |source| OpenError::Settings { url: url.to_owned(), source };
         // Fails if the process has one already.
         let _ = ring::default_provider().install_default();
-        let client = ClientOptions::from_env().with_connect_timeout(CONNECT).with_timeout(REQUEST);
         let store: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::Local => {
                 let directory = parsed.to_file_path().map_err(|()| OpenError::Url(url.to_owned()))?;
@@ -60,11 +57,11 @@ impl FileStore {
             }
             ObjectStoreScheme::GoogleCloudStorage => {
                 let gcs = GoogleCloudStorageBuilder::from_env().with_url(url).with_retry(retries());
-                Arc::new(gcs.with_client_options(client).build().map_err(failed)?)
+                Arc::new(gcs.build().map_err(failed)?)
             }
             ObjectStoreScheme::MicrosoftAzure => {
                 let azure = MicrosoftAzureBuilder::from_env().with_url(url).with_retry(retries());
-                Arc::new(azure.with_client_options(client).build().map_err(failed)?)
+                Arc::new(azure.build().map_err(failed)?)
             }
             _ => return Err(OpenError::Url(url.to_owned())),
         };

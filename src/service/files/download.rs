@@ -70,7 +70,13 @@ impl Files {
         if !bool::from(right.as_bytes().ct_eq(signature.as_bytes())) {
             return Err(FileError::NotSigned);
         }
-        let file = patiently(async || Ok::<_, FileError>(self.store.used_file(submission, sha256).await?)).await?;
+        let patience = Patience::new();
+        let file = loop {
+            let file = self.store.used_file(submission, sha256).await.map_err(FileError::from);
+            if !patience.allows(&file).await {
+                break file?;
+            }
+        };
         match file {
             Some(UsedFile { file, ended: false }) => self.of(file),
             Some(UsedFile { ended: true, .. }) | None => Err(FileError::Ended(submission.to_string())),
@@ -92,7 +98,13 @@ impl Download {
     pub async fn read(&self, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes, files::Error>>, FileError> {
         let place = timeout(PATIENCE, self.places.clone().acquire_owned()).await.map_err(|_| FileError::Busy)?;
         let place = place.map_err(|_| FileError::Busy)?;
-        let content = patiently(async || Ok::<_, FileError>(self.objects.read(&self.object, range.clone()).await?)).await?;
+        let patience = Patience::new();
+        let content = loop {
+            let content = self.objects.read(&self.object, range.clone()).await.map_err(FileError::from);
+            if !patience.allows(&content).await {
+                break content?;
+            }
+        };
         // The place is given back with the stream.
         Ok(content.inspect_ok(move |_| {
             let _held = &place;
@@ -112,19 +124,23 @@ pub(super) fn signature_of(
     code[..SIGNATURE].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Retries while a server is away.
-async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, FileError>) -> Result<T, FileError> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match call().await {
-            Err(FileError::Service(error @ (Error::Unavailable(_) | Error::FilesUnavailable(_)))) => {
-                if Instant::now() + PAUSE > until {
-                    return Err(error.into());
-                }
-                sleep(PAUSE).await;
-            }
-            answer => return answer,
+/// How long a call is still repeated while a server is away.
+struct Patience(Instant);
+
+impl Patience {
+    fn new() -> Self {
+        Self(Instant::now() + PATIENCE)
+    }
+
+    /// Waits before another try, if the error may pass and there is time left.
+    async fn allows<T>(&self, result: &Result<T, FileError>) -> bool {
+        let may_pass =
+            matches!(result, Err(FileError::Service(Error::Unavailable(_) | Error::FilesUnavailable(_))));
+        if !may_pass || Instant::now() + PAUSE > self.0 {
+            return false;
         }
+        sleep(PAUSE).await;
+        true
     }
 }
 

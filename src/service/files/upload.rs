@@ -150,10 +150,12 @@ async fn receive<E: std::fmt::Display>(
 ) -> Result<(), FileError> {
     let mut content = std::pin::pin!(content);
     loop {
-        let silent = |_| FileError::Broken(upload.size(), format!("nothing arrived for {} seconds", SILENCE.as_secs()));
-        let Some(bytes) = timeout(SILENCE, content.next()).await.map_err(silent)? else { return Ok(()) };
-        let bytes = bytes.map_err(|error| FileError::Broken(upload.size(), error.to_string()))?;
-        if upload.size() + bytes.len() as u64 > length.min(largest) {
+        let arrived = upload.size();
+        let broken = |why: String| FileError::Broken(arrived, why);
+        let next = timeout(SILENCE, content.next()).await;
+        let next = next.map_err(|_| broken(format!("nothing arrived for {} seconds", SILENCE.as_secs())))?;
+        let Some(bytes) = next.transpose().map_err(|error| broken(error.to_string()))? else { return Ok(()) };
+        if arrived + bytes.len() as u64 > length.min(largest) {
             return Err(FileError::TooLarge(largest));
         }
         upload.write(bytes).await?;

@@ -2,6 +2,7 @@
 
 mod line;
 mod request;
+mod upload;
 
 use std::path::PathBuf;
 
@@ -39,7 +40,8 @@ pub struct Submit {
     /// Wait for the end, and print state changes and failed attempts. The exit code is the driver's.
     #[arg(long)]
     wait: bool,
-    /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything.
+    /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything. Local files are
+    /// uploaded.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
     /// The Spark version of the driver, such as 4.1.4, or a line, 4.1 [default: that of the tenant or the gateway].
@@ -79,9 +81,11 @@ pub struct Submit {
 }
 
 impl Submit {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(mut self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        let body = request::of(&self)?.to_string();
+        let mut properties = request::properties(&self)?;
+        upload::local_files(&api, &mut self.line, &mut properties).await?;
+        let body = request::of(&self, &properties).to_string();
         if self.dry_run {
             return self.show_dry_run(&api, body).await;
         }

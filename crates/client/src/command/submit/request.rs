@@ -12,14 +12,14 @@ use sparkgate_spark::parse_properties;
 /// The class whose arguments the gateway parses as a command line.
 const COMMAND_LINE: &str = "org.apache.spark.deploy.SparkSubmit";
 
-pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
+pub(super) fn of(submit: &Submit, properties: &BTreeMap<String, String>) -> Value {
     let labels: BTreeMap<&str, &str> =
         submit.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let mut body = json!({
         "mainClass": COMMAND_LINE,
         "appResource": "",
         "appArgs": submit.line.words(),
-        "sparkProperties": properties(submit)?,
+        "sparkProperties": properties,
         "environmentVariables": environment(|name| std::env::var(name).ok()),
     });
     let mut set = |name: &str, value: Option<Value>| {
@@ -36,7 +36,7 @@ pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
     let retries = [("infrastructure", submit.retries), ("application", submit.application_retries)];
     let retries: BTreeMap<&str, u32> = retries.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect();
     set("maxRetries", (!retries.is_empty()).then(|| json!(retries)));
-    Ok(body)
+    body
 }
 
 fn seconds(span: Span) -> Value {
@@ -44,7 +44,7 @@ fn seconds(span: Span) -> Value {
 }
 
 /// Reads the properties of `--properties-file`. Like spark-submit, ignores keys that aren't Spark's with a warning.
-fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
+pub(super) fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
     let Some(path) = &submit.properties_file else { return Ok(BTreeMap::new()) };
     let text = fs::read_to_string(path)
         .map_err(|error| Error::Here(format!("reading the properties from {}: {error}", path.display())))?;
@@ -79,7 +79,8 @@ mod tests {
     }
 
     fn body(words: &[&str]) -> Value {
-        of(&Cli::try_parse_from([&["submit"], words].concat()).unwrap().submit).unwrap()
+        let submit = Cli::try_parse_from([&["submit"], words].concat()).unwrap().submit;
+        of(&submit, &properties(&submit).unwrap())
     }
 
     #[test]
