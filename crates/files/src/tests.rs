@@ -7,14 +7,18 @@ use chrono::{TimeDelta, Utc};
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
+use uuid::Uuid;
+
 use super::{Error, FileStore, OpenError, whole};
 
 const MIB: usize = 1 << 20;
 
-/// Returns a store in a directory.
+/// Returns a store in a directory, or, to try another kind, at the URL in `SPARKGATE_TEST_FILES_URL`.
 fn store() -> (FileStore, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    (FileStore::open(dir.path().to_str().unwrap()).unwrap(), dir)
+    let own = dir.path().to_str().unwrap().to_owned();
+    let url = std::env::var("SPARKGATE_TEST_FILES_URL").unwrap_or(own);
+    (FileStore::open(&url).unwrap().of_installation(Uuid::new_v4()), dir)
 }
 
 async fn written(store: &FileStore, content: &[u8]) -> String {
@@ -44,7 +48,7 @@ async fn content_of_any_size_is_read_as_it_was_written() {
 
 #[tokio::test]
 async fn an_upload_that_is_not_finished_is_no_object() {
-    let (store, dir) = store();
+    let (store, _dir) = store();
     for abort in [true, false] {
         let mut upload = store.begin("red");
         upload.write(Bytes::from(vec![7; 12 * MIB])).await.unwrap();
@@ -52,9 +56,19 @@ async fn an_upload_that_is_not_finished_is_no_object() {
         assert!(all.is_empty(), "{all:?}");
         if abort { upload.abort().await } else { drop(upload) }
     }
+}
+
+#[tokio::test]
+async fn parts_of_uploads_to_a_directory_are_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = Uuid::new_v4();
+    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap().of_installation(id);
     // What a process leaves behind that was killed.
-    fs::create_dir_all(dir.path().join("red")).unwrap();
-    fs::write(dir.path().join("red/some-key#1"), "half").unwrap();
+    let folder = dir.path().join(id.to_string()).join("red");
+    assert_eq!(store.delete_parts_older_than(Utc::now()).await.unwrap(), 0, "there is no folder yet");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("some-key#1"), "half").unwrap();
+    fs::write(folder.join("some-key"), "whole").unwrap();
     assert_eq!(store.delete_parts_older_than(Utc::now() - TimeDelta::hours(1)).await.unwrap(), 0, "too young");
     assert_eq!(store.delete_parts_older_than(Utc::now() + TimeDelta::hours(1)).await.unwrap(), 1);
 }

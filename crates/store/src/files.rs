@@ -110,13 +110,18 @@ impl Store {
         within(action, added).await.map_err(Error::after_sending)
     }
 
-    /// Returns a file that is uploaded again, and notes that.
+    /// Returns a file that is uploaded again, and notes about once an hour that it is used.
     pub async fn touch_file(&self, tenant: &str, sha256: &str) -> Result<Option<FileRecord>, Error> {
         let action = "reading a file";
         let mut connection = self.connection(action).await?;
+        // Concurrent uploads of one file don't wait for each other.
         let statement = sqlx::query_as(
-            "UPDATE files SET last_used_at = clock_timestamp() WHERE tenant = $1 AND sha256 = $2
-             RETURNING sha256, size, object",
+            "WITH used AS (
+                 UPDATE files SET last_used_at = clock_timestamp()
+                 WHERE (tenant, sha256) = (SELECT tenant, sha256 FROM files WHERE tenant = $1 AND sha256 = $2
+                     AND last_used_at < clock_timestamp() - interval '1 hour' FOR NO KEY UPDATE SKIP LOCKED)
+             )
+             SELECT sha256, size, object FROM files WHERE tenant = $1 AND sha256 = $2",
         )
         .bind(tenant)
         .bind(sha256)
@@ -205,7 +210,7 @@ impl Store {
                  WHERE u.submission_id = e.submission_id AND u.sha256 = e.sha256 RETURNING u.tenant, u.sha256
              ), unused AS (
                  SELECT tenant, sha256 FROM files JOIN (SELECT DISTINCT tenant, sha256 FROM released) r USING (tenant, sha256)
-                 ORDER BY tenant, sha256 FOR NO KEY UPDATE
+                 ORDER BY tenant, sha256 FOR NO KEY UPDATE OF files
              ), noted AS (
                  UPDATE files f SET last_used_at = clock_timestamp() FROM unused u
                  WHERE f.tenant = u.tenant AND f.sha256 = u.sha256

@@ -1,14 +1,18 @@
 //! Uploaded files.
 
+use std::time::Duration;
+
 use axum::{
     Extension,
-    body::Body,
+    body::{Body, BodyDataStream},
     extract::{FromRequestParts, RawPathParams, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
+use futures::StreamExt;
 use http_range_header::parse_range_header;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -23,6 +27,11 @@ use crate::{
     api::{AppState, server_span::spawn},
     service::{Download, Fetched, Uploaded, is_sha256},
 };
+
+/// How much of a refused upload is read.
+const DISCARDED: u64 = 64 << 20;
+/// How long its client may send nothing.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// An uploaded file.
 #[derive(Serialize, ToSchema)]
@@ -77,11 +86,17 @@ pub(super) async fn upload(
     request: Request,
 ) -> Result<Response, Problem> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let content = request.into_body().into_data_stream();
+    let waits = request.headers().contains_key(header::EXPECT);
+    let mut content = request.into_body().into_data_stream();
     // In its own task, so that what was written is removed if the client disconnects.
     let files = state.service.files;
     let uploaded = spawn(async move {
-        files.upload(&caller, query.namespace.as_deref(), &sha256, length, content).await
+        let uploaded = files.upload(&caller, query.namespace.as_deref(), &sha256, length, &mut content).await;
+        if !waits {
+            let rest = if uploaded.is_ok() { u64::MAX } else { DISCARDED };
+            discard(&mut content, rest).await;
+        }
+        uploaded
     });
     let uploaded = uploaded.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let Uploaded { tenant, sha256, size, existing } = uploaded;
@@ -146,6 +161,15 @@ pub(super) async fn fetch(
     let fetched = Fetched { submission: &submission, sha256: &sha256, name: &name, signature: &signature };
     let download = state.service.files.fetch(&fetched).await?;
     content(&download, &method, &headers).await
+}
+
+/// Reads what is left of a body that isn't needed. Most clients read no response before they have sent all of it, and take the end of the
+/// connection for an error.
+async fn discard(content: &mut BodyDataStream, mut rest: u64) {
+    while let Ok(Some(Ok(bytes))) = timeout(SILENCE, content.next()).await {
+        let Some(left) = rest.checked_sub(bytes.len() as u64) else { return };
+        rest = left;
+    }
 }
 
 /// Answers with the content of a file, or with the part of it that the request asks for.

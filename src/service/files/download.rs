@@ -53,8 +53,8 @@ impl Files {
         namespace: Option<&str>,
         sha256: &str,
     ) -> Result<Download, FileError> {
-        self.kept()?;
         let tenant = tenant(caller, namespace)?;
+        self.kept()?;
         let file = self.store.scoped(&caller.readable()).file(&tenant.name, sha256).await?;
         let missing = || FileError::NotFound { sha256: sha256.to_owned(), tenant: tenant.name.clone() };
         self.of(file.ok_or_else(missing)?)
@@ -73,7 +73,7 @@ impl Files {
         let patience = Patience::new();
         let file = loop {
             let file = self.store.used_file(submission, sha256).await.map_err(FileError::from);
-            if !patience.allows(&file).await {
+            if !patience.allows(file.as_ref().err()).await {
                 break file?;
             }
         };
@@ -101,7 +101,7 @@ impl Download {
         let patience = Patience::new();
         let content = loop {
             let content = self.objects.read(&self.object, range.clone()).await.map_err(FileError::from);
-            if !patience.allows(&content).await {
+            if !patience.allows(content.as_ref().err()).await {
                 break content?;
             }
         };
@@ -133,9 +133,9 @@ impl Patience {
     }
 
     /// Waits before another try, if the error may pass and there is time left.
-    async fn allows<T>(&self, result: &Result<T, FileError>) -> bool {
+    async fn allows(&self, error: Option<&FileError>) -> bool {
         let may_pass =
-            matches!(result, Err(FileError::Service(Error::Unavailable(_) | Error::FilesUnavailable(_))));
+            matches!(error, Some(FileError::Service(Error::Unavailable(_) | Error::FilesUnavailable(_))));
         if !may_pass || Instant::now() + PAUSE > self.0 {
             return false;
         }

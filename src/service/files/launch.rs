@@ -27,6 +27,15 @@ pub(in crate::service) enum Unresolved {
 }
 
 impl Files {
+    /// Returns the signed URL under which the driver and the executors of a submission get a file; `None` if this gateway keeps none.
+    /// The name is one of a URL, with escapes.
+    pub fn url_of(&self, id: &SubmissionId, sha256: &str, name: &str) -> Option<String> {
+        let base = self.kept.get()?.settings.base_url.trim_end_matches('/');
+        let decoded = percent_decode_str(name).decode_utf8_lossy();
+        let signature = signature_of(&self.installation, id, sha256, &decoded);
+        Some(format!("{base}/v1/files/{sha256}/{id}/{signature}/{name}"))
+    }
+
     /// Replaces the references to files in the objects of an attempt by signed URLs. They are the same with each try. The files of a
     /// launch that `is_begun` are not looked for: its driver waits already, and reports itself what it can't get.
     ///
@@ -60,12 +69,9 @@ impl Files {
                 Err(error) => return Err(Unresolved::Store(error.into())),
             }
         }
-        let base = kept.settings.base_url.trim_end_matches('/');
         let url = |sha256: &str, name: &str| {
             let is_ours = files.iter().any(|file| file.sha256 == sha256);
-            let decoded = percent_decode_str(name).decode_utf8_lossy();
-            let signature = signature_of(&self.installation, id, sha256, &decoded);
-            is_ours.then(|| format!("{base}/v1/files/{sha256}/{id}/{signature}/{name}"))
+            if is_ours { self.url_of(id, sha256, name) } else { None }
         };
         for object in &mut objects {
             let Some(text) = reference::replaced(object.get(), url) else { continue };

@@ -4,18 +4,21 @@ use std::{fmt::Write, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{FileError, Files, Kept, tenant};
 use crate::{
     access::Tenant,
     files::{Digest, Upload},
     service::{error::error_chain, session::Session},
-    store::{AddedFile, FileRecord, NewFile},
+    store::{self, AddedFile, FileRecord, NewFile},
 };
 
 /// How long an upload waits for a place.
 const WAIT: Duration = Duration::from_secs(30);
+/// How often a file is recorded again while the database is away, and the pause before.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
 /// How long an upload may send nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -44,30 +47,18 @@ impl Files {
         length: Option<u64>,
         content: impl Stream<Item = Result<Bytes, E>> + Send,
     ) -> Result<Uploaded, FileError> {
-        let kept = self.kept()?;
         let tenant = tenant(caller, namespace)?;
+        let kept = self.kept()?;
         let largest = kept.settings.largest;
         if length.is_some_and(|length| length > largest) {
             return Err(FileError::TooLarge(largest));
         }
-        let mut lost = match self.existing(kept, tenant, sha256).await? {
+        // Before any statement: waiting uploads take no connections of the database.
+        let _place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
+        let lost = match self.existing(kept, tenant, sha256).await? {
             Existing::Here(uploaded) => return Ok(uploaded),
             Existing::Lost(object) => Some(object),
             Existing::None => None,
-        };
-        let _place = match self.uploads.try_acquire() {
-            Ok(place) => place,
-            Err(_) => {
-                let place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
-                let place = place.map_err(|_| FileError::Busy)?;
-                // Another upload of the same file may have ended meanwhile.
-                match self.existing(kept, tenant, sha256).await? {
-                    Existing::Here(uploaded) => return Ok(uploaded),
-                    Existing::Lost(object) => lost = Some(object),
-                    Existing::None => {}
-                }
-                place
-            }
         };
         self.check_quota(tenant, length.unwrap_or(0)).await?;
         let mut upload = kept.objects.begin(&tenant.name);
@@ -93,7 +84,15 @@ impl Files {
         let most = tenant.limits.file_bytes;
         let FileRecord { sha256, size, object } = &new.record;
         let uploaded = |existing| Uploaded { tenant: tenant.name.clone(), sha256: sha256.clone(), size: *size, existing };
-        let result = match self.store.add_file(&new, most, lost).await {
+        let mut added = self.store.add_file(&new, most, lost).await;
+        for _ in 0..TRIES {
+            // Worth another try: the content has arrived.
+            if matches!(added, Err(store::Error::Unavailable { .. })) {
+                sleep(PAUSE).await;
+                added = self.store.add_file(&new, most, lost).await;
+            }
+        }
+        let result = match added {
             Ok(AddedFile::Added) => {
                 tracing::info!(tenant = tenant.name, sha256, size, "file uploaded");
                 return Ok(uploaded(false));
@@ -102,6 +101,8 @@ impl Files {
             Ok(AddedFile::Full(bytes)) => {
                 Err(FileError::Quota { tenant: tenant.name.clone(), bytes, most: most.unwrap_or_default() })
             }
+            // Nothing was recorded.
+            Err(error @ store::Error::Unavailable { .. }) => Err(error.into()),
             // The object may be the file: it is swept if it isn't.
             Err(error) => return Err(error.into()),
         };

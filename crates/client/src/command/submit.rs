@@ -78,13 +78,16 @@ pub struct Submit {
     properties_file: Option<PathBuf>,
     #[command(flatten)]
     line: CommandLine,
+    /// Paths of the command line that name no local file.
+    #[arg(skip)]
+    absent: Vec<String>,
 }
 
 impl Submit {
     pub(super) async fn run(mut self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
         let mut properties = request::properties(&self)?;
-        upload::local_files(&api, &mut self.line, &mut properties).await?;
+        self.absent = upload::local_files(&api, &mut self.line, &mut properties).await?;
         let body = request::of(&self, &properties).to_string();
         if self.dry_run {
             return self.show_dry_run(&api, body).await;
@@ -159,7 +162,13 @@ impl Submit {
 
     fn in_its_words(&self, error: Error) -> Error {
         match error {
-            Error::Problem(problem) => Error::Problem(Box::new(problem.with_words(self.line.words()))),
+            Error::Problem(problem) => {
+                let mut problem = problem.with_words(self.line.words());
+                if let (Some(absent), None) = (self.absent.first(), &problem.advice) {
+                    problem.advice = Some(format!("there is no file {} on this machine", clean::line(absent)));
+                }
+                Error::Problem(Box::new(problem))
+            }
             other => other,
         }
     }

@@ -42,7 +42,8 @@ const PIECE: usize = 256 << 10;
 /// How often the progress is shown.
 const SHOWN: Duration = Duration::from_millis(200);
 
-/// Uploads each local file that the command line or the properties name, unless the gateway has it.
+/// Uploads each local file that the command line or the properties name, unless the gateway has it. Returns the paths that name no
+/// file.
 ///
 /// # Errors
 /// A file can't be read; the gateway can't be reached or refuses it.
@@ -50,9 +51,9 @@ pub(super) async fn local_files(
     api: &Api,
     line: &mut CommandLine,
     properties: &mut BTreeMap<String, String>,
-) -> Result<(), Error> {
+) -> Result<Vec<String>, Error> {
     let namespace = namespace(line, properties);
-    let mut uploads = Uploads { api, namespace, references: BTreeMap::new() };
+    let mut uploads = Uploads { api, namespace, references: BTreeMap::new(), absent: Vec::new() };
     let (values, application) = line.values_mut();
     for (name, value) in values {
         match value.split_once('=').filter(|(key, _)| name == "conf" && LISTS.contains(key)) {
@@ -69,7 +70,7 @@ pub(super) async fn local_files(
             *list = uploads.list(list).await?;
         }
     }
-    Ok(())
+    Ok(uploads.absent)
 }
 
 /// Returns the namespace that the submission names: it selects the tenant.
@@ -85,6 +86,7 @@ struct Uploads<'a> {
     namespace: Option<String>,
     /// The references of the files that were uploaded already.
     references: BTreeMap<PathBuf, String>,
+    absent: Vec<String>,
 }
 
 impl Uploads<'_> {
@@ -100,7 +102,12 @@ impl Uploads<'_> {
     /// Returns the reference of a local file, with the fragment that the URI has. Other URIs, and paths without a file, are returned
     /// as they are: the gateway says what is wrong with them.
     async fn entry(&mut self, entry: &str) -> Result<String, Error> {
-        let Some((path, fragment)) = local(entry.trim()) else { return Ok(entry.to_owned()) };
+        let Some((path, fragment)) = local(entry.trim()) else {
+            if !entry.trim().is_empty() && (!entry.contains(':') || entry.starts_with("file:")) {
+                self.absent.push(entry.trim().to_owned());
+            }
+            return Ok(entry.to_owned());
+        };
         let reference = match self.references.get(&path) {
             Some(reference) => reference.clone(),
             None => {
