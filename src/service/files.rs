@@ -44,6 +44,13 @@ pub struct FileSettings {
     pub largest: u64,
     /// How long a file is kept that no submission uses; `None` means forever.
     pub unused_ttl: Option<Duration>,
+    /// How long a driver or an executor waits for its file while the database or the store is away.
+    pub patience: Duration,
+}
+
+impl FileSettings {
+    /// Spark's own timeout is a minute (`spark.files.fetchTimeout`), and it doesn't try again.
+    pub const PATIENCE: Duration = Duration::from_secs(40);
 }
 
 /// A file can't be uploaded or read.

@@ -138,7 +138,6 @@ pub(super) async fn download(
 /// signed, and is valid until the submission ends.
 #[utoipa::path(
     get, path = "/v1/files/{sha256}/{id}/{signature}/{name}", tag = "Files", operation_id = "fetchFile", params(Signed, ("Range" = Option<String>, Header, description = "A part of the content, such as `bytes=0-1023`")),
-    security(()),
     responses(
         Problems,
         (status = 200, description = "The content", body = String, content_type = "application/octet-stream"),

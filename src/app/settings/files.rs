@@ -38,8 +38,12 @@ impl Files {
     pub(in crate::app) fn open(&self) -> anyhow::Result<Option<(FileStore, FileSettings)>> {
         let (Some(url), Some(base_url)) = (&self.files_url, &self.files_base_url) else { return Ok(None) };
         let store = FileStore::open(url).context("--files-url")?;
-        let settings =
-            FileSettings { base_url: base_url.clone(), largest: self.max_file_size.0, unused_ttl: self.file_ttl.0 };
+        let settings = FileSettings {
+            base_url: base_url.clone(),
+            largest: self.max_file_size.0,
+            unused_ttl: self.file_ttl.0,
+            patience: FileSettings::PATIENCE,
+        };
         Ok(Some((store, settings)))
     }
 }

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{FileError, Files, tenant};
+use super::{FileError, Files, Kept, tenant};
 use crate::{
     files::{self, FileStore},
     service::{error::Error, session::Session},
@@ -15,9 +15,6 @@ use crate::{
     submission::{Installation, SubmissionId},
 };
 
-/// How long a driver or an executor waits while a server is away. Spark's own timeout is a minute (`spark.files.fetchTimeout`),
-/// and it doesn't try again.
-const PATIENCE: Duration = Duration::from_secs(40);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Length of a truncated signature in bytes: 128 bits.
 const SIGNATURE: usize = 16;
@@ -30,6 +27,7 @@ pub struct Download {
     object: String,
     objects: FileStore,
     places: Arc<tokio::sync::Semaphore>,
+    patience: Duration,
 }
 
 /// What a signed URL names.
@@ -70,7 +68,7 @@ impl Files {
         if !bool::from(right.as_bytes().ct_eq(signature.as_bytes())) {
             return Err(FileError::NotSigned);
         }
-        let patience = Patience::new();
+        let patience = Patience::of(self.kept()?.settings.patience);
         let file = loop {
             let file = self.store.used_file(submission, sha256).await.map_err(FileError::from);
             if !patience.allows(file.as_ref().err()).await {
@@ -85,8 +83,9 @@ impl Files {
 
     fn of(&self, file: FileRecord) -> Result<Download, FileError> {
         let FileRecord { sha256, size, object } = file;
-        let (objects, places) = (self.kept()?.objects.clone(), self.downloads.clone());
-        Ok(Download { sha256, size, object, objects, places })
+        let Kept { objects, settings } = self.kept()?;
+        let (objects, places, patience) = (objects.clone(), self.downloads.clone(), settings.patience);
+        Ok(Download { sha256, size, object, objects, places, patience })
     }
 }
 
@@ -96,9 +95,9 @@ impl Download {
     /// # Errors
     /// The store is away, or too many files are being read, for longer than a driver would wait.
     pub async fn read(&self, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes, files::Error>>, FileError> {
-        let place = timeout(PATIENCE, self.places.clone().acquire_owned()).await.map_err(|_| FileError::Busy)?;
+        let place = timeout(self.patience, self.places.clone().acquire_owned()).await.map_err(|_| FileError::Busy)?;
         let place = place.map_err(|_| FileError::Busy)?;
-        let patience = Patience::new();
+        let patience = Patience::of(self.patience);
         let content = loop {
             let content = self.objects.read(&self.object, range.clone()).await.map_err(FileError::from);
             if !patience.allows(content.as_ref().err()).await {
@@ -128,8 +127,8 @@ pub(super) fn signature_of(
 struct Patience(Instant);
 
 impl Patience {
-    fn new() -> Self {
-        Self(Instant::now() + PATIENCE)
+    fn of(time: Duration) -> Self {
+        Self(Instant::now() + time)
     }
 
     /// Waits before another try, if the error may pass and there is time left.
