@@ -7,14 +7,14 @@ use axum::{
     Extension,
     body::HttpBody,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::Response,
 };
 
 use super::{
     request_log::{RequestId, text},
-    route_template::{SIGNED_FILE, route_of},
+    route_template::{FILE, SIGNED_FILE, route_of},
     server::Peer,
     spark, v1,
 };
@@ -92,7 +92,10 @@ async fn admit(
     id: &RequestId,
     version: SparkVersion,
 ) -> Response {
-    let (is_read, bytes) = (request.method().is_safe(), request.body().size_hint().lower());
+    let is_upload = *request.method() == Method::PUT && route_of(request.uri().path()) == Some(FILE);
+    // A tenant has a quota for its files, and a large one would never fit into a rate.
+    let bytes = if is_upload { 0 } else { request.body().size_hint().lower() };
+    let is_read = request.method().is_safe();
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
         return limited(&exceeded, request.uri().path().to_owned(), id, version);
     }

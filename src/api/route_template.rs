@@ -13,7 +13,7 @@ const TEMPLATES: [&str; 31] = [
     "/readyz",
     "/v1/audit",
     "/v1/events",
-    "/v1/files/{sha256}",
+    FILE,
     SIGNED_FILE,
     "/v1/login",
     "/v1/me",
@@ -38,6 +38,8 @@ const TEMPLATES: [&str; 31] = [
     "/v1/tokens/{id}",
     "/v1/usage",
 ];
+/// The route of uploads.
+pub(super) const FILE: &str = "/v1/files/{sha256}";
 /// The route of signed URLs, which are credentials: no log has them.
 pub(super) const SIGNED_FILE: &str = "/v1/files/{sha256}/{id}/{signature}/{name}";
 /// Paths without a route. Spark's protocol answers them, too.
