@@ -176,7 +176,17 @@ mod tests {
     #[test]
     fn only_probes_the_login_and_signed_urls_are_open() {
         assert!(["/livez", "/readyz", "/v1/login", "/v1/files/aa/driver-1/bb/job.py"].into_iter().all(is_open));
-        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/v1/login/x", "//livez", "/v1/submissions/readyz", "/v1/files/aa", "/v1/files/aa/driver-1/bb/c/d"] {
+        for path in [
+            "/",
+            "/docs",
+            "/v1/openapi.json",
+            "/livez/",
+            "/v1/login/x",
+            "//livez",
+            "/v1/submissions/readyz",
+            "/v1/files/aa",
+            "/v1/files/aa/driver-1/bb/c/d",
+        ] {
             assert!(!is_open(path), "{path}");
         }
     }

@@ -21,7 +21,9 @@ use tokio::net::TcpListener;
 use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
-    settings::{AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark},
+    settings::{
+        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
+    },
 };
 use private::{PrivateToken, write_private};
 

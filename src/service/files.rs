@@ -71,7 +71,9 @@ pub enum FileError {
     TooLarge(u64),
     #[error("the content has the SHA-256 {actual}, not {expected}")]
     Mismatch { expected: String, actual: String },
-    #[error("the files of tenant {tenant} take {bytes} bytes; with this one they would exceed its limit `fileBytes`, {most}")]
+    #[error(
+        "the files of tenant {tenant} take {bytes} bytes; with this one they would exceed its limit `fileBytes`, {most}"
+    )]
     Quota { tenant: String, bytes: u64, most: u64 },
     /// The client didn't send all of it.
     #[error("the upload broke off after {0} bytes: {1}")]

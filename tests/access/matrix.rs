@@ -95,7 +95,9 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
         Needs::ToKill => [200, 202].into(),
         Needs::Somewhere(least) if role < least => [403].into(),
         // This gateway keeps no files, and the request names no namespace that would select a tenant.
-        Needs::Somewhere(_) if matches!(operation, "uploadFile" | "downloadFile") => [if is_admin { 400 } else { 404 }].into(),
+        Needs::Somewhere(_) if matches!(operation, "uploadFile" | "downloadFile") => {
+            [if is_admin { 400 } else { 404 }].into()
+        }
         // No key has the submission's id.
         Needs::Somewhere(_) if operation == "revokeToken" => [404].into(),
         Needs::Somewhere(_) => [200].into(),

@@ -22,10 +22,11 @@ use sparkgate::{
 use sqlx::PgPool;
 use tower::ServiceExt;
 
-use crate::world::World;
+use crate::world::{World, eventually};
 
 const BASE: &str = "http://gateway.example:6066/spark";
 
+/// Gives a gateway a store of files, and returns its routes.
 fn keep_files(service: &Service, dir: &Path) -> Router {
     let (unused_ttl, patience) = (None, Duration::ZERO);
     let settings = FileSettings { base_url: BASE.to_owned(), largest: 1 << 20, unused_ttl, patience };
@@ -69,7 +70,12 @@ async fn a_driver_gets_urls_that_are_valid_until_its_submission_ends(pool: PgPoo
     assert!(serde_json::to_string(&shown).unwrap().contains(&references.replace(':', "\\\\:").replace('#', "\\\\#")));
 
     for attempt in 1..=2 {
-        sqlx::query("UPDATE submissions SET not_before = NULL").execute(&world.pool).await.unwrap();
+        eventually(async || {
+            let due = sqlx::query("UPDATE submissions SET not_before = NULL WHERE state = 'QUEUED' AND attempt = $1");
+            let due = due.bind(attempt).execute(&world.pool).await.unwrap();
+            if due.rows_affected() == 1 { Ok(()) } else { Err("not queued") }
+        })
+        .await;
         assert_eq!(world.service.launcher.work().await.unwrap(), 1);
         let pod = world.driver_of(attempt).await;
         let args = pod.spec.as_ref().unwrap().containers[0].args.clone().unwrap();
@@ -78,7 +84,9 @@ async fn a_driver_gets_urls_that_are_valid_until_its_submission_ends(pool: PgPoo
         assert_eq!(fetch(&router, url).await, (StatusCode::OK, "print(1)".to_owned()));
 
         let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
-        let maps = maps.into_iter().filter(|map| map.metadata.owner_references.as_ref().unwrap()[0].uid == *pod.metadata.uid.as_ref().unwrap());
+        let maps = maps.into_iter().filter(|map| {
+            map.metadata.owner_references.as_ref().unwrap()[0].uid == *pod.metadata.uid.as_ref().unwrap()
+        });
         let properties = maps.filter_map(|map| map.data?.get("spark.properties").cloned()).next().unwrap();
         let files = parse_properties(&properties)["spark.files"].clone();
         let (url, rest) = files.split_once(',').unwrap();
@@ -97,7 +105,7 @@ async fn a_driver_gets_urls_that_are_valid_until_its_submission_ends(pool: PgPoo
 async fn a_launch_waits_for_a_store_that_is_away(pool: PgPool) {
     let world = World::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
-    keep_files(&world.service, dir.path());
+    let _ = keep_files(&world.service, dir.path());
     let job = upload(&world.service, "print(1)").await;
     let id = submit(&world, &format!("sparkgate-file:/{job}/job.py"), &[]).await;
 
@@ -120,7 +128,7 @@ async fn a_launch_waits_for_a_store_that_is_away(pool: PgPool) {
 async fn a_file_that_is_gone_from_its_store_ends_the_submission(pool: PgPool) {
     let world = World::new(pool).await;
     let dir = tempfile::tempdir().unwrap();
-    keep_files(&world.service, dir.path());
+    let _ = keep_files(&world.service, dir.path());
     let job = upload(&world.service, "print(1)").await;
     let id = submit(&world, &format!("sparkgate-file:/{job}/job.py"), &[]).await;
     std::fs::remove_dir_all(dir.path()).unwrap();

@@ -25,7 +25,10 @@ const CRATES: [&str; 13] = [
 /// all of them.
 const ROOMS: [(&str, &[&str]); 2] = [
     ("api", &["service", "access", "metrics", "spark", "submission", "traces"]),
-    ("service", &["store", "cluster", "access", "admission", "files", "metrics", "policy", "spark", "submission", "traces"]),
+    (
+        "service",
+        &["store", "cluster", "access", "admission", "files", "metrics", "policy", "spark", "submission", "traces"],
+    ),
 ];
 
 /// Libraries of the service and the places that may use them: a folder, and the file of `app` that starts the part.

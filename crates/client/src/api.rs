@@ -109,7 +109,11 @@ impl Api {
     ///
     /// # Errors
     /// As [`Api::send`], and if the body can't be opened.
-    pub(super) async fn upload(&self, call: &Call, content: impl AsyncFn() -> Result<Body, Error>) -> Result<(), Error> {
+    pub(super) async fn upload(
+        &self,
+        call: &Call,
+        content: impl AsyncFn() -> Result<Body, Error>,
+    ) -> Result<(), Error> {
         repeated(call, async || {
             let body = content().await.map_err(|error| Failed { error, miss: None })?;
             let response = self.once_with(call, body).await?;

@@ -11,7 +11,7 @@ use std::{io, ops::Range, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use futures::{
-    StreamExt, TryStreamExt,
+    StreamExt,
     stream::{self, BoxStream},
 };
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -64,11 +64,7 @@ impl FileStore {
     ///
     /// # Errors
     /// Of the first part at once, so that its caller can still answer with an error; of later ones in the stream.
-    pub async fn read(
-        &self,
-        key: &str,
-        range: Range<u64>,
-    ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
+    pub async fn read(&self, key: &str, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
         if range.is_empty() {
             return Ok(stream::empty().boxed());
         }
@@ -136,19 +132,6 @@ impl FileStore {
         let source = object_store::Error::Generic { store: "directory", source: error.into() };
         Error::Unavailable { action, store: self.name.clone(), source }
     }
-}
-
-/// Reads a whole object into memory, for tests and small files.
-///
-/// # Errors
-/// Those of [`FileStore::read`].
-pub async fn whole(store: &FileStore, key: &str, size: u64) -> Result<Vec<u8>, Error> {
-    let parts = store.read(key, 0..size).await?;
-    parts.try_fold(Vec::new(), async |mut all, part| {
-        all.extend_from_slice(&part);
-        Ok(all)
-    })
-    .await
 }
 
 #[cfg(test)]

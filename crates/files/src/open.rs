@@ -8,8 +8,8 @@ use std::{
 };
 
 use object_store::{
-    BackoffConfig, ObjectStore, ObjectStoreScheme, RetryConfig, aws::AmazonS3Builder,
-    azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path,
+    BackoffConfig, ObjectStore, ObjectStoreScheme, RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
+    gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path,
 };
 use rustls::crypto::ring;
 use url::Url;
@@ -23,7 +23,9 @@ const RETRIES: usize = 3;
 /// A store can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("{0:?} is not the URL of a file store: expected a directory such as /var/lib/sparkgate/files, or s3://bucket/prefix, gs://…, az://…")]
+    #[error(
+        "{0:?} is not the URL of a file store: expected a directory such as /var/lib/sparkgate/files, or s3://bucket/prefix, gs://…, az://…"
+    )]
     Url(String),
     #[error("the directory {} for files can't be made", path.display())]
     Directory { path: PathBuf, source: io::Error },
@@ -76,10 +78,8 @@ impl FileStore {
         fs::create_dir_all(path).map_err(failed)?;
         let path = path.canonicalize().map_err(failed)?;
         let name = path.display().to_string();
-        let store = LocalFileSystem::new_with_prefix(&path).map_err(|source| OpenError::Settings {
-            url: name.clone(),
-            source,
-        })?;
+        let store = LocalFileSystem::new_with_prefix(&path)
+            .map_err(|source| OpenError::Settings { url: name.clone(), source })?;
         // A file that was answered for is on the disk.
         let store = Arc::new(store.with_fsync(true));
         Ok(Self { store, prefix: Path::default(), directory: Some(path), name })

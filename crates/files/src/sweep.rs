@@ -17,9 +17,10 @@ impl FileStore {
         });
         objects
             .try_filter_map(move |object| {
-                let key = object.location.prefix_match(&prefix).map(|parts| {
-                    parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/")
-                });
+                let key = object
+                    .location
+                    .prefix_match(&prefix)
+                    .map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"));
                 let key = key.filter(|_| object.last_modified < time);
                 async move { Ok(key) }
             })

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use uuid::Uuid;
 
-use super::{Error, FileStore, OpenError, whole};
+use super::{Error, FileStore, OpenError};
 
 const MIB: usize = 1 << 20;
 
@@ -19,6 +19,12 @@ fn store() -> (FileStore, tempfile::TempDir) {
     let own = dir.path().to_str().unwrap().to_owned();
     let url = std::env::var("SPARKGATE_TEST_FILES_URL").unwrap_or(own);
     (FileStore::open(&url).unwrap().of_installation(Uuid::new_v4()), dir)
+}
+
+/// Returns the whole content of an object.
+async fn whole(store: &FileStore, key: &str, size: u64) -> Result<Vec<u8>, Error> {
+    let parts: Vec<Bytes> = store.read(key, 0..size).await?.try_collect().await?;
+    Ok(parts.concat())
 }
 
 async fn written(store: &FileStore, content: &[u8]) -> String {

@@ -30,7 +30,8 @@ impl Upload {
     pub(super) fn new(store: &FileStore, tenant: &str) -> Self {
         // Two levels, so that an operator sees what belongs to whom.
         let key = format!("{}/{}", folder(tenant), Uuid::new_v4());
-        let writer = BufWriter::with_capacity(store.store.clone(), store.path(&key), PART).with_max_concurrency(IN_FLIGHT);
+        let writer =
+            BufWriter::with_capacity(store.store.clone(), store.path(&key), PART).with_max_concurrency(IN_FLIGHT);
         Self { store: store.clone(), key, writer, hash: Sha256::new(), size: 0 }
     }
 

@@ -59,7 +59,9 @@ fn base_url(text: &str) -> Result<String, &'static str> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '~' | ':' | '/' | '[' | ']');
     let is_url = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(is_plain));
-    is_url.then(|| text.trim_end_matches('/').to_owned()).ok_or("expected http://host:port or https://host, with or without a path")
+    is_url
+        .then(|| text.trim_end_matches('/').to_owned())
+        .ok_or("expected http://host:port or https://host, with or without a path")
 }
 
 /// The size of a file.
@@ -117,7 +119,9 @@ mod tests {
     fn base_url_can_be_written_into_properties() {
         assert_eq!(base_url("http://gateway:6066/").as_deref(), Ok("http://gateway:6066"));
         assert_eq!(base_url("https://[::1]/spark").as_deref(), Ok("https://[::1]/spark"));
-        for bad in ["gateway:6066", "http://", "http:///x", "s3://b", "http://a?b", "http://a#b", "http://u@h", "http://a b"] {
+        for bad in
+            ["gateway:6066", "http://", "http:///x", "s3://b", "http://a?b", "http://a#b", "http://u@h", "http://a b"]
+        {
             assert!(base_url(bad).is_err(), "{bad}");
         }
     }

@@ -32,14 +32,19 @@ impl Files {
     /// The database fails. An object that can't be deleted is left to [`Files::sweep`].
     pub async fn clean_up(&self, believed_until: Option<DateTime<Utc>>) -> Result<SweptFiles, Error> {
         let Some(Kept { objects, settings }) = self.kept.get() else { return Ok(SweptFiles::default()) };
-        let mut swept = SweptFiles { more: self.store.release_files(ROUND).await? >= u64::from(ROUND), ..SweptFiles::default() };
+        let mut swept =
+            SweptFiles { more: self.store.release_files(ROUND).await? >= u64::from(ROUND), ..SweptFiles::default() };
         let Some(age) = settings.unused_ttl else { return Ok(swept) };
         let deleted = self.store.delete_unused_files(age, ROUND, believed_until).await?;
         swept.files = deleted.len();
         swept.more |= deleted.len() >= ROUND as usize;
         for object in &deleted {
             if let Err(error) = objects.delete(object).await {
-                tracing::warn!(object, "an object that is not needed is left to the next sweep: {}", error_chain(&error));
+                tracing::warn!(
+                    object,
+                    "an object that is not needed is left to the next sweep: {}",
+                    error_chain(&error)
+                );
             }
         }
         Ok(swept)

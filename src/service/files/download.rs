@@ -105,20 +105,16 @@ impl Download {
             }
         };
         // The place is given back with the stream.
-        Ok(content.inspect_ok(move |_| {
-            let _held = &place;
-        })
-        .boxed())
+        Ok(content
+            .inspect_ok(move |_| {
+                let _held = &place;
+            })
+            .boxed())
     }
 }
 
 /// Returns the signature of a URL: what nobody can make but this installation.
-pub(super) fn signature_of(
-    installation: &Installation,
-    submission: &SubmissionId,
-    sha256: &str,
-    name: &str,
-) -> String {
+pub(super) fn signature_of(installation: &Installation, submission: &SubmissionId, sha256: &str, name: &str) -> String {
     let code = installation.key_for(&format!("file of {submission}: {sha256}/{name}"));
     code[..SIGNATURE].iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -133,8 +129,7 @@ impl Patience {
 
     /// Waits before another try, if the error may pass and there is time left.
     async fn allows(&self, error: Option<&FileError>) -> bool {
-        let may_pass =
-            matches!(error, Some(FileError::Service(Error::Unavailable(_) | Error::FilesUnavailable(_))));
+        let may_pass = matches!(error, Some(FileError::Service(Error::Unavailable(_) | Error::FilesUnavailable(_))));
         if !may_pass || Instant::now() + PAUSE > self.0 {
             return false;
         }

@@ -48,8 +48,12 @@ impl Files {
         is_begun: bool,
     ) -> Result<(), Unresolved> {
         let Manifest { before, pod, beside, .. } = manifest;
-        let mut objects: Vec<&mut Box<RawValue>> =
-            before.iter_mut().chain([pod]).chain(beside).filter(|object| object.get().contains(reference::SCHEME)).collect();
+        let mut objects: Vec<&mut Box<RawValue>> = before
+            .iter_mut()
+            .chain([pod])
+            .chain(beside)
+            .filter(|object| object.get().contains(reference::SCHEME))
+            .collect();
         if objects.is_empty() {
             return Ok(());
         }

@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn references_become_urls_in_arguments_and_in_properties() {
-        let url = |sha256: &str, name: &str| (sha256 == A).then(|| format!("http://gateway:6066/{}/{name}", &sha256[..2]));
+        let url =
+            |sha256: &str, name: &str| (sha256 == A).then(|| format!("http://gateway:6066/{}/{name}", &sha256[..2]));
         let object = json!({
             "args": [format!("{SCHEME}:/{A}/job.py"), format!("{SCHEME}:/{B}/other.py"), SCHEME, format!("{SCHEME}:/x/y")],
             "data": {"spark.properties": format!("spark.jars={SCHEME}\\:/{A}/a.jar,{SCHEME}\\:/{A}/b%20c.jar\\#d\nspark.x=1\n")},

@@ -66,5 +66,6 @@ fn missing(request: &CreateSubmissionRequest, sha256: &str) -> Error {
         Some((key, _)) if !request.app_resource.contains(sha256) => Refusal::property_field(key),
         _ => "appResource".to_owned(),
     };
-    Refusal::field(field, format!("the file {sha256} isn't here, or no longer: upload it with PUT /v1/files/{sha256}")).into()
+    Refusal::field(field, format!("the file {sha256} isn't here, or no longer: upload it with PUT /v1/files/{sha256}"))
+        .into()
 }

@@ -83,7 +83,8 @@ impl Files {
     async fn add(&self, kept: &Kept, tenant: &Tenant, new: NewFile, lost: Option<&str>) -> Result<Uploaded, FileError> {
         let most = tenant.limits.file_bytes;
         let FileRecord { sha256, size, object } = &new.record;
-        let uploaded = |existing| Uploaded { tenant: tenant.name.clone(), sha256: sha256.clone(), size: *size, existing };
+        let uploaded =
+            |existing| Uploaded { tenant: tenant.name.clone(), sha256: sha256.clone(), size: *size, existing };
         let mut added = self.store.add_file(&new, most, lost).await;
         for _ in 0..TRIES {
             // Worth another try: the content has arrived.

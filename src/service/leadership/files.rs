@@ -53,7 +53,9 @@ impl Leadership {
 
     /// Runs one round. Nothing is deleted while the clock of the database is doubted.
     async fn round_of_files(&self, is_sweep: bool) -> Result<SweptFiles, Error> {
-        let Some(until) = self.clock.believed_until("clean-up of files").await? else { return Ok(SweptFiles::default()) };
+        let Some(until) = self.clock.believed_until("clean-up of files").await? else {
+            return Ok(SweptFiles::default());
+        };
         let mut swept = self.files.clean_up(Some(until)).await?;
         if is_sweep {
             swept.orphans = self.files.sweep(Utc::now()).await?.orphans;

@@ -44,7 +44,10 @@ impl From<service::Error> for Problem {
             },
             service::Error::FilesUnavailable(_) => Self {
                 cause: Some(cause),
-                ..Self::new(Code::FilesUnavailable, "The file store doesn't answer; nothing was done. Try again in a moment.")
+                ..Self::new(
+                    Code::FilesUnavailable,
+                    "The file store doesn't answer; nothing was done. Try again in a moment.",
+                )
             },
             service::Error::Internal(..) => Self::internal(cause),
         }
