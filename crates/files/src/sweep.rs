@@ -11,10 +11,7 @@ impl FileStore {
     /// Returns the keys of all objects that were written before a time, in no order.
     pub fn older_than(&self, time: DateTime<Utc>) -> BoxStream<'static, Result<String, Error>> {
         let (store, prefix) = (self.clone(), self.prefix.clone());
-        let objects = self.store.list(Some(&self.prefix)).map_err({
-            let store = store.clone();
-            move |error| store.error("listing files", "", error)
-        });
+        let objects = self.store.list(Some(&self.prefix)).map_err(move |error| store.error("listing files", "", error));
         objects
             .try_filter_map(move |object| {
                 let key = object

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 
 use bytes::Bytes;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection, QueryBuilder};
+use sqlx::QueryBuilder;
 
 use super::{Error, Scoped, Store, error::within, row::ends};
 use sparkgate_submission::SubmissionId;
@@ -64,50 +64,40 @@ impl Scoped {
 }
 
 impl Store {
-    /// Makes an object the content of a file, unless the tenant has that file, or too many bytes in files: `most` is its quota. The
-    /// object replaces `lost`, which is gone.
+    /// Makes an object the content of a file, unless the tenant has that file, or too many bytes in files: `most` is its quota. Files
+    /// that are added at the same moment don't count for each other. The object replaces `lost`, which is gone.
     pub async fn add_file(&self, new: &NewFile, most: Option<u64>, lost: Option<&str>) -> Result<AddedFile, Error> {
         let action = "recording a file";
         let mut connection = self.connection(action).await?;
         let NewFile { tenant, principal, record } = new;
-        let added = async {
-            let mut transaction = connection.begin().await?;
-            if most.is_some() {
-                // Uploads of the tenant are counted one after another.
-                let lock = "SELECT pg_advisory_xact_lock(hashtextextended('files of ' || $1, 0))";
-                sqlx::query(lock).bind(tenant).execute(&mut *transaction).await?;
-            }
-            let (object, total): (Option<String>, i64) = sqlx::query_as(
-                "WITH total AS (
-                     SELECT coalesce(sum(size), 0)::bigint AS bytes FROM files WHERE tenant = $1
-                 ), added AS (
-                     INSERT INTO files (tenant, sha256, size, object, created_by)
-                     SELECT $1, $2, $3, $4, $5 FROM total
-                     WHERE $6::bigint IS NULL OR bytes + $3 <= $6
-                         OR EXISTS (SELECT FROM files WHERE tenant = $1 AND sha256 = $2)
-                     ON CONFLICT (tenant, sha256) DO UPDATE SET last_used_at = clock_timestamp(),
-                         object = CASE WHEN files.object = $7 THEN excluded.object ELSE files.object END
-                     RETURNING object
-                 )
-                 SELECT (SELECT object FROM added), bytes FROM total",
-            )
-            .bind(tenant)
-            .bind(&record.sha256)
-            .bind(i64::try_from(record.size).unwrap_or(i64::MAX))
-            .bind(&record.object)
-            .bind(principal)
-            .bind(most.map(|most| i64::try_from(most).unwrap_or(i64::MAX)))
-            .bind(lost)
-            .fetch_one(&mut *transaction)
-            .await?;
-            transaction.commit().await?;
-            Ok(match object {
-                Some(object) if object == record.object => AddedFile::Added,
-                Some(_) => AddedFile::Existing,
-                None => AddedFile::Full(u64::try_from(total).unwrap_or_default()),
-            })
-        };
-        within(action, added).await.map_err(Error::after_sending)
+        let statement = sqlx::query_as(
+            "WITH total AS (
+                 SELECT coalesce(sum(size), 0)::bigint AS bytes FROM files WHERE tenant = $1
+             ), added AS (
+                 INSERT INTO files (tenant, sha256, size, object, created_by)
+                 SELECT $1, $2, $3, $4, $5 FROM total
+                 WHERE $6::bigint IS NULL OR bytes + $3 <= $6
+                     OR EXISTS (SELECT FROM files WHERE tenant = $1 AND sha256 = $2)
+                 ON CONFLICT (tenant, sha256) DO UPDATE SET last_used_at = clock_timestamp(),
+                     object = CASE WHEN files.object = $7 THEN excluded.object ELSE files.object END
+                 RETURNING object
+             )
+             SELECT (SELECT object FROM added), bytes FROM total",
+        )
+        .bind(tenant)
+        .bind(&record.sha256)
+        .bind(i64::try_from(record.size).unwrap_or(i64::MAX))
+        .bind(&record.object)
+        .bind(principal)
+        .bind(most.map(|most| i64::try_from(most).unwrap_or(i64::MAX)))
+        .bind(lost)
+        .fetch_one(&mut *connection);
+        let (object, total): (Option<String>, i64) = within(action, statement).await.map_err(Error::after_sending)?;
+        Ok(match object {
+            Some(object) if object == record.object => AddedFile::Added,
+            Some(_) => AddedFile::Existing,
+            None => AddedFile::Full(u64::try_from(total).unwrap_or_default()),
+        })
     }
 
     /// Returns a file that is uploaded again, and notes about once an hour that it is used.

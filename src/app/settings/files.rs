@@ -10,7 +10,7 @@ use crate::{files::FileStore, service::FileSettings};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Files {
-    /// Where uploaded files are kept: a directory that all replicas share, or s3://bucket/prefix, gs://…, az://…, with credentials in
+    /// Where uploaded files are kept: a directory that all replicas share, or <s3://bucket/prefix>, gs://…, az://…, with credentials in
     /// the variables of these stores (docs/files.md) [default: no files can be uploaded].
     #[arg(long, env = "SPARKGATE_FILES_URL", value_name = "URL", requires = "files_base_url")]
     files_url: Option<String>,
@@ -82,7 +82,7 @@ impl Default for FileSize {
 
 impl fmt::Display for FileSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, bytes) = UNITS.into_iter().find(|(_, bytes)| self.0 % bytes == 0).unwrap_or(("", 1));
+        let (unit, bytes) = UNITS.into_iter().find(|(_, bytes)| self.0.is_multiple_of(*bytes)).unwrap_or(("", 1));
         write!(f, "{}{unit}", self.0 / bytes)
     }
 }
