@@ -10,6 +10,7 @@ pub mod service;
 pub use sparkgate_access as access;
 pub use sparkgate_client as client;
 pub use sparkgate_cluster as cluster;
+pub use sparkgate_files as files;
 pub use sparkgate_metrics as metrics;
 pub use sparkgate_policy as policy;
 pub use sparkgate_sandbox as sandbox;

@@ -13,6 +13,7 @@ mod effects;
 mod encryption;
 mod error;
 mod event_feed;
+mod files;
 mod health;
 mod home_cluster;
 mod judgement;
@@ -41,7 +42,7 @@ use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
-use crate::{access::Principal, cluster::Cluster, store::Store};
+use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store};
 
 pub use crate::store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, GroupBy, KillAnswer, LivyBatch, Page, Price,
@@ -66,6 +67,7 @@ pub use self::{
         subscription::{Interrupted, Subscription},
         wait::{Target, Waited},
     },
+    files::{Download, Fetched, FileError, FileSettings, Files, Uploaded, clean_up::SweptFiles, reference::is_sha256},
     health::{Health, Readiness, Reason},
     home_cluster::{HomeClusterError, adopt_cluster},
     launcher::{Launcher, work::Work},
@@ -110,6 +112,7 @@ pub struct Service {
     pub audit: Arc<Audit>,
     pub usage: Arc<Usage>,
     pub boundaries: Arc<Boundaries>,
+    pub files: Arc<Files>,
     pub scrape: Arc<Scrape>,
 }
 
@@ -147,6 +150,7 @@ impl Service {
         let effects =
             Effects::new(store.clone(), cluster.clone(), leases.clone(), wakeups.clone(), logs.clone(), finalizer);
         let effects = Arc::new(effects);
+        let files = Arc::new(Files::new(store.clone(), installation.clone()));
         let launcher = Launcher::new(
             store.clone(),
             cluster.clone(),
@@ -156,10 +160,11 @@ impl Service {
             effects.clone(),
             access.clone(),
             keys.clone(),
+            files.clone(),
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone());
+        let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
@@ -167,7 +172,16 @@ impl Service {
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
-        let submissions = Submissions::new(store, cluster, installation, settings, wakeups, logs.clone(), keys.clone());
+        let submissions = Submissions::new(
+            store,
+            cluster,
+            installation,
+            settings,
+            wakeups,
+            logs.clone(),
+            keys.clone(),
+            files.clone(),
+        );
         Ok(Self {
             submissions: Arc::new(submissions),
             launcher,
@@ -183,6 +197,7 @@ impl Service {
             audit: Arc::new(audit),
             usage: Arc::new(usage),
             boundaries,
+            files,
             scrape: Arc::new(scrape),
         })
     }
@@ -191,6 +206,11 @@ impl Service {
     #[must_use]
     pub fn with_prices(self, prices: PriceSettings) -> Self {
         Self { usage: Arc::new(self.usage.with_prices(prices)), ..self }
+    }
+
+    /// Keeps uploaded files in a store. Called once, before the loops run.
+    pub fn keep_files(&self, store: FileStore, settings: FileSettings) {
+        self.files.keep_in(store, settings);
     }
 
     /// Returns the caller of a gateway without an access file.
@@ -205,7 +225,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 9] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 10] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -216,6 +236,7 @@ impl Service {
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
             ("access file", self.access.clone().run(stop.clone()).boxed()),
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
+            ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]
     }

@@ -7,7 +7,7 @@ use axum::{
     Extension,
     body::HttpBody,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     middleware::Next,
     response::Response,
 };
@@ -17,6 +17,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{
     faces::{Face, Faces},
     request_log::{RequestId, text},
+    route_template::{FILE, SIGNED_FILE, route_of},
     server::Peer,
     v1,
 };
@@ -98,7 +99,10 @@ async fn admit(
     id: &RequestId,
     faces: &Faces,
 ) -> Response {
-    let (is_read, bytes) = (request.method().is_safe(), request.body().size_hint().lower());
+    let is_upload = *request.method() == Method::PUT && route_of(request.uri().path()) == Some(FILE);
+    // A tenant has a quota for its files, and a large one would never fit into a rate.
+    let bytes = if is_upload { 0 } else { request.body().size_hint().lower() };
+    let is_read = request.method().is_safe();
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
@@ -109,9 +113,9 @@ async fn admit(
     next.run(request).await
 }
 
-/// Returns whether a path is answered without credentials: the probes, and what `sparkgate login` begins with.
+/// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, and signed URLs of files.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login")
+    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE)
 }
 
 /// Returns the client's address.
@@ -200,9 +204,19 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_and_the_login_are_open() {
-        assert!(["/livez", "/readyz", "/v1/login"].into_iter().all(is_open));
-        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/v1/login/x", "//livez", "/v1/submissions/readyz"] {
+    fn only_probes_the_login_and_signed_urls_are_open() {
+        assert!(["/livez", "/readyz", "/v1/login", "/v1/files/aa/driver-1/bb/job.py"].into_iter().all(is_open));
+        for path in [
+            "/",
+            "/docs",
+            "/v1/openapi.json",
+            "/livez/",
+            "/v1/login/x",
+            "//livez",
+            "/v1/submissions/readyz",
+            "/v1/files/aa",
+            "/v1/files/aa/driver-1/bb/c/d",
+        ] {
             assert!(!is_open(path), "{path}");
         }
     }

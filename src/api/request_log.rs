@@ -17,7 +17,10 @@ use tower_http::{
 };
 use tracing::{Instrument, field::display};
 
-use super::{route_template::template_of, server::Peer};
+use super::{
+    route_template::{loggable, template_of},
+    server::Peer,
+};
 use crate::metrics::{Value, metrics};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -66,14 +69,14 @@ async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) 
     let response = next.run(request).instrument(span).await;
     let status = response.status().as_u16();
     let seconds = started.elapsed().as_secs_f64();
-    let (route, verb) = (template_of(&path), verb(&method));
+    let (route, verb, path) = (template_of(&path), verb(&method), loggable(&path));
     metrics().http_seconds.with([route, verb]).observe(seconds);
     metrics().http_requests.with([Value::from(route), verb.into(), status.into()]).inc();
     let duration_ms = (seconds * 10_000.0).round() / 10.0;
-    if matches!(path.as_str(), "/livez" | "/readyz" | "/metrics") {
-        tracing::debug!(id, peer, client, %method, path, status, duration_ms, "request");
+    if matches!(&*path, "/livez" | "/readyz" | "/metrics") {
+        tracing::debug!(id, peer, client, %method, %path, status, duration_ms, "request");
     } else {
-        tracing::info!(id, peer, client, %method, path, status, duration_ms, "request");
+        tracing::info!(id, peer, client, %method, %path, status, duration_ms, "request");
     }
     response
 }

@@ -1,11 +1,11 @@
 //! The templates of routes, by which requests are counted and traced: paths themselves have ids in them.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 34] = [
+const TEMPLATES: [&str; 36] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
@@ -18,6 +18,8 @@ const TEMPLATES: [&str; 34] = [
     "/readyz",
     "/v1/audit",
     "/v1/events",
+    FILE,
+    SIGNED_FILE,
     "/v1/login",
     "/v1/me",
     "/v1/openapi.json",
@@ -41,6 +43,10 @@ const TEMPLATES: [&str; 34] = [
     "/v1/tokens/{id}",
     "/v1/usage",
 ];
+/// The route of uploads.
+pub(super) const FILE: &str = "/v1/files/{sha256}";
+/// The route of signed URLs, which are credentials: no log has them.
+pub(super) const SIGNED_FILE: &str = "/v1/files/{sha256}/{id}/{signature}/{name}";
 /// Paths without a route. Spark's protocol answers them, too.
 const OTHER: &str = "other";
 
@@ -57,6 +63,15 @@ static ROUTES: LazyLock<Router<&str>> = LazyLock::new(|| {
 /// Returns the template of the route that serves a path, if there is one.
 pub(super) fn route_of(path: &str) -> Option<&'static str> {
     Some(*ROUTES.at(path).ok()?.value)
+}
+
+/// Returns a path without what must not be in a log.
+pub(super) fn loggable(path: &str) -> Cow<'_, str> {
+    if route_of(path) != Some(SIGNED_FILE) {
+        return path.into();
+    }
+    let parts: Vec<&str> = path.split('/').enumerate().map(|(at, part)| if at == 5 { "…" } else { part }).collect();
+    parts.join("/").into()
 }
 
 /// Returns the template of the route that serves a path, as a label value.
@@ -77,6 +92,12 @@ mod tests {
         for path in ["/x", "/v1/submissions/driver-1/x", "/v2/submissions/create", "", "/docs/../x"] {
             assert_eq!(template_of(path), OTHER, "{path}");
         }
+    }
+
+    #[test]
+    fn a_signature_is_not_logged() {
+        assert_eq!(loggable("/v1/files/aa/driver-1/secret/job.py"), "/v1/files/aa/driver-1/…/job.py");
+        assert_eq!(loggable("/v1/submissions/driver-1"), "/v1/submissions/driver-1");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::{
     request_log::{RequestId, text},
-    route_template::route_of,
+    route_template::{loggable, route_of},
 };
 use crate::traces::{self, KeyValue, Span, attribute};
 
@@ -40,7 +40,7 @@ async fn trace(Extension(id): Extension<RequestId>, request: Request, next: Next
     let span = Span::of_request(name, traceparent.as_deref(), tracestate.as_deref().unwrap_or_default(), || {
         let given = [
             KeyValue::new(attribute::HTTP_REQUEST_METHOD, method),
-            KeyValue::new(attribute::URL_PATH, path.to_owned()),
+            KeyValue::new(attribute::URL_PATH, loggable(path).into_owned()),
             KeyValue::new(attribute::REQUEST_ID, text(&id).to_owned()),
         ];
         given.into_iter().chain(route.map(|route| KeyValue::new(attribute::HTTP_ROUTE, route)))

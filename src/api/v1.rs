@@ -6,6 +6,7 @@ mod caller;
 mod cursor;
 mod events;
 mod executors;
+mod files;
 pub mod fuzzing;
 mod id;
 mod json;
@@ -69,6 +70,8 @@ fn patient() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(submissions::create::create))
         .routes(routes!(events::follow))
+        .routes(routes!(files::upload, files::download))
+        .routes(routes!(files::fetch))
         .routes(routes!(submissions::wait::wait))
 }
 
@@ -91,7 +94,7 @@ pub(super) fn serves(path: &str) -> bool {
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
         ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage", None)
-        | ("tokens", Some(_)) => true,
+        | ("tokens" | "files", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

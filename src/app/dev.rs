@@ -21,7 +21,9 @@ use tokio::net::TcpListener;
 use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
-    settings::{AdoptCluster, CleanUp, Database, Dev, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark},
+    settings::{
+        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
+    },
 };
 use private::{PrivateToken, write_private};
 
@@ -95,6 +97,7 @@ async fn beside(
         },
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
+        files: Files::beside(dir.join("files").display().to_string(), format!("http://{}", listener.local_addr()?)),
         limits: Limits::default(),
         prices: Prices::default(),
         access_file,

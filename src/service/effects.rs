@@ -88,6 +88,8 @@ pub(super) enum Stopped {
     Store(Error),
     /// The objects can't be decrypted: they wait for their key.
     Undecryptable(Undecryptable),
+    /// The store of its files is away: they wait.
+    FilesAway(String),
 }
 
 impl From<store::Error> for Stopped {

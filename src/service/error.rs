@@ -1,6 +1,6 @@
 //! Errors of use cases.
 
-use crate::{cluster, policy::Violation, spark::Refusal, store, submission::SubmissionId};
+use crate::{cluster, files, policy::Violation, spark::Refusal, store, submission::SubmissionId};
 
 pub use crate::submission::error_chain;
 
@@ -43,6 +43,9 @@ pub enum Error {
     /// The same, if only the text of the error is left.
     #[error("{0}")]
     Unanswered(String),
+    /// The file store doesn't answer: nothing was done, and a retry may succeed.
+    #[error("the file store is not available")]
+    FilesUnavailable(#[source] files::Error),
     /// An internal error; nothing was done.
     #[error("{0}")]
     Internal(String, #[source] Box<dyn std::error::Error + Send + Sync>),
@@ -74,6 +77,17 @@ impl From<cluster::Error> for Error {
     }
 }
 
+impl From<files::Error> for Error {
+    fn from(error: files::Error) -> Self {
+        match error {
+            files::Error::Unavailable { .. } => Self::FilesUnavailable(error),
+            files::Error::Missing { .. } => {
+                Self::Internal("the object of a file is gone from its store".to_owned(), Box::new(error))
+            }
+        }
+    }
+}
+
 impl Error {
     /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
@@ -82,6 +96,7 @@ impl Error {
             | Self::InDoubt { .. }
             | Self::PerhapsDone(_)
             | Self::ClusterUnavailable(_)
+            | Self::FilesUnavailable(_)
             | Self::Unanswered(_) => true,
             Self::Refused(_)
             | Self::Denied(_)
@@ -108,6 +123,7 @@ impl Error {
             Self::NameTaken { .. } => "name_taken",
             Self::Unavailable(_) => "database",
             Self::InDoubt { .. } | Self::PerhapsDone(_) => "in_doubt",
+            Self::FilesUnavailable(_) => "files",
             Self::ClusterUnavailable(_) | Self::Unanswered(_) | Self::Internal(..) => "internal",
         }
     }

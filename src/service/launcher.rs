@@ -16,6 +16,7 @@ use super::{
     effects::{Effects, circuit_breaker::Restricted},
     encryption::EncryptionKeys,
     error::error_chain,
+    files::Files,
     health::Health,
     wakeups::Wakeups,
 };
@@ -39,6 +40,7 @@ pub struct Launcher {
     effects: Arc<Effects>,
     access: Arc<AccessFile>,
     keys: Arc<EncryptionKeys>,
+    files: Arc<Files>,
     /// The submissions that this process works on under a claim.
     busy: Mutex<UnderWay>,
 }
@@ -54,8 +56,9 @@ impl Launcher {
         effects: Arc<Effects>,
         access: Arc<AccessFile>,
         keys: Arc<EncryptionKeys>,
+        files: Arc<Files>,
     ) -> Self {
-        Self { store, cluster, installation, health, wakeups, effects, access, keys, busy: Mutex::default() }
+        Self { store, cluster, installation, health, wakeups, effects, access, keys, files, busy: Mutex::default() }
     }
 
     /// Returns the namespaces whose circuit breaker is not closed.

@@ -3,6 +3,7 @@
 pub(super) mod clean_up;
 mod clock;
 mod deadlines;
+mod files;
 pub(super) mod leases;
 
 use std::{sync::Arc, time::Duration};
@@ -16,6 +17,7 @@ use self::{
 };
 use super::{
     error::{Error, error_chain},
+    files::Files,
     wakeups::Wakeups,
 };
 use crate::{cluster::Cluster, store::Store};
@@ -30,11 +32,18 @@ pub struct Leadership {
     leases: Arc<Leases>,
     clock: DatabaseClock,
     wakeups: Arc<Wakeups>,
+    files: Arc<Files>,
 }
 
 impl Leadership {
-    pub(super) fn new(store: Store, cluster: Cluster, leases: Arc<Leases>, wakeups: Arc<Wakeups>) -> Self {
-        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups }
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        leases: Arc<Leases>,
+        wakeups: Arc<Wakeups>,
+        files: Arc<Files>,
+    ) -> Self {
+        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups, files }
     }
 
     /// Renews all leases of this replica, or starts a session if there is none.

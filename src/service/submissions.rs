@@ -16,6 +16,7 @@ use super::{
     driver_logs::DriverLogs,
     encryption::EncryptionKeys,
     error::Error,
+    files::Files,
     redaction,
     session::Session,
     settings::{Settings, SparkSettings},
@@ -43,9 +44,11 @@ pub struct Submissions {
     wakeups: Arc<Wakeups>,
     logs: Arc<DriverLogs>,
     keys: Arc<EncryptionKeys>,
+    files: Arc<Files>,
 }
 
 impl Submissions {
+    #[expect(clippy::too_many_arguments, reason = "each is a part of its own")]
     pub(super) fn new(
         store: Store,
         cluster: Cluster,
@@ -54,8 +57,9 @@ impl Submissions {
         wakeups: Arc<Wakeups>,
         logs: Arc<DriverLogs>,
         keys: Arc<EncryptionKeys>,
+        files: Arc<Files>,
     ) -> Self {
-        Self { store, cluster, installation, settings, wakeups, logs, keys }
+        Self { store, cluster, installation, settings, wakeups, logs, keys, files }
     }
 
     /// Returns the id in the label that marks this installation's pods.

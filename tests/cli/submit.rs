@@ -58,7 +58,7 @@ fn a_refusal_names_the_options_and_is_not_retried() {
             "status": 400, "requestId": "request-1", "errors": errors});
         json_answer(400, &body)
     });
-    let ended = run(&gateway, &["submit", "--name", "Pi", "--executor-memory", "much", "a.py"]);
+    let ended = run(&gateway, &["submit", "--name", "Pi", "--executor-memory", "much", "local:///a.py"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         ended.stderr,

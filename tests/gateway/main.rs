@@ -17,6 +17,7 @@ mod clean_up;
 mod denials;
 mod executors;
 mod faults;
+mod files;
 mod health;
 mod identity;
 mod kill;

@@ -5,11 +5,12 @@ use proc_macro2::TokenStream;
 use crate::paths::{NamedPath, named_paths};
 
 /// The crates of `crates/`. Cargo.toml says which of them each may use.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "access",
     "admission",
     "client",
     "cluster",
+    "files",
     "metrics",
     "policy",
     "sandbox",
@@ -24,7 +25,10 @@ const CRATES: [&str; 12] = [
 /// all of them.
 const ROOMS: [(&str, &[&str]); 2] = [
     ("api", &["service", "access", "metrics", "spark", "submission", "traces"]),
-    ("service", &["store", "cluster", "access", "admission", "metrics", "policy", "spark", "submission", "traces"]),
+    (
+        "service",
+        &["store", "cluster", "access", "admission", "files", "metrics", "policy", "spark", "submission", "traces"],
+    ),
 ];
 
 /// Libraries of the service and the places that may use them: a folder, and the file of `app` that starts the part.

@@ -80,3 +80,36 @@ fn the_client_submits_follows_reads_and_kills_jobs() {
     let (code, _, stderr) = client.ended(&["submit", "--executor-memory", "2g", "--master", "yarn", &fails]);
     assert!(code == Some(1) && stderr.contains("`--master`: This gateway has no YARN"), "{stderr}");
 }
+
+#[test]
+fn local_files_are_uploaded_and_reach_the_driver_and_its_executors() {
+    let _guard = ONE_AT_A_TIME.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(dir.path(), free_address());
+    let client = Client(&dev);
+    let project = tempfile::tempdir().unwrap();
+    let job = "import sys, library\nfrom pyspark import SparkFiles\nfrom pyspark.sql import SparkSession\n\
+               context = SparkSession.builder.getOrCreate().sparkContext\n\
+               def seen(_):\n    import library\n    return library.answer() + open(SparkFiles.get('conf.yaml')).read()\n\
+               print('seen', sys.argv[1:], context.parallelize([1], 1).map(seen).collect())\n";
+    fs::write(project.path().join("my job.py"), job).unwrap();
+    fs::write(project.path().join("library.py"), "def answer():\n    return 'forty-two '\n").unwrap();
+    fs::write(project.path().join("conf.yaml"), "a: b").unwrap();
+    let submit = || {
+        let words = ["submit", "--wait", "--conf", "spark.executor.instances=1", "--conf", "spark.driver.memory=512m"];
+        let files = ["--executor-memory", "512m", "--py-files", "library.py", "--files", "conf.yaml", "my job.py", "x"];
+        let ended = client.command(&words).args(files).current_dir(project.path()).output().unwrap();
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{stderr}");
+        (String::from_utf8(ended.stdout).unwrap().trim_end().to_owned(), stderr)
+    };
+    let (id, stderr) = submit();
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("uploaded ")).count(), 3, "{stderr}");
+    let log = client.output(&["logs", &id]);
+    assert!(log.contains("seen ['x'] ['forty-two a: b']"), "{log}");
+
+    let (_, stderr) = submit();
+    assert!(!stderr.contains("uploaded"), "the gateway has them: {stderr}");
+    let (code, _, stderr) = client.ended(&["submit", "no-such-job.py"]);
+    assert!(code == Some(1) && stderr.contains("there is no file no-such-job.py on this machine"), "{stderr}");
+}

@@ -3,6 +3,7 @@
 
 mod answers;
 mod documented;
+mod files;
 mod http;
 mod idempotency;
 mod listing;

@@ -12,6 +12,7 @@ mod events;
 mod executors;
 mod faults;
 mod figures;
+mod files;
 mod listing;
 mod migrations;
 mod pooler;

@@ -98,6 +98,8 @@ pub struct TenantLimits {
     pub subscribers: Option<u32>,
     /// Clients that read or follow logs.
     pub log_readers: Option<u32>,
+    /// Bytes of uploaded files.
+    pub file_bytes: Option<u64>,
 }
 
 /// A role and the subjects and groups that have it.

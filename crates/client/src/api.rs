@@ -6,7 +6,7 @@ use std::{mem, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
-    Client, Response, StatusCode,
+    Body, Client, Response, StatusCode,
     header::{self, HeaderMap, HeaderValue},
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -105,7 +105,28 @@ impl Api {
         repeated(call, async || self.once(call).await).await
     }
 
+    /// Makes a call with a body that `content` opens for each try.
+    ///
+    /// # Errors
+    /// As [`Api::send`], and if the body can't be opened.
+    pub(super) async fn upload(
+        &self,
+        call: &Call,
+        content: impl AsyncFn() -> Result<Body, Error>,
+    ) -> Result<(), Error> {
+        repeated(call, async || {
+            let body = content().await.map_err(|error| Failed { error, miss: None })?;
+            let response = self.once_with(call, body).await?;
+            whole(call, response).await.map(drop)
+        })
+        .await
+    }
+
     async fn once(&self, call: &Call) -> Result<Response, Failed> {
+        self.once_with(call, call.body.clone().into()).await
+    }
+
+    async fn once_with(&self, call: &Call, body: Body) -> Result<Response, Failed> {
         let url = format!("{}{}", self.server, call.path);
         let mut request = self.http.request(call.method.clone(), url).header(header::ACCEPT, call.accept);
         for (name, value) in &call.headers {
@@ -115,7 +136,7 @@ impl Api {
             let token = authorized(&token, origin).map_err(|error| Failed { error, miss: None })?;
             request = request.header(header::AUTHORIZATION, token);
         }
-        let response = match timeout(call.patience, request.body(call.body.clone()).send()).await {
+        let response = match timeout(call.patience, request.body(body).send()).await {
             Err(_) => return Err(broken(call, format!("no response within {} seconds", call.patience.as_secs()))),
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {

@@ -53,7 +53,7 @@ catalogue! {
 "Launches and kills" {
     /// Pieces of claimed work that ended, by `task` (`launch`, `kill`) and `result`: `done`, `look_again` (a deleted driver
     /// is checked later), `retried` (no or an unclear answer), `denied` (the API server denies it), `no_key` (the objects
-    /// can't be decrypted), `given_up` and `claim_lost` (another replica continues).
+    /// can't be decrypted), `no_files` (the store of uploaded files is away), `given_up` and `claim_lost` (another replica continues).
     launch_tries: Counters<2> = "sparkgate_launch_tries_total" ["task", "result"]
         => "`denied`: a right or a quota is missing, see the log. `retried`: the API server or a webhook doesn't answer.";
     /// Launches and kills that this replica works on. There are 192 slots.

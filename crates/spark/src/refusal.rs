@@ -22,7 +22,7 @@ impl Refusal {
     }
 
     /// Returns the name of a Spark property as a field of the request.
-    pub(crate) fn property_field(key: &str) -> String {
+    pub fn property_field(key: &str) -> String {
         format!("sparkProperties[\"{key}\"]")
     }
 }

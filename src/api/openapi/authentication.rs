@@ -14,7 +14,7 @@ use super::operations;
 
 const SCHEME: &str = "bearer";
 /// Operations without credentials.
-const OPEN: [&str; 3] = ["livez", "readyz", "getLogin"];
+const OPEN: [&str; 4] = ["livez", "readyz", "getLogin", "fetchFile"];
 /// Reads that need more than to be known; writes need it anyway.
 const FOR_OPERATORS: [&str; 2] = ["listTokens", "readAudit"];
 

@@ -97,6 +97,7 @@ impl Fault {
                 | service::Error::InDoubt { .. }
                 | service::Error::PerhapsDone(_)
                 | service::Error::ClusterUnavailable(_)
+                | service::Error::FilesUnavailable(_)
                 | service::Error::Unanswered(_),
             ) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthenticated

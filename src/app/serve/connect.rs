@@ -55,12 +55,17 @@ impl Parts {
         if let Some(log) = &audit_log {
             store = store.with_audit_log(Arc::new(log.clone()));
         }
+        let files = settings.files.open()?;
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
         let prices = settings.prices.settings();
         let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
         let service = patiently(service, service::Error::may_pass).await?.with_prices(prices);
+        if let Some((store, settings)) = files {
+            tracing::info!(store = store.name(), "uploaded files are kept");
+            service.keep_files(store, settings);
+        }
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
                 tracing::warn!("no driver is launched until the API server answers: {}", error_chain(&error));

@@ -12,6 +12,7 @@ use crate::{
     service::{
         effects::{Claim, Stopped, Subject},
         error::{Error, error_chain},
+        files::launch::Unresolved,
         home_cluster::FRESH,
         judgement::NoLaunch,
     },
@@ -30,6 +31,8 @@ const RECHECK: Duration = Duration::from_secs(10);
 const DENIED: &str = "Forbidden";
 /// Reason of a submission that waits because its objects can't be decrypted.
 const NO_KEY: &str = "EncryptionKeyMissing";
+/// Reason of a submission that waits because the store of its files is away.
+const NO_FILES: &str = "FilesUnavailable";
 /// Pause before a failed attempt to return a claim is repeated.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -44,6 +47,8 @@ enum Ended {
     Settled(Settled),
     /// Its objects can't be decrypted: it waits for their key.
     NoKey(String),
+    /// The store of its files is away: it waits.
+    NoFiles(String),
 }
 
 impl Ended {
@@ -51,6 +56,7 @@ impl Ended {
     fn result(&self) -> &'static str {
         match self {
             Self::NoKey(_) => "no_key",
+            Self::NoFiles(_) => "no_files",
             Self::Settled(settled) => match settled {
                 Settled::GivenBack | Settled::Done => "done",
                 Settled::LookAgain => "look_again",
@@ -161,6 +167,7 @@ impl Launcher {
             }
             Ok(Err(Stopped::Store(error))) => Ended::Settled(Settled::TryAgain(error_chain(&error))),
             Ok(Err(Stopped::Undecryptable(error))) => Ended::NoKey(error.to_string()),
+            Ok(Err(Stopped::FilesAway(why))) => Ended::NoFiles(why),
             Err(_) => Ended::Settled(Settled::TryAgain("an internal error of Sparkgate: see its log".to_owned())),
         };
         count(task, ended.result());
@@ -176,7 +183,15 @@ impl Launcher {
 
     async fn do_work(&self, Work { claimed, session }: &Work) -> Result<Settled, Stopped> {
         let Claimed { id, attempt, namespace, epoch, .. } = claimed;
-        let Objects { manifest, pod, fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
+        let Objects { mut manifest, pod, mut fault } = self.objects(claimed, claimed.task == Task::Launch).await?;
+        if claimed.task == Task::Launch && fault.is_none() {
+            match self.files.resolve(id, &mut manifest, claimed.pod_uid.is_some()).await {
+                Ok(()) => {}
+                Err(Unresolved::Missing(why)) => fault = Some(why),
+                Err(Unresolved::Away(why)) => return Err(Stopped::FilesAway(why)),
+                Err(Unresolved::Store(error)) => return Err(Stopped::Store(error)),
+            }
+        }
         let job = Job {
             pod_uid: claimed.pod_uid.clone(),
             signed: manifest.is_signed(),
@@ -207,6 +222,11 @@ impl Launcher {
                 let delay = backoff(claimed.failed_tries);
                 tracing::error!(submission = %id, retry_in = ?delay, "the objects can't be decrypted: {why}");
                 return Ok(self.store.retry_later(claimed, delay, Some((Some(NO_KEY), why))).await?);
+            }
+            Ended::NoFiles(why) => {
+                let delay = backoff(claimed.failed_tries);
+                tracing::warn!(submission = %id, retry_in = ?delay, "the files can't be reached: {why}");
+                return Ok(self.store.retry_later(claimed, delay, Some((Some(NO_FILES), why))).await?);
             }
         };
         match settled {

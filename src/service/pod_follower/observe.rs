@@ -255,7 +255,7 @@ impl PodFollower {
             Ok(Ran::Settled(settled)) => given_up(subject, &settled),
             Ok(Ran::ToWrite(machine)) => self.finish(subject, machine),
             // Only a launch decrypts.
-            Err(Stopped::ClaimLost | Stopped::Undecryptable(_)) => {}
+            Err(Stopped::ClaimLost | Stopped::Undecryptable(_) | Stopped::FilesAway(_)) => {}
             Err(Stopped::Store(error)) => return Err(error),
         }
         Ok(())

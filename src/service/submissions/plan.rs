@@ -125,6 +125,7 @@ impl Submissions {
         options: SubmissionOptions,
     ) -> Result<Plan, Error> {
         let (prepared, rules) = self.prepare(caller, request, options)?;
+        self.files.of_request(&rules.tenant.name, &prepared.request.request).await?;
         let rendered = self.render(&rules, &prepared, &self.store.draw().await?)?;
         Ok(Plan { prepared, rendered })
     }

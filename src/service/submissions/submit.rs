@@ -101,8 +101,10 @@ impl Submissions {
         {
             return Err(Error::Full { tenant: tenant.clone(), most });
         }
+        let files = self.files.of_request(tenant, &prepared.request.request).await?;
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
+            self.files.hold(&drawn.id, tenant, &files, &prepared.request.request).await?;
             let rendered = self.render(&rules, &prepared, &drawn)?;
             let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);

@@ -1,6 +1,6 @@
 //! Gateways in the states that produce the answers.
 
-use axum::Router;
+use axum::{Router, body::Body, http::Request};
 use serde_json::{Value, json};
 use sparkgate::{
     api::{HttpSettings, router},
@@ -11,7 +11,8 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use super::ask;
 use crate::{
-    support::{BODY_LIMIT, service},
+    files::{keep_files, sha256},
+    support::{Answer, BODY_LIMIT, send, service},
     world::job,
 };
 
@@ -23,15 +24,20 @@ pub(super) struct Place {
     pub(super) cut_off: Router,
     /// It has no slot for another stream or wait.
     pub(super) full: Router,
+    _files: tempfile::TempDir,
 }
 
 impl Place {
     pub(super) async fn new(pool: PgPool) -> Self {
         let settings = || HttpSettings { max_request_body_bytes: BODY_LIMIT, ..HttpSettings::default() };
         let own = service(SparkVersion::V4_3, pool.clone()).await;
+        let files = tempfile::tempdir().unwrap();
+        keep_files(&own, files.path());
         let options = pool.connect_options().as_ref().clone();
         let other = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
-        let cut_off = router(service(SparkVersion::V4_3, other.clone()).await, settings()).unwrap();
+        let other_service = service(SparkVersion::V4_3, other.clone()).await;
+        keep_files(&other_service, files.path());
+        let cut_off = router(other_service, settings()).unwrap();
         other.close().await;
         Self {
             router: router(own.clone(), settings()).unwrap(),
@@ -39,6 +45,7 @@ impl Place {
             cut_off,
             service: own,
             pool,
+            _files: files,
         }
     }
 
@@ -57,6 +64,27 @@ impl Place {
         let end = "UPDATE submissions SET state = 'FINISHED', exit_code = 0, finished_at = now() WHERE id = $1";
         sqlx::query(end).bind(&id).execute(&self.pool).await.unwrap();
         id
+    }
+
+    /// Uploads a file and returns its hash.
+    pub(super) async fn uploaded(&self) -> String {
+        let hash = sha256(b"content");
+        assert!([200, 201].contains(&self.upload(&hash, "content").await.status));
+        hash
+    }
+
+    pub(super) async fn upload(&self, hash: &str, content: impl Into<Body>) -> Answer {
+        send(&self.router, Request::put(format!("/v1/files/{hash}")).body(content.into()).unwrap()).await
+    }
+
+    /// Returns the path of a signed URL, and the id of its submission.
+    pub(super) async fn signed(&self) -> (String, String) {
+        let hash = self.uploaded().await;
+        let resource = format!("sparkgate-file:/{hash}/a.jar");
+        let answer = ask(&self.router, "POST", "/v1/submissions", Some(&job(json!({"appResource": resource})))).await;
+        let id = answer.json()["id"].as_str().unwrap().to_owned();
+        let url = self.service.files.url_of(&id.parse().unwrap(), &hash, "a.jar").unwrap();
+        (url.strip_prefix("http://gateway:6066").unwrap().to_owned(), id)
     }
 
     pub(super) async fn killed(&self) -> String {

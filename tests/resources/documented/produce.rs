@@ -8,8 +8,14 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{Place, Promise, ask, place::spark, request};
+use sparkgate::{
+    api::{HttpSettings, router as axum_router},
+    spark::SparkVersion,
+};
+
 use crate::{
-    support::{Answer, BODY_LIMIT, send},
+    files::sha256,
+    support::{Answer, BODY_LIMIT, send, service},
     world::job,
 };
 
@@ -19,6 +25,9 @@ const SPARKS_CREATE: &str = "createSubmission";
 /// Sends a request that produces the status. `None`: there is no known one.
 pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
     let router = &place.router;
+    if ["uploadFile", "downloadFile", "fetchFile"].contains(&promise.operation) {
+        return of_file(place, promise).await;
+    }
     Some(match (promise.operation, promise.status) {
         (_, 503) => good(place, &place.cut_off, promise).await,
         (_, 500) => place.broken(good(place, router, promise)).await,
@@ -67,6 +76,57 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
         (_, 404) => ask(router, &promise.method, &promise.path_of("driver-1-1"), None).await,
         (_, 304) => unchanged(place, promise).await,
         (_, 200) => good(place, router, promise).await,
+        _ => return None,
+    })
+}
+
+/// Sends a request about a file.
+async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
+    let router = &place.router;
+    if promise.operation == "uploadFile" {
+        let fresh = uuid::Uuid::new_v4().to_string();
+        let hash = sha256(fresh.as_bytes());
+        return Some(match promise.status {
+            200 => {
+                let hash = place.uploaded().await;
+                place.upload(&hash, "content").await
+            }
+            201 => place.upload(&hash, fresh).await,
+            400 => place.upload("x", "content").await,
+            404 => {
+                let bare = service(SparkVersion::V4_3, place.pool.clone()).await;
+                let bare = axum_router(bare, HttpSettings::default()).unwrap();
+                ask(&bare, "PUT", &format!("/v1/files/{hash}"), None).await
+            }
+            413 => place.upload(&hash, vec![0; 8 << 20]).await,
+            422 => place.upload(&hash, "other").await,
+            503 => ask(&place.cut_off, "PUT", &format!("/v1/files/{hash}"), None).await,
+            _ => return None,
+        });
+    }
+    let (path, id) = match promise.operation {
+        "fetchFile" => place.signed().await,
+        _ => (format!("/v1/files/{}", place.uploaded().await), String::new()),
+    };
+    let with = async |name: &'static str, value: &str| {
+        let mut request = request("GET", &path, None);
+        request.headers_mut().insert(name, value.parse().unwrap());
+        send(router, request).await
+    };
+    Some(match promise.status {
+        200 => ask(router, "GET", &path, None).await,
+        206 => with("range", "bytes=0-1").await,
+        304 => with("if-none-match", "*").await,
+        400 => ask(router, "GET", &format!("{path}?colour=green"), None).await,
+        // The hash of another file.
+        404 => ask(router, "GET", &path.replace(&sha256(b"content"), &sha256(b"other")), None).await,
+        410 => {
+            let end = "UPDATE submissions SET state = 'FAILED', finished_at = now() WHERE id = $1";
+            sqlx::query(end).bind(&id).execute(&place.pool).await.unwrap();
+            ask(router, "GET", &path, None).await
+        }
+        416 => with("range", "bytes=100-").await,
+        503 => ask(&place.cut_off, "GET", &path, None).await,
         _ => return None,
     })
 }

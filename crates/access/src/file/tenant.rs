@@ -64,6 +64,7 @@ fn tenant(
             queued: limits.queued,
             subscribers: limits.subscribers,
             log_readers: limits.log_readers,
+            file_bytes: limits.file_bytes,
         },
         prices: document.prices.map(|document| prices(document, &format!("{path}.prices"), faults)),
         policy: document.policy,

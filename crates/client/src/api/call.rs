@@ -53,6 +53,17 @@ impl Call {
         Self::new(action.into(), Method::GET, segments)
     }
 
+    pub(crate) fn head(action: impl Into<String>, segments: &[&str]) -> Self {
+        Self::new(action.into(), Method::HEAD, segments)
+    }
+
+    /// Creates the upload of a file, whose content is read again for each try.
+    pub(crate) fn put(action: impl Into<String>, segments: &[&str]) -> Self {
+        let mut call = Self::new(action.into(), Method::PUT, segments);
+        call.headers.push((header::CONTENT_TYPE.as_str(), HeaderValue::from_static("application/octet-stream")));
+        call
+    }
+
     pub(crate) fn delete(action: impl Into<String>, segments: &[&str]) -> Self {
         Self::new(action.into(), Method::DELETE, segments)
     }

@@ -2,6 +2,7 @@
 
 mod line;
 mod request;
+mod upload;
 
 use std::path::PathBuf;
 
@@ -39,7 +40,8 @@ pub struct Submit {
     /// Wait for the end, and print state changes and failed attempts. The exit code is the driver's.
     #[arg(long)]
     wait: bool,
-    /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything.
+    /// Print the Kubernetes objects that would be created and the defaults that apply, without creating anything. Local files are
+    /// uploaded.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
     /// The Spark version of the driver, such as 4.1.4, or a line, 4.1 [default: that of the tenant or the gateway].
@@ -88,12 +90,17 @@ pub struct Submit {
     properties_file: Option<PathBuf>,
     #[command(flatten)]
     line: CommandLine,
+    /// Paths of the command line that name no local file.
+    #[arg(skip)]
+    absent: Vec<String>,
 }
 
 impl Submit {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(mut self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        let body = request::of(&self)?.to_string();
+        let mut properties = request::properties(&self)?;
+        self.absent = upload::local_files(&api, &mut self.line, &mut properties).await?;
+        let body = request::of(&self, &properties).to_string();
         if self.dry_run {
             return self.show_dry_run(&api, body).await;
         }
@@ -167,7 +174,13 @@ impl Submit {
 
     fn in_its_words(&self, error: Error) -> Error {
         match error {
-            Error::Problem(problem) => Error::Problem(Box::new(problem.with_words(self.line.words()))),
+            Error::Problem(problem) => {
+                let mut problem = problem.with_words(self.line.words());
+                if let (Some(absent), None) = (self.absent.first(), &problem.advice) {
+                    problem.advice = Some(format!("there is no file {} on this machine", clean::line(absent)));
+                }
+                Error::Problem(Box::new(problem))
+            }
             other => other,
         }
     }

@@ -13,7 +13,7 @@ pub(super) const KEYS: [Key; 13] = [
     client(
         "spark.kubernetes.file.upload.path",
         "3.0.0",
-        "where to upload the client's files; the gateway uploads nothing",
+        "where to upload the client's files; `sparkgate submit` uploads to the gateway",
     ),
     client("spark.kubernetes.report.interval", "2.3.0", "how often the driver's state is logged"),
     client(

@@ -42,7 +42,8 @@ pub(super) fn remote(field: &str, uri: &str) -> Result<(), Refusal> {
         field,
         format!(
             "Please specify {UPLOAD_PATH} property. But nothing here can upload `{uri}` from your disk: use local:// for \
-             a file inside the image, or a URI that the driver can fetch (https, s3a, hdfs, …).{hint}"
+             a file inside the image, or a URI that the driver can fetch (https, s3a, hdfs, …), or upload the file before, as \
+             `sparkgate submit` does.{hint}"
         ),
     ))
 }

@@ -10,20 +10,24 @@ pub(in crate::api) enum Code {
     Unauthenticated,
     Denied,
     Forbidden,
+    FileQuotaExceeded,
     NotFound,
     SubmissionNotFound,
     ExecutorNotFound,
     LogNotFound,
     ManifestNotFound,
+    FileNotFound,
     NotFinished,
     MethodNotAllowed,
     NameTaken,
     ClientIdTaken,
     CursorExpired,
+    FileExpired,
     RequestTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
     PolicyViolated,
+    FileMismatch,
     SubmissionFailed,
     TooManyRequests,
     RateLimited,
@@ -32,13 +36,14 @@ pub(in crate::api) enum Code {
     Busy,
     Unavailable,
     ClusterUnavailable,
+    FilesUnavailable,
     AuthenticationUnavailable,
     TimedOut,
 }
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 31] = [
+    const ALL: [Code; 36] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -46,20 +51,24 @@ impl Code {
         Self::Unauthenticated,
         Self::Denied,
         Self::Forbidden,
+        Self::FileQuotaExceeded,
         Self::NotFound,
         Self::SubmissionNotFound,
         Self::ExecutorNotFound,
         Self::LogNotFound,
         Self::ManifestNotFound,
+        Self::FileNotFound,
         Self::NotFinished,
         Self::MethodNotAllowed,
         Self::NameTaken,
         Self::ClientIdTaken,
         Self::CursorExpired,
+        Self::FileExpired,
         Self::RequestTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
         Self::PolicyViolated,
+        Self::FileMismatch,
         Self::SubmissionFailed,
         Self::TooManyRequests,
         Self::RateLimited,
@@ -68,6 +77,7 @@ impl Code {
         Self::Busy,
         Self::Unavailable,
         Self::ClusterUnavailable,
+        Self::FilesUnavailable,
         Self::AuthenticationUnavailable,
         Self::TimedOut,
     ];
@@ -93,6 +103,7 @@ impl Code {
                 | Self::Busy
                 | Self::Unavailable
                 | Self::ClusterUnavailable
+                | Self::FilesUnavailable
                 | Self::AuthenticationUnavailable
         )
         .then_some(1)
@@ -107,22 +118,26 @@ impl Code {
             Self::Unauthenticated => ("unauthenticated", 401, "The request has no valid credentials"),
             Self::Denied => ("denied", 403, "The caller may not do this"),
             Self::Forbidden => ("forbidden", 403, "A browser may not send this request"),
+            Self::FileQuotaExceeded => ("file-quota-exceeded", 403, "The files of the tenant take too much"),
             Self::NotFound => ("not-found", 404, "There is nothing here"),
             Self::SubmissionNotFound => ("submission-not-found", 404, "There is no such submission"),
             Self::ExecutorNotFound => ("executor-not-found", 404, "There is no such executor"),
             Self::LogNotFound => ("log-not-found", 404, "There is no log"),
             Self::ManifestNotFound => ("manifest-not-found", 404, "The objects are not kept"),
+            Self::FileNotFound => ("file-not-found", 404, "There is no such file"),
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
             Self::ClientIdTaken => ("client-id-taken", 409, "Another submission has this id of a client"),
             Self::CursorExpired => ("cursor-expired", 410, "What comes after the cursor is not kept any more"),
+            Self::FileExpired => ("file-expired", 410, "The URL of a file has expired"),
             Self::RequestTooLarge => ("request-too-large", 413, "The body is too large"),
             Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has to be JSON"),
             Self::IdempotencyKeyReused => {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }
             Self::PolicyViolated => ("policy-violated", 422, "The policy refuses the driver"),
+            Self::FileMismatch => ("file-mismatch", 422, "The content is not that of the announced file"),
             Self::SubmissionFailed => ("submission-failed", 424, "The submission did not succeed"),
             Self::TooManyRequests => ("too-many-requests", 429, "There is no room for more just now"),
             Self::RateLimited => ("rate-limited", 429, "The caller sends too much"),
@@ -131,6 +146,7 @@ impl Code {
             Self::Busy => ("busy", 503, "The gateway is receiving too much at once"),
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
             Self::ClusterUnavailable => ("cluster-unavailable", 503, "The cluster can't be reached"),
+            Self::FilesUnavailable => ("files-unavailable", 503, "The file store can't be reached"),
             Self::AuthenticationUnavailable => {
                 ("authentication-unavailable", 503, "The credentials can't be checked now")
             }

@@ -2,7 +2,7 @@
 
 use super::{Code, Problem};
 use crate::{
-    service::{self, Exceeded, error_chain},
+    service::{self, Exceeded, FileError, error_chain},
     spark::{Refusal, rest::RequestError},
     submission::SubmissionId,
 };
@@ -46,8 +46,32 @@ impl From<service::Error> for Problem {
                 cause: Some(cause),
                 ..Self::new(Code::ClusterUnavailable, "Kubernetes doesn't answer; try again in a moment.")
             },
+            service::Error::FilesUnavailable(_) => Self {
+                cause: Some(cause),
+                ..Self::new(
+                    Code::FilesUnavailable,
+                    "The file store doesn't answer; nothing was done. Try again in a moment.",
+                )
+            },
             service::Error::Internal(..) => Self::internal(cause),
         }
+    }
+}
+
+impl From<FileError> for Problem {
+    fn from(error: FileError) -> Self {
+        let code = match error {
+            FileError::Service(error) => return error.into(),
+            FileError::Off => Code::NotFound,
+            FileError::NotFound { .. } | FileError::NotSigned => Code::FileNotFound,
+            FileError::Ended(_) => Code::FileExpired,
+            FileError::TooLarge(_) => Code::RequestTooLarge,
+            FileError::Mismatch { .. } => Code::FileMismatch,
+            FileError::Quota { .. } => Code::FileQuotaExceeded,
+            FileError::Broken(..) => Code::InvalidRequest,
+            FileError::Busy => Code::Busy,
+        };
+        Self::new(code, format!("{error}."))
     }
 }
 

@@ -14,6 +14,21 @@ impl CommandLine {
     pub(super) fn words(&self) -> &[String] {
         &self.0
     }
+
+    /// Returns the values of the options that have one, with their names, and the application.
+    pub(super) fn values_mut(&mut self) -> (Vec<(String, &mut String)>, Option<&mut String>) {
+        let mut values = Vec::new();
+        let mut words = self.0.iter_mut();
+        while let Some(word) = words.next() {
+            let Some(name) = word.strip_prefix("--") else { return (values, Some(word)) };
+            if SWITCHES.iter().any(|(switch, _)| *switch == name) {
+                continue;
+            }
+            let name = name.to_owned();
+            values.extend(words.next().map(|value| (name, value)));
+        }
+        (values, None)
+    }
 }
 
 /// Name, value's name and help of each option with a value.
@@ -21,13 +36,13 @@ const VALUED: [(&str, &str, &str); 26] = [
     ("class", "CLASS", "The application's main class (Java, Scala)"),
     ("name", "NAME", "The application's name"),
     ("conf", "KEY=VALUE", "A Spark property; may be repeated"),
-    ("jars", "URIS", "Jars for driver and executors, separated by commas"),
+    ("jars", "URIS", "Jars for driver and executors, separated by commas; local files are uploaded"),
     ("packages", "COORDINATES", "Maven packages for driver and executors, separated by commas"),
     ("exclude-packages", "COORDINATES", "Maven packages to exclude from --packages"),
     ("repositories", "URLS", "Additional repositories for --packages"),
-    ("py-files", "URIS", ".zip, .egg or .py files for the PYTHONPATH"),
-    ("files", "URIS", "Files for the working directory of each executor"),
-    ("archives", "URIS", "Archives to unpack in the working directory of each executor"),
+    ("py-files", "URIS", ".zip, .egg or .py files for the PYTHONPATH; local files are uploaded"),
+    ("files", "URIS", "Files for the working directory of each executor; local files are uploaded"),
+    ("archives", "URIS", "Archives to unpack in the working directory of each executor; local files are uploaded"),
     ("driver-memory", "SIZE", "Memory of the driver, such as 1024m or 2g"),
     ("driver-cores", "N", "Cores of the driver"),
     ("driver-java-options", "OPTIONS", "Options for the driver's JVM"),
@@ -76,7 +91,7 @@ impl Args for CommandLine {
         });
         let application = Arg::new(APPLICATION)
             .value_name("APP [ARGS]")
-            .help("The application (a URI that the cluster can read, such as local:///opt/app.jar) and its arguments")
+            .help("The application and its arguments: a local file, which is uploaded, or a URI that the cluster can read, such as local:///opt/app.jar")
             .required(true)
             .num_args(1..)
             .trailing_var_arg(true);

@@ -12,14 +12,14 @@ use sparkgate_spark::parse_properties;
 /// The class whose arguments the gateway parses as a command line.
 const COMMAND_LINE: &str = "org.apache.spark.deploy.SparkSubmit";
 
-pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
+pub(super) fn of(submit: &Submit, properties: &BTreeMap<String, String>) -> Value {
     let labels: BTreeMap<&str, &str> =
         submit.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let mut body = json!({
         "mainClass": COMMAND_LINE,
         "appResource": "",
         "appArgs": submit.line.words(),
-        "sparkProperties": properties(submit)?,
+        "sparkProperties": properties,
         "environmentVariables": environment(|name| std::env::var(name).ok(), &submit.variables),
     });
     let mut set = |name: &str, value: Option<Value>| {
@@ -37,7 +37,7 @@ pub(super) fn of(submit: &Submit) -> Result<Value, Error> {
     let retries = [("infrastructure", submit.retries), ("application", submit.application_retries)];
     let retries: BTreeMap<&str, u32> = retries.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect();
     set("maxRetries", (!retries.is_empty()).then(|| json!(retries)));
-    Ok(body)
+    body
 }
 
 fn seconds(span: Span) -> Value {
@@ -45,7 +45,7 @@ fn seconds(span: Span) -> Value {
 }
 
 /// Returns the properties that precede the command line: those of `--properties-file`, and those with an option of their own.
-fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
+pub(super) fn properties(submit: &Submit) -> Result<BTreeMap<String, String>, Error> {
     let mut properties = match &submit.properties_file {
         Some(path) => of_file(path)?,
         None => BTreeMap::new(),
@@ -97,7 +97,8 @@ mod tests {
     }
 
     fn body(words: &[&str]) -> Value {
-        of(&Cli::try_parse_from([&["submit"], words].concat()).unwrap().submit).unwrap()
+        let submit = Cli::try_parse_from([&["submit"], words].concat()).unwrap().submit;
+        of(&submit, &properties(&submit).unwrap())
     }
 
     #[test]

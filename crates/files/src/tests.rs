@@ -1,0 +1,104 @@
+use std::fs;
+
+use bytes::Bytes;
+use chrono::{TimeDelta, Utc};
+use futures::TryStreamExt;
+use sha2::{Digest, Sha256};
+
+use uuid::Uuid;
+
+use super::{Error, FileStore, OpenError};
+
+const MIB: usize = 1 << 20;
+
+/// Returns a store in a directory, or, to try another kind, at the URL in `SPARKGATE_TEST_FILES_URL`.
+fn store() -> (FileStore, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let own = dir.path().to_str().unwrap().to_owned();
+    let url = std::env::var("SPARKGATE_TEST_FILES_URL").unwrap_or(own);
+    (FileStore::open(&url).unwrap().of_installation(Uuid::new_v4()), dir)
+}
+
+/// Returns the whole content of an object.
+async fn whole(store: &FileStore, key: &str, size: u64) -> Result<Vec<u8>, Error> {
+    let parts: Vec<Bytes> = store.read(key, 0..size).await?.try_collect().await?;
+    Ok(parts.concat())
+}
+
+async fn written(store: &FileStore, content: &[u8]) -> String {
+    let mut upload = store.begin("red");
+    for piece in content.chunks(MIB / 2) {
+        upload.write(Bytes::copy_from_slice(piece)).await.unwrap();
+    }
+    assert_eq!(upload.size(), content.len() as u64);
+    assert_eq!(upload.digest(), <[u8; 32]>::from(Sha256::digest(content)));
+    upload.finish().await.unwrap()
+}
+
+#[tokio::test]
+async fn content_of_any_size_is_read_as_it_was_written() {
+    let (store, _dir) = store();
+    for size in [0, 1, 5 * MIB, 13 * MIB + 7] {
+        let content: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        let key = written(&store, &content).await;
+        assert!(key.starts_with("red/"), "{key}");
+        assert!(whole(&store, &key, size as u64).await.unwrap() == content, "{size}");
+        if size > 100 {
+            let part: Vec<Bytes> = store.read(&key, 3..10).await.unwrap().try_collect().await.unwrap();
+            assert_eq!(part.concat(), content[3..10]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_not_finished_is_no_object() {
+    let (store, _dir) = store();
+    for abort in [true, false] {
+        let mut upload = store.begin("red");
+        upload.write(Bytes::from(vec![7; 12 * MIB])).await.unwrap();
+        let all: Vec<String> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
+        assert!(all.is_empty(), "{all:?}");
+        if abort { upload.abort().await } else { drop(upload) }
+    }
+}
+
+#[tokio::test]
+async fn parts_of_uploads_to_a_directory_are_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = Uuid::new_v4();
+    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap().of_installation(id);
+    // What a process leaves behind that was killed.
+    let folder = dir.path().join(id.to_string()).join("red");
+    assert_eq!(store.delete_parts_older_than(Utc::now()).await.unwrap(), 0, "there is no folder yet");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("some-key#1"), "half").unwrap();
+    fs::write(folder.join("some-key"), "whole").unwrap();
+    assert_eq!(store.delete_parts_older_than(Utc::now() - TimeDelta::hours(1)).await.unwrap(), 0, "too young");
+    assert_eq!(store.delete_parts_older_than(Utc::now() + TimeDelta::hours(1)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_deleted_object_is_missing_and_may_be_deleted_again() {
+    let (store, _dir) = store();
+    let key = written(&store, b"content").await;
+    let all: Vec<String> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
+    assert_eq!(all, [key.as_str()]);
+    assert!(store.has(&key).await.unwrap());
+    store.delete(&key).await.unwrap();
+    store.delete(&key).await.unwrap();
+    assert!(!store.has(&key).await.unwrap());
+    assert!(matches!(whole(&store, &key, 7).await, Err(Error::Missing { .. })));
+}
+
+#[test]
+fn a_url_names_a_directory_or_an_object_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("a/b");
+    assert!(FileStore::open(&format!("file://{}", inner.display())).is_ok() && inner.is_dir());
+    for nonsense in ["", "files", "ftp://x/y", "https://example.org/x", "memory:///"] {
+        assert!(matches!(FileStore::open(nonsense), Err(OpenError::Url(_))), "{nonsense}");
+    }
+    fs::write(dir.path().join("file"), "").unwrap();
+    let taken = FileStore::open(dir.path().join("file").to_str().unwrap());
+    assert!(matches!(taken, Err(OpenError::Directory { .. })), "{taken:?}");
+}

@@ -1,0 +1,149 @@
+//! Uploaded files: takes them from clients, keeps them for submissions, and serves them to drivers and executors.
+//!
+//! A file is its content, named by its SHA-256. Each tenant has its own: neither a hash nor a signed URL leads to a file of another
+//! one. Requests name a file by a reference ([`reference`]), which becomes a URL of this gateway when the driver is launched.
+
+pub(super) mod clean_up;
+mod download;
+pub(super) mod launch;
+pub(super) mod reference;
+mod submit;
+mod upload;
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio::sync::Semaphore;
+
+use super::{error::Error, session::Session};
+use crate::{
+    access::{Action, Tenant},
+    files::{self, FileStore},
+    spark::Refusal,
+    store::Store,
+    submission::Installation,
+};
+
+pub use download::{Download, Fetched};
+pub use upload::Uploaded;
+
+/// Uploads at the same time. Each holds up to three parts of 5 MiB in memory. More wait.
+const UPLOADS: usize = 16;
+/// Downloads at the same time. Each holds a part of 4 MiB. More wait.
+const DOWNLOADS: usize = 64;
+
+/// Where files are kept, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSettings {
+    /// The URL of this gateway for drivers and executors.
+    pub base_url: String,
+    /// The largest file, in bytes.
+    pub largest: u64,
+    /// How long a file is kept that no submission uses; `None` means forever.
+    pub unused_ttl: Option<Duration>,
+    /// How long a driver or an executor waits for its file while the database or the store is away.
+    pub patience: Duration,
+}
+
+impl FileSettings {
+    /// Spark's own timeout is a minute (`spark.files.fetchTimeout`), and it doesn't try again.
+    pub const PATIENCE: Duration = Duration::from_secs(40);
+}
+
+/// A file can't be uploaded or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The gateway has no file store.
+    #[error("this gateway keeps no files: its operator can set --files-url")]
+    Off,
+    #[error("there is no file {sha256} in tenant {tenant}")]
+    NotFound { sha256: String, tenant: String },
+    /// A signed URL is not one of this gateway.
+    #[error("the URL is not one that this gateway has signed")]
+    NotSigned,
+    /// A signed URL was valid as long as its submission was live.
+    #[error("submission {0} has ended, and the URLs of its files with it")]
+    Ended(String),
+    #[error("a file has at most {0} bytes here")]
+    TooLarge(u64),
+    #[error("the content has the SHA-256 {actual}, not {expected}")]
+    Mismatch { expected: String, actual: String },
+    #[error(
+        "the files of tenant {tenant} take {bytes} bytes; with this one they would exceed its limit `fileBytes`, {most}"
+    )]
+    Quota { tenant: String, bytes: u64, most: u64 },
+    /// The client didn't send all of it.
+    #[error("the upload broke off after {0} bytes: {1}")]
+    Broken(u64, String),
+    /// Other uploads or downloads take all places.
+    #[error("too many files are being transferred at once")]
+    Busy,
+    #[error(transparent)]
+    Service(#[from] Error),
+}
+
+impl From<files::Error> for FileError {
+    fn from(error: files::Error) -> Self {
+        Self::Service(error.into())
+    }
+}
+
+impl From<crate::store::Error> for FileError {
+    fn from(error: crate::store::Error) -> Self {
+        Self::Service(error.into())
+    }
+}
+
+/// The files of all tenants.
+pub struct Files {
+    store: Store,
+    installation: Arc<Installation>,
+    /// Set at the start, unless the gateway keeps no files.
+    kept: OnceLock<Kept>,
+    uploads: Semaphore,
+    downloads: Arc<Semaphore>,
+}
+
+/// Where files are kept.
+struct Kept {
+    objects: FileStore,
+    settings: FileSettings,
+}
+
+impl Files {
+    pub(super) fn new(store: Store, installation: Arc<Installation>) -> Self {
+        let (uploads, downloads) = (Semaphore::new(UPLOADS), Arc::new(Semaphore::new(DOWNLOADS)));
+        Self { store, installation, kept: OnceLock::new(), uploads, downloads }
+    }
+
+    /// Keeps files in a store from now on. Only the first call has an effect.
+    pub(super) fn keep_in(&self, objects: FileStore, settings: FileSettings) {
+        let objects = objects.of_installation(self.installation.id);
+        let _ = self.kept.set(Kept { objects, settings });
+    }
+
+    /// Returns whether this gateway keeps files.
+    pub fn are_kept(&self) -> bool {
+        self.kept.get().is_some()
+    }
+
+    fn kept(&self) -> Result<&Kept, FileError> {
+        self.kept.get().ok_or(FileError::Off)
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("kept", &self.kept.get().map(|kept| kept.objects.name())).finish_non_exhaustive()
+    }
+}
+
+/// Returns the tenant whose files a request concerns: that of a submission with the same namespace.
+fn tenant<'a>(caller: &'a Session, namespace: Option<&str>) -> Result<&'a Tenant, Error> {
+    caller.require(Action::Submit)?;
+    let tenant = caller.access().tenant_for(caller.principal(), namespace);
+    tenant.map_err(|error| Refusal::field("namespace", error.to_string()).into())
+}

@@ -1,0 +1,173 @@
+//! The use case "upload": a file is kept once all of it has arrived and has the hash that it was announced with.
+
+use std::{fmt::Write, time::Duration};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use tokio::time::{sleep, timeout};
+
+use super::{FileError, Files, Kept, tenant};
+use crate::{
+    access::Tenant,
+    files::{Digest, Upload},
+    service::{error::error_chain, session::Session},
+    store::{self, AddedFile, FileRecord, NewFile},
+};
+
+/// How long an upload waits for a place.
+const WAIT: Duration = Duration::from_secs(30);
+/// How often a file is recorded again while the database is away, and the pause before.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long an upload may send nothing.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A file that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uploaded {
+    pub tenant: String,
+    pub sha256: String,
+    pub size: u64,
+    /// Whether the tenant had it already: its content was not read, or not needed.
+    pub existing: bool,
+}
+
+impl Files {
+    /// Keeps the content of a file for the tenant that a submission to this namespace belongs to. `length` is the announced length.
+    ///
+    /// A client that disconnects ends the content with an error. The future must not be dropped before it is ready.
+    ///
+    /// # Errors
+    /// [`FileError`]: nothing is kept.
+    pub async fn upload<E: std::fmt::Display>(
+        &self,
+        caller: &Session,
+        namespace: Option<&str>,
+        sha256: &str,
+        length: Option<u64>,
+        content: impl Stream<Item = Result<Bytes, E>> + Send,
+    ) -> Result<Uploaded, FileError> {
+        let tenant = tenant(caller, namespace)?;
+        let kept = self.kept()?;
+        let largest = kept.settings.largest;
+        if length.is_some_and(|length| length > largest) {
+            return Err(FileError::TooLarge(largest));
+        }
+        // Before any statement: waiting uploads take no connections of the database.
+        let _place = timeout(WAIT, self.uploads.acquire()).await.map_err(|_| FileError::Busy)?;
+        let lost = match self.existing(kept, tenant, sha256).await? {
+            Existing::Here(uploaded) => return Ok(uploaded),
+            Existing::Lost(object) => Some(object),
+            Existing::None => None,
+        };
+        self.check_quota(tenant, length.unwrap_or(0)).await?;
+        let mut upload = kept.objects.begin(&tenant.name);
+        if let Err(error) = receive(&mut upload, length.unwrap_or(largest), largest, content).await {
+            upload.abort().await;
+            return Err(error);
+        }
+        let actual = hex(&upload.digest());
+        if actual != sha256 {
+            upload.abort().await;
+            return Err(FileError::Mismatch { expected: sha256.to_owned(), actual });
+        }
+        let size = upload.size();
+        let object = upload.finish().await?;
+        let record = FileRecord { sha256: sha256.to_owned(), size, object };
+        let principal = caller.principal().subject().to_owned();
+        let new = NewFile { tenant: tenant.name.clone(), principal, record };
+        self.add(kept, tenant, new, lost.as_deref()).await
+    }
+
+    /// Makes an object the content of its file, or deletes it.
+    async fn add(&self, kept: &Kept, tenant: &Tenant, new: NewFile, lost: Option<&str>) -> Result<Uploaded, FileError> {
+        let most = tenant.limits.file_bytes;
+        let FileRecord { sha256, size, object } = &new.record;
+        let uploaded =
+            |existing| Uploaded { tenant: tenant.name.clone(), sha256: sha256.clone(), size: *size, existing };
+        let mut added = self.store.add_file(&new, most, lost).await;
+        for _ in 0..TRIES {
+            // Worth another try: the content has arrived.
+            if matches!(added, Err(store::Error::Unavailable { .. })) {
+                sleep(PAUSE).await;
+                added = self.store.add_file(&new, most, lost).await;
+            }
+        }
+        let result = match added {
+            Ok(AddedFile::Added) => {
+                tracing::info!(tenant = tenant.name, sha256, size, "file uploaded");
+                return Ok(uploaded(false));
+            }
+            Ok(AddedFile::Existing) => Ok(uploaded(true)),
+            Ok(AddedFile::Full(bytes)) => {
+                Err(FileError::Quota { tenant: tenant.name.clone(), bytes, most: most.unwrap_or_default() })
+            }
+            // Nothing was recorded.
+            Err(error @ store::Error::Unavailable { .. }) => Err(error.into()),
+            // The object may be the file: it is swept if it isn't.
+            Err(error) => return Err(error.into()),
+        };
+        if let Err(error) = kept.objects.delete(object).await {
+            tracing::warn!(object, "an object that is not needed is left to the next sweep: {}", error_chain(&error));
+        }
+        result
+    }
+
+    /// Refuses an upload that the quota of its tenant has no room for.
+    async fn check_quota(&self, tenant: &Tenant, length: u64) -> Result<(), FileError> {
+        let Some(most) = tenant.limits.file_bytes else { return Ok(()) };
+        let bytes = self.store.file_bytes(&tenant.name).await?;
+        if bytes + length > most {
+            return Err(FileError::Quota { tenant: tenant.name.clone(), bytes, most });
+        }
+        Ok(())
+    }
+
+    async fn existing(&self, kept: &Kept, tenant: &Tenant, sha256: &str) -> Result<Existing, FileError> {
+        let Some(FileRecord { size, object, .. }) = self.store.touch_file(&tenant.name, sha256).await? else {
+            return Ok(Existing::None);
+        };
+        if !kept.objects.has(&object).await? {
+            tracing::warn!(tenant = tenant.name, sha256, object, "the object of a file is gone from its store");
+            return Ok(Existing::Lost(object));
+        }
+        Ok(Existing::Here(Uploaded { tenant: tenant.name.clone(), sha256: sha256.to_owned(), size, existing: true }))
+    }
+}
+
+/// A file before it is uploaded.
+enum Existing {
+    Here(Uploaded),
+    /// Its object was deleted by somebody else than this gateway: the upload replaces it.
+    Lost(String),
+    None,
+}
+
+/// Writes content to an upload.
+async fn receive<E: std::fmt::Display>(
+    upload: &mut Upload,
+    length: u64,
+    largest: u64,
+    content: impl Stream<Item = Result<Bytes, E>> + Send,
+) -> Result<(), FileError> {
+    let mut content = std::pin::pin!(content);
+    loop {
+        let arrived = upload.size();
+        let broken = |why: String| FileError::Broken(arrived, why);
+        let next = timeout(SILENCE, content.next()).await;
+        let next = next.map_err(|_| broken(format!("nothing arrived for {} seconds", SILENCE.as_secs())))?;
+        let Some(bytes) = next.transpose().map_err(|error| broken(error.to_string()))? else { return Ok(()) };
+        if arrived + bytes.len() as u64 > length.min(largest) {
+            return Err(FileError::TooLarge(largest));
+        }
+        upload.write(bytes).await?;
+    }
+}
+
+fn hex(digest: &Digest) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,140 @@
+//! Uploaded files: their references become signed URLs when the driver is launched.
+
+use std::{path::Path, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode},
+};
+use bytes::Bytes;
+use futures::stream;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use sha2::{Digest, Sha256};
+use sparkgate::{
+    api::{HttpSettings, router},
+    files::FileStore,
+    service::{FileSettings, Service},
+    spark::parse_properties,
+    submission::{DriverState, SubmissionId},
+};
+use sqlx::PgPool;
+use tower::ServiceExt;
+
+use crate::world::{World, eventually};
+
+const BASE: &str = "http://gateway.example:6066/spark";
+
+/// Gives a gateway a store of files, and returns its routes.
+fn keep_files(service: &Service, dir: &Path) -> Router {
+    let (unused_ttl, patience) = (None, Duration::ZERO);
+    let settings = FileSettings { base_url: BASE.to_owned(), largest: 1 << 20, unused_ttl, patience };
+    service.keep_files(FileStore::open(dir.to_str().unwrap()).unwrap(), settings);
+    router(service.clone(), HttpSettings::default()).unwrap()
+}
+
+/// Uploads content and returns its hash.
+async fn upload(service: &Service, content: &'static str) -> String {
+    let hash: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+    let body = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(content.as_bytes()))]);
+    service.files.upload(&service.anonymous(), None, &hash, None, body).await.unwrap();
+    hash
+}
+
+async fn submit(world: &World, resource: &str, properties: &[(&str, &str)]) -> SubmissionId {
+    let mut request = world.request(properties);
+    request.app_resource = resource.to_owned();
+    world.service.submissions.create(&world.service.anonymous(), request).await.unwrap()
+}
+
+async fn fetch(router: &Router, url: &str) -> (StatusCode, String) {
+    let path = url.strip_prefix(BASE).unwrap_or_else(|| panic!("{url}"));
+    let response = router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+    let status = response.status();
+    let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[sqlx::test]
+async fn a_driver_gets_urls_that_are_valid_until_its_submission_ends(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let dir = tempfile::tempdir().unwrap();
+    let router = keep_files(&world.service, dir.path());
+    let (job, conf) = (upload(&world.service, "print(1)").await, upload(&world.service, "a: b").await);
+    let references = format!("sparkgate-file:/{conf}/conf.yaml#renamed,local:///etc/hosts");
+    let retried = [("spark.files", references.as_str()), ("spark.sparkgate.maxRetries.application", "1")];
+    let id = submit(&world, &format!("sparkgate-file:/{job}/my%20job.py"), &retried).await;
+    let shown = world.service.submissions.manifest(&world.service.anonymous(), &id, 1).await.unwrap().unwrap();
+    assert!(serde_json::to_string(&shown).unwrap().contains(&references.replace(':', "\\\\:").replace('#', "\\\\#")));
+
+    for attempt in 1..=2 {
+        eventually(async || {
+            let due = sqlx::query("UPDATE submissions SET not_before = NULL WHERE state = 'QUEUED' AND attempt = $1");
+            let due = due.bind(attempt).execute(&world.pool).await.unwrap();
+            if due.rows_affected() == 1 { Ok(()) } else { Err("not queued") }
+        })
+        .await;
+        assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+        let pod = world.driver_of(attempt).await;
+        let args = pod.spec.as_ref().unwrap().containers[0].args.clone().unwrap();
+        let url = args.iter().find(|arg| arg.starts_with("http")).unwrap();
+        assert!(url.ends_with("/my%20job.py"), "{args:?}");
+        assert_eq!(fetch(&router, url).await, (StatusCode::OK, "print(1)".to_owned()));
+
+        let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
+        let maps = maps.into_iter().filter(|map| {
+            map.metadata.owner_references.as_ref().unwrap()[0].uid == *pod.metadata.uid.as_ref().unwrap()
+        });
+        let properties = maps.filter_map(|map| map.data?.get("spark.properties").cloned()).next().unwrap();
+        let files = parse_properties(&properties)["spark.files"].clone();
+        let (url, rest) = files.split_once(',').unwrap();
+        assert_eq!(rest, "local:///etc/hosts");
+        let url = url.strip_suffix("#renamed").unwrap();
+        assert_eq!(fetch(&router, url).await, (StatusCode::OK, "a: b".to_owned()));
+        world.play_on(pod, "Failed", serde_json::json!({"terminated": {"exitCode": 1}})).await;
+        if attempt == 2 {
+            world.until(&id, DriverState::Failed).await;
+            assert_eq!(fetch(&router, url).await.0, StatusCode::GONE);
+        }
+    }
+}
+
+#[sqlx::test]
+async fn a_launch_waits_for_a_store_that_is_away(pool: PgPool) {
+    let world = World::new(pool).await;
+    let dir = tempfile::tempdir().unwrap();
+    let _ = keep_files(&world.service, dir.path());
+    let job = upload(&world.service, "print(1)").await;
+    let id = submit(&world, &format!("sparkgate-file:/{job}/job.py"), &[]).await;
+
+    let aside = dir.path().with_extension("aside");
+    std::fs::rename(dir.path(), &aside).unwrap();
+    std::fs::write(dir.path(), "no directory").unwrap();
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+    std::fs::remove_file(dir.path()).unwrap();
+    std::fs::rename(&aside, dir.path()).unwrap();
+    let waits = world.service.submissions.submission(&world.service.anonymous(), &id).await.unwrap().unwrap();
+    assert_eq!(waits.reason.as_deref(), Some("FilesUnavailable"), "{waits:?}");
+    assert_eq!(world.driver_count().await, 0);
+
+    sqlx::query("UPDATE submissions SET not_before = NULL").execute(&world.pool).await.unwrap();
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+    assert_eq!(world.driver_count().await, 1);
+}
+
+#[sqlx::test]
+async fn a_file_that_is_gone_from_its_store_ends_the_submission(pool: PgPool) {
+    let world = World::new(pool).await;
+    let dir = tempfile::tempdir().unwrap();
+    let _ = keep_files(&world.service, dir.path());
+    let job = upload(&world.service, "print(1)").await;
+    let id = submit(&world, &format!("sparkgate-file:/{job}/job.py"), &[]).await;
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    std::fs::create_dir(dir.path()).unwrap();
+    assert_eq!(world.service.launcher.work().await.unwrap(), 1);
+    let status = world.until(&id, DriverState::Error).await;
+    assert!(status.message.as_deref().unwrap_or_default().contains(&job), "{status:?}");
+    assert_eq!(world.driver_count().await, 0);
+}

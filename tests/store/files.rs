@@ -1,0 +1,126 @@
+//! Files on a real Postgres: one row for each content of a tenant, its uses, and its end.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use sparkgate::{
+    store::{AddedFile, FileRecord, NewFile, Scope, Store, UsedFile},
+    submission::SubmissionId,
+};
+use sqlx::PgPool;
+
+use crate::support::{accept, draw};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn file(tenant: &str, content: &str, size: u64, object: &str) -> NewFile {
+    let record = FileRecord { sha256: content.to_owned(), size, object: object.to_owned() };
+    NewFile { tenant: tenant.to_owned(), principal: "corp:alice".to_owned(), record }
+}
+
+async fn add(store: &Store, tenant: &str, content: &str, object: &str) {
+    assert_eq!(store.add_file(&file(tenant, content, 10, object), None, None).await.unwrap(), AddedFile::Added);
+}
+
+async fn end(pool: &PgPool, id: &SubmissionId) {
+    let end = "UPDATE submissions SET state = 'FINISHED', finished_at = now() WHERE id = $1";
+    sqlx::query(end).bind(id.as_str()).execute(pool).await.unwrap();
+}
+
+async fn age(pool: &PgPool, table: &str, column: &str) {
+    let age = format!("UPDATE {table} SET {column} = {column} - interval '2 hours'");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(age)).execute(pool).await.unwrap();
+}
+
+#[sqlx::test]
+async fn concurrent_uploads_of_one_content_make_one_file_of_each_tenant(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let uploads = (0..40).map(|n| {
+        let (store, tenant) = (store.clone(), if n % 2 == 0 { "red" } else { "blue" });
+        async move { store.add_file(&file(tenant, "aa", 10, &format!("object-{n}")), Some(1000), None).await.unwrap() }
+    });
+    let added = join_all(uploads).await;
+    assert_eq!(added.iter().filter(|added| **added == AddedFile::Added).count(), 2);
+    assert!(added.iter().all(|added| *added != AddedFile::Full(0)));
+
+    let of = |tenant: &str| store.scoped(&Scope::of(vec![tenant.to_owned()], vec![], "corp:alice"));
+    let red = of("red").file("red", "aa").await.unwrap().unwrap();
+    assert_ne!(red.object, of("blue").file("blue", "aa").await.unwrap().unwrap().object);
+    assert_eq!(of("blue").file("red", "aa").await.unwrap(), None, "another tenant's");
+    assert_eq!(store.touch_file("red", "aa").await.unwrap(), Some(red));
+}
+
+#[sqlx::test]
+async fn a_quota_counts_the_bytes_of_a_tenant(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    for n in 0..8 {
+        let added =
+            store.add_file(&file("red", &format!("{n:02}"), 10, &format!("object-{n}")), Some(55), None).await.unwrap();
+        assert_eq!(added, if n < 5 { AddedFile::Added } else { AddedFile::Full(50) });
+    }
+    assert_eq!(store.file_bytes("red").await.unwrap(), 50);
+    // A file that the tenant has needs no room.
+    let kept: String = sqlx::query_scalar("SELECT sha256 FROM files LIMIT 1").fetch_one(&pool).await.unwrap();
+    let again = file("red", &kept, 10, "again");
+    assert_eq!(store.add_file(&again, Some(55), None).await.unwrap(), AddedFile::Existing);
+    assert_eq!(store.add_file(&file("blue", "aa", 10, "blue"), Some(55), None).await.unwrap(), AddedFile::Added);
+}
+
+#[sqlx::test]
+async fn an_upload_replaces_only_the_object_that_it_found_lost(pool: PgPool) {
+    let store = Store::new(pool);
+    add(&store, "red", "aa", "first").await;
+    let object = async || store.all().file("red", "aa").await.unwrap().unwrap().object;
+    let second = file("red", "aa", 10, "second");
+    assert_eq!(store.add_file(&second, None, Some("other")).await.unwrap(), AddedFile::Existing);
+    assert_eq!(object().await, "first");
+    assert_eq!(store.add_file(&second, None, Some("first")).await.unwrap(), AddedFile::Added);
+    assert_eq!(object().await, "second");
+}
+
+#[sqlx::test]
+async fn a_file_is_deleted_after_the_end_of_its_last_submission(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    add(&store, "default", "aa", "a").await;
+    add(&store, "default", "bb", "b").await;
+    let id = accept(&store, "pod").await;
+    let used = store.use_files(&id, "default", &["aa".to_owned(), "cc".to_owned()]).await.unwrap();
+    assert_eq!(used.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>(), ["aa"]);
+    assert_eq!(store.files_of(&id).await.unwrap(), used);
+    let live = UsedFile { file: used[0].clone(), ended: false };
+    assert_eq!(store.used_file(&id, "aa").await.unwrap(), Some(live.clone()));
+    assert_eq!(store.used_file(&id, "bb").await.unwrap(), None);
+
+    age(&pool, "files", "last_used_at").await;
+    age(&pool, "file_uses", "created_at").await;
+    assert_eq!(store.release_files(100).await.unwrap(), 0);
+    assert_eq!(store.delete_unused_files(HOUR, 100, None).await.unwrap(), ["b"], "the other one is used");
+
+    end(&pool, &id).await;
+    assert_eq!(store.used_file(&id, "aa").await.unwrap(), Some(UsedFile { ended: true, ..live }));
+    assert_eq!(store.release_files(100).await.unwrap(), 1);
+    assert!(store.delete_unused_files(HOUR, 100, None).await.unwrap().is_empty(), "it was used until now");
+    age(&pool, "files", "last_used_at").await;
+    let doubted = chrono::Utc::now() - chrono::TimeDelta::hours(1);
+    assert!(store.delete_unused_files(HOUR, 100, Some(doubted)).await.unwrap().is_empty());
+    assert_eq!(store.delete_unused_files(HOUR, 100, None).await.unwrap(), ["a"]);
+}
+
+#[sqlx::test]
+async fn files_of_a_submission_that_was_never_accepted_are_released_later(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    add(&store, "default", "aa", "a").await;
+    let drawn = draw(&store).await;
+    store.use_files(&drawn.id, "default", &["aa".to_owned()]).await.unwrap();
+    assert_eq!(store.release_files(100).await.unwrap(), 0, "it may be accepted yet");
+    age(&pool, "file_uses", "created_at").await;
+    assert_eq!(store.release_files(100).await.unwrap(), 1);
+}
+
+#[sqlx::test]
+async fn objects_without_a_file_are_found(pool: PgPool) {
+    let store = Store::new(pool);
+    add(&store, "red", "aa", "red/1").await;
+    let objects = ["red/1", "red/2", "blue/1"].map(str::to_owned);
+    assert_eq!(store.orphaned_objects(&objects).await.unwrap(), ["red/2", "blue/1"]);
+}
