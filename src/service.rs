@@ -19,6 +19,7 @@ mod judgement;
 mod launcher;
 mod leadership;
 mod options;
+mod overview;
 mod pod_follower;
 mod prepared;
 mod rate_limits;
@@ -44,8 +45,9 @@ use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, store::Store};
 
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, GroupBy, KillAnswer, Page, Price, Submission,
-    SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Event, ExecutorCounts, Filter, Found, GroupBy, HourCount,
+    KillAnswer, LeaseRecord, LiveCount, Page, Price, StateCount, Submission, SubmissionUsage, Usage as UsageOf, UsageFilter,
+    UsageReport, Used,
 };
 
 pub use self::{
@@ -74,6 +76,7 @@ pub use self::{
         clean_up::{CleanUpSettings, CleanedUp},
     },
     options::{Caps, Retries, SubmissionOptions},
+    overview::{InstallationOverview, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
@@ -109,6 +112,7 @@ pub struct Service {
     pub api_keys: Arc<ApiKeys>,
     pub audit: Arc<Audit>,
     pub usage: Arc<Usage>,
+    pub overview: Arc<Overview>,
     pub boundaries: Arc<Boundaries>,
     pub scrape: Arc<Scrape>,
 }
@@ -163,6 +167,7 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
+        let overview = Overview::new(store.clone());
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
@@ -182,6 +187,7 @@ impl Service {
             api_keys: Arc::new(api_keys),
             audit: Arc::new(audit),
             usage: Arc::new(usage),
+            overview: Arc::new(overview),
             boundaries,
             scrape: Arc::new(scrape),
         })

@@ -32,6 +32,14 @@ impl EventFeed {
         Self { store, hub: Hub::default(), of_tenants: TenantSlots::new("subscribers"), closing }
     }
 
+    /// Returns the number of the newest event: what is read afterwards contains its change and all before it.
+    ///
+    /// # Errors
+    /// An error of the database.
+    pub async fn newest(&self) -> Result<i64, Error> {
+        Ok(self.store.last_number().await?)
+    }
+
     /// Returns how many clients follow events or wait.
     pub(super) fn subscribers(&self) -> usize {
         self.hub.subscribers()
