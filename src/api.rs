@@ -19,6 +19,7 @@ mod authn;
 mod body;
 mod browser;
 mod catch_panic;
+mod console;
 mod health;
 mod home;
 mod idempotency_key;
@@ -85,10 +86,11 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     let browser = settings.browser.clone();
     let authentication = authn::Authentication { authenticator: service.authenticator.clone(), version };
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
-    let (all, resources) = (state.clone(), v1::router(state.clone()));
+    let faces = Faces { resources: v1::router(state.clone()), console: console::router(state.clone()) };
+    let all = state.clone();
     let router = Router::from(openapi::probes())
         .merge(openapi::page().layer(from_fn(v1::compress)))
-        .fallback(move |Extension(id), request| face(all.clone(), resources.clone(), id, request))
+        .fallback(move |Extension(id), request| face(all.clone(), faces.clone(), id, request))
         .with_state(state)
         .layer(from_fn_with_state(authentication, authn::authenticate));
     enclosed(router, &browser, version)
@@ -121,16 +123,43 @@ fn enclosed(router: Router, browser: &BrowserSettings, version: SparkVersion) ->
     Ok(request_log::logged(server_span::traced(router.layer(map_response(page_headers::add)))))
 }
 
-/// Dispatches a request to the resource API or to Spark's protocol, which share the prefix `/v1/submissions`.
-async fn face(state: AppState, resources: Router, id: RequestId, request: Request) -> Response {
-    if !v1::serves(request.uri().path()) {
-        return match home::answer(&request, &id) {
-            Some(answer) => answer,
-            None => spark::serve(&state, &id, request).await,
-        };
+/// What answers a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Face {
+    Resources,
+    Console,
+    Spark,
+}
+
+impl Face {
+    /// Returns the face of a path. Spark's protocol answers every path that no other has.
+    fn of(path: &str) -> Self {
+        if v1::serves(path) {
+            return Self::Resources;
+        }
+        if console::serves(path) { Self::Console } else { Self::Spark }
     }
+}
+
+/// The routers of the paths that Spark's protocol doesn't have.
+#[derive(Clone)]
+struct Faces {
+    resources: Router,
+    console: Router,
+}
+
+/// Dispatches a request to the resource API, the console, or Spark's protocol, which answers all other paths.
+async fn face(state: AppState, faces: Faces, id: RequestId, request: Request) -> Response {
+    let router = match Face::of(request.uri().path()) {
+        Face::Resources => faces.resources,
+        Face::Console => faces.console,
+        Face::Spark => match home::answer(&request, &id) {
+            Some(answer) => return answer,
+            None => return spark::serve(&state, &id, request).await,
+        },
+    };
     let is_head = request.method() == Method::HEAD;
-    let answer: Result<Response, Infallible> = resources.oneshot(request).await;
+    let answer: Result<Response, Infallible> = router.oneshot(request).await;
     let Ok(response) = answer;
     if is_head { v1::without_length_of_nothing(response) } else { response }
 }

@@ -13,6 +13,7 @@ use axum::{
 };
 
 use super::{
+    Face, console,
     request_log::{RequestId, text},
     server::Peer,
     spark, v1,
@@ -102,9 +103,10 @@ async fn admit(
     next.run(request).await
 }
 
-/// Returns whether a path is answered without credentials: the probes, and what `sparkgate login` begins with.
+/// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, and the files of the
+/// console.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login")
+    matches!(path, "/livez" | "/readyz" | "/v1/login") || console::is_asset(path)
 }
 
 /// Returns the client's address.
@@ -122,9 +124,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn limited(exceeded: &Exceeded, path: String, id: &RequestId, version: SparkVersion) -> Response {
     metrics().requests_limited.with([exceeded.limit]).inc();
     let detail = format!("{exceeded}; an operator of the gateway can raise it.");
-    let mut response = match v1::serves(&path) {
-        true => v1::refused(v1::Code::RateLimited, path, detail, id),
-        false => spark::error(StatusCode::TOO_MANY_REQUESTS, detail, version),
+    let mut response = match Face::of(&path) {
+        Face::Resources => v1::refused(v1::Code::RateLimited, path, detail, id),
+        Face::Console => console::refused(v1::Code::RateLimited, &path, detail, id),
+        Face::Spark => spark::error(StatusCode::TOO_MANY_REQUESTS, detail, version),
     };
     if let Some(time) = exceeded.retry_after {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
@@ -141,8 +144,11 @@ fn refused(why: &Unauthenticated, path: String, id: &RequestId, version: SparkVe
     };
     tracing::debug!(%why, "request without a caller");
     let detail = format!("{why}.");
-    let mut response =
-        if v1::serves(&path) { v1::refused(code, path, detail, id) } else { spark::error(status, detail, version) };
+    let mut response = match Face::of(&path) {
+        Face::Resources => v1::refused(code, path, detail, id),
+        Face::Console => console::refused(code, &path, detail, id),
+        Face::Spark => spark::error(status, detail, version),
+    };
     if let Some(challenge) = challenge {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     }
@@ -170,9 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_and_the_login_are_open() {
-        assert!(["/livez", "/readyz", "/v1/login"].into_iter().all(is_open));
-        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/v1/login/x", "//livez", "/v1/submissions/readyz"] {
+    fn only_probes_the_login_and_files_of_the_console_are_open() {
+        assert!(["/livez", "/readyz", "/v1/login", "/console/assets/1/console.css"].into_iter().all(is_open));
+        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/console/", "/console/submissions", "/console/assets", "/v1/login/x", "//livez", "/v1/submissions/readyz"] {
             assert!(!is_open(path), "{path}");
         }
     }

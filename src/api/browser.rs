@@ -20,7 +20,7 @@ use tower_http::{
     csrf::{ConfigError, CsrfLayer, ProtectionError},
 };
 
-use super::{request_log::RequestId, spark, v1};
+use super::{Face, console, request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
 /// The hosts and origins that a browser may use.
@@ -113,10 +113,11 @@ async fn refuse(
 }
 
 fn forbidden(path: String, detail: String, id: &RequestId, version: SparkVersion) -> Response {
-    if v1::serves(&path) {
-        return v1::forbidden(path, detail, id);
+    match Face::of(&path) {
+        Face::Resources => v1::forbidden(path, detail, id),
+        Face::Console => console::forbidden(&path, detail, id),
+        Face::Spark => spark::error(StatusCode::FORBIDDEN, detail, version),
     }
-    spark::error(StatusCode::FORBIDDEN, detail, version)
 }
 
 /// The name to which a request was sent, without its port.

@@ -13,7 +13,7 @@ use axum::{
 use tower::ServiceExt;
 use tower_http::catch_panic::{CatchPanic, ResponseForPanic};
 
-use super::{request_log::RequestId, spark, v1};
+use super::{Face, console, request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
 /// Answers 500 with the request's id. The panic hook prints the panic's location and message.
@@ -40,9 +40,10 @@ impl ResponseForPanic for Answer {
 
     fn response_for_panic(&mut self, _: Box<dyn Any + Send>) -> Response {
         tracing::error!("a request handler panicked");
-        match v1::serves(&self.path) {
-            true => v1::internal_error(self.path.clone(), &self.id),
-            false => spark::error(StatusCode::INTERNAL_SERVER_ERROR, spark::internal_error(&self.id), self.version),
+        match Face::of(&self.path) {
+            Face::Resources => v1::internal_error(self.path.clone(), &self.id),
+            Face::Console => console::internal_error(&self.path, &self.id),
+            Face::Spark => spark::error(StatusCode::INTERNAL_SERVER_ERROR, spark::internal_error(&self.id), self.version),
         }
     }
 }

@@ -5,8 +5,19 @@ use std::sync::LazyLock;
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 29] = [
+const TEMPLATES: [&str; 40] = [
     "/",
+    "/console",
+    "/console/",
+    "/console/assets/{hash}/{file}",
+    "/console/operator",
+    "/console/overview",
+    "/console/submissions",
+    "/console/submissions/kill",
+    "/console/submissions/{id}",
+    "/console/submissions/{id}/configuration",
+    "/console/submissions/{id}/kill",
+    "/console/submissions/{id}/logs",
     "/docs",
     "/livez",
     "/metrics",

@@ -31,8 +31,20 @@ use super::AppState;
 use reply::Reply;
 
 pub use audit::audit_line;
-pub(super) use middleware::{compress, forbidden, internal_error, not_found, refused, without_length_of_nothing};
+pub(super) use id::{Id, find, not_found as no_such_submission};
+/// Parameters that pages have, too.
+pub(super) mod parameter {
+    pub(in crate::api) use super::{logs::executor, query::attempt};
+}
+
+pub(super) use logs::no_log;
+pub(super) use middleware::{
+    compress, forbidden, in_time, internal_error, no_such_method, not_found, nothing_at, refused, without_length_of_nothing,
+};
 pub(super) use problem::{Code, Problem, ProblemBody};
+pub(super) use query::read as read_query;
+pub(super) use session::Caller;
+pub(super) use submissions::{ListQuery, Listed, list_page};
 pub(crate) use suggest::closest;
 
 /// Returns all routes with their descriptions.

@@ -28,7 +28,7 @@ const COMPRESSED: u64 = 1024;
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Answers a request that takes too long with a problem. Work that it began in a task of its own goes on.
-pub(super) async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
+pub(in crate::api) async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
     answered_within(limit, next.run(request)).await
 }
 
@@ -58,11 +58,7 @@ pub(super) async fn finish(Extension(id): Extension<RequestId>, request: Request
 
 fn written(mut response: Response, problem: &Problem, instance: String, id: &RequestId) -> Response {
     let status = response.status();
-    match (&problem.cause, status) {
-        (Some(cause), StatusCode::INTERNAL_SERVER_ERROR) => tracing::error!(error = cause, "request failed"),
-        (Some(cause), _) => tracing::warn!(error = cause, "request answered with 503"),
-        (None, _) => tracing::debug!(code = problem.code.as_str(), "request refused"),
-    }
+    problem.log(status);
     let body = ProblemBody {
         r#type: format!("https://sparkgate.dev/problems/{}", problem.code.as_str()),
         title: problem.code.title(),
@@ -150,12 +146,12 @@ pub(super) async fn no_such_path(uri: Uri) -> Problem {
     nothing_at(uri.path(), "See /v1/openapi.json for all paths.")
 }
 
-fn nothing_at(path: &str, hint: &str) -> Problem {
+pub(in crate::api) fn nothing_at(path: &str, hint: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is nothing at {path}. {hint}"))
 }
 
 /// Answers a method that a resource doesn't have. The router adds `Allow`.
-pub(super) async fn no_such_method(request: Request) -> Problem {
+pub(in crate::api) async fn no_such_method(request: Request) -> Problem {
     let detail = format!("{} does not allow {}: see the Allow header.", request.uri().path(), request.method());
     Problem::new(Code::MethodNotAllowed, detail)
 }

@@ -23,9 +23,9 @@ pub(super) const MAX_ERRORS: usize = 20;
 /// A problem that a handler returns; [`super::middleware`] writes the response.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Problem {
-    pub(super) code: Code,
-    pub(super) detail: String,
-    pub(super) errors: Vec<FieldError>,
+    pub(in crate::api) code: Code,
+    pub(in crate::api) detail: String,
+    pub(in crate::api) errors: Vec<FieldError>,
     /// Members in addition to those of every problem.
     pub(super) members: serde_json::Map<String, serde_json::Value>,
     /// The cause of an error on the server's side, only for the log.
@@ -89,6 +89,15 @@ impl Problem {
     pub(in crate::api) fn new(code: Code, detail: impl Into<String>) -> Self {
         let (errors, members) = (Vec::new(), serde_json::Map::new());
         Self { code, detail: detail.into(), errors, members, cause: None, retry_after: code.retry_after() }
+    }
+
+    /// Writes the problem to the log, with its cause if it is the server's.
+    pub(in crate::api) fn log(&self, status: StatusCode) {
+        match (&self.cause, status) {
+            (Some(cause), StatusCode::INTERNAL_SERVER_ERROR) => tracing::error!(error = cause, "request failed"),
+            (Some(cause), _) => tracing::warn!(error = cause, "request answered with 503"),
+            (None, _) => tracing::debug!(code = self.code.as_str(), "request refused"),
+        }
     }
 
     /// Creates the problem of an invalid parameter.
