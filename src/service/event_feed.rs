@@ -13,7 +13,7 @@ pub(super) mod wait;
 use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
-use super::tenant_slots::TenantSlots;
+use super::{error::Error, tenant_slots::TenantSlots};
 use crate::store::Store;
 
 /// The state changes of all replicas in one order, and the subscribers of this one.
