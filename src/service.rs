@@ -46,8 +46,8 @@ use crate::{access::Principal, cluster::Cluster, store::Store};
 
 pub use crate::store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Event, ExecutorCounts, Filter, Found, GroupBy, HourCount,
-    KillAnswer, LeaseRecord, LiveCount, Page, Price, StateCount, Submission, SubmissionUsage, Usage as UsageOf, UsageFilter,
-    UsageReport, Used,
+    KillAnswer, LeaseRecord, LiveCount, Page, Price, StateCount, Submission, SubmissionUsage, Usage as UsageOf,
+    UsageFilter, UsageReport, Used,
 };
 
 pub use self::{

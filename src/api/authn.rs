@@ -178,7 +178,18 @@ mod tests {
     #[test]
     fn only_probes_the_login_and_files_of_the_console_are_open() {
         assert!(["/livez", "/readyz", "/v1/login", "/console/assets/1/console.css"].into_iter().all(is_open));
-        for path in ["/", "/docs", "/v1/openapi.json", "/livez/", "/console/", "/console/submissions", "/console/assets", "/v1/login/x", "//livez", "/v1/submissions/readyz"] {
+        for path in [
+            "/",
+            "/docs",
+            "/v1/openapi.json",
+            "/livez/",
+            "/console/",
+            "/console/submissions",
+            "/console/assets",
+            "/v1/login/x",
+            "//livez",
+            "/v1/submissions/readyz",
+        ] {
             assert!(!is_open(path), "{path}");
         }
     }

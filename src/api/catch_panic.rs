@@ -43,7 +43,9 @@ impl ResponseForPanic for Answer {
         match Face::of(&self.path) {
             Face::Resources => v1::internal_error(self.path.clone(), &self.id),
             Face::Console => console::internal_error(&self.path, &self.id),
-            Face::Spark => spark::error(StatusCode::INTERNAL_SERVER_ERROR, spark::internal_error(&self.id), self.version),
+            Face::Spark => {
+                spark::error(StatusCode::INTERNAL_SERVER_ERROR, spark::internal_error(&self.id), self.version)
+            }
         }
     }
 }

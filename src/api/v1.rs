@@ -39,7 +39,8 @@ pub(super) mod parameter {
 
 pub(super) use logs::no_log;
 pub(super) use middleware::{
-    compress, forbidden, in_time, internal_error, no_such_method, not_found, nothing_at, refused, without_length_of_nothing,
+    compress, forbidden, in_time, internal_error, no_such_method, not_found, nothing_at, refused,
+    without_length_of_nothing,
 };
 pub(super) use problem::{Code, Problem, ProblemBody};
 pub(super) use query::read as read_query;

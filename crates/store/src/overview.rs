@@ -176,8 +176,7 @@ impl Scoped {
         let mut query = QueryBuilder::new("SELECT request::text FROM submissions s WHERE id = ");
         query.push_bind(id.as_str()).push(" AND ");
         self.scope.push_condition(&mut query, "s");
-        let text: Option<String> =
-            within(action, query.build_query_scalar().fetch_optional(&mut *connection)).await?;
+        let text: Option<String> = within(action, query.build_query_scalar().fetch_optional(&mut *connection)).await?;
         text.map(|text| serde_json::from_str(&text).map_err(|error| Error::row(id.as_str(), error))).transpose()
     }
 }

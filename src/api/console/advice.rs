@@ -58,10 +58,9 @@ pub(super) fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'stati
             "It wasn't running in time",
             "The message says what it waited for. Raise the start timeout if the cluster is only slow.",
         ),
-        FailureCode::RunTimeout => (
-            "It ran longer than it may",
-            "Raise the run timeout, or find out why it is slower than usual.",
-        ),
+        FailureCode::RunTimeout => {
+            ("It ran longer than it may", "Raise the run timeout, or find out why it is slower than usual.")
+        }
         FailureCode::Queued => (
             "It waits to be launched",
             "Nothing is to be done: usually this takes milliseconds. A later attempt waits for its pause.",

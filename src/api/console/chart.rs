@@ -15,8 +15,13 @@ const WIDTH: f64 = 1000.0;
 /// Shows how many executors of each state there are.
 pub(super) fn executor_bar(counts: &ExecutorCounts) -> Markup {
     let ExecutorCounts { pending, running, succeeded, failed, deleted } = *counts;
-    let parts =
-        [("pending", pending), ("running", running), ("succeeded", succeeded), ("failed", failed), ("deleted", deleted)];
+    let parts = [
+        ("pending", pending),
+        ("running", running),
+        ("succeeded", succeeded),
+        ("failed", failed),
+        ("deleted", deleted),
+    ];
     let total: i32 = parts.iter().map(|(_, count)| count).sum();
     if total == 0 {
         return html! { span.none { "–" } };

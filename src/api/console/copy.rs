@@ -42,7 +42,8 @@ fn body(request: &Value, of: &Submission) -> Map<String, Value> {
     });
     body.insert("sparkVersion".to_owned(), of.spark_version.clone().into());
     if !of.labels.is_empty() {
-        let labels: Map<String, Value> = of.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+        let labels: Map<String, Value> =
+            of.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
         body.insert("labels".to_owned(), labels.into());
     }
     for (name, seconds) in [
@@ -77,7 +78,10 @@ fn spark_submit(request: &Value) -> String {
         }
     }
     command.push_str(" \\\n ");
-    for word in text("appResource").into_iter().chain(request["appArgs"].as_array().into_iter().flatten().filter_map(Value::as_str)) {
+    for word in text("appResource")
+        .into_iter()
+        .chain(request["appArgs"].as_array().into_iter().flatten().filter_map(Value::as_str))
+    {
         command.push(' ');
         command.push_str(&quoted(word));
     }

@@ -38,11 +38,7 @@ const GROUPS: [(&str, &str); 5] = [
 ];
 
 /// Shows a page of the list. Its parameters are those of `GET /v1/submissions`.
-pub(super) async fn show(
-    State(state): State<AppState>,
-    Caller(caller): Caller,
-    uri: Uri,
-) -> Result<Response, Problem> {
+pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {
     let query = form::filled(uri.query().unwrap_or_default());
     let parameters: ListQuery = read_query(&query)?;
     // Before the list, so that no change is missed: one that the list has already is shown again and changes nothing.
@@ -50,7 +46,8 @@ pub(super) async fn show(
     let found = list_page(&state, &caller, parameters).await?;
     let content = content(&query, &found, &caller, Utc::now());
     let live = Some(Live { after, filter: event_filter(&query) });
-    let frame = Frame { title: "Submissions", section: Section::Submissions, path: uri.path(), caller: Some(&caller), live };
+    let frame =
+        Frame { title: "Submissions", section: Section::Submissions, path: uri.path(), caller: Some(&caller), live };
     Ok(page(frame.around(&content)))
 }
 
@@ -223,8 +220,7 @@ pub(super) async fn kill(
             p.actions { a.button href={ "../submissions?" (back) } { "Back to the list" } }
         }
     };
-    let frame =
-        Frame { title: "Kill", section: Section::Submissions, path: &path, caller: Some(&caller), live: None };
+    let frame = Frame { title: "Kill", section: Section::Submissions, path: &path, caller: Some(&caller), live: None };
     Ok(page(frame.around(&content)))
 }
 

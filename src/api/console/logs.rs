@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     form,
-    layout::{Frame, Section},
+    layout::{Frame, Live, Section},
     page,
     submission::heading,
     text::{cut, without_colours},
@@ -44,6 +44,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let query = form::filled(uri.query().unwrap_or_default());
     let LogQuery { attempt, executor } = read_query(&query)?;
+    let after = state.service.events.newest().await?;
     let of = find(&state.service, &caller, &id).await?;
     let request = LogRequest { attempt, executor, tail: Some(LINES), ..LogRequest::default() };
     let end = match state.service.logs.log(&caller, &id, &request).await {
@@ -84,8 +85,11 @@ pub(super) async fn show(
         }
     };
     let title = format!("Log of {}", of.name);
-    let frame =
-        Frame { title: &title, section: Section::Submissions, path: uri.path(), caller: Some(&caller), live: None };
+    let live = (!of.state.is_terminal()).then(|| Live {
+        after,
+        filter: form_urlencoded::Serializer::new(String::new()).append_pair("submission", id.as_str()).finish(),
+    });
+    let frame = Frame { title: &title, section: Section::Submissions, path: uri.path(), caller: Some(&caller), live };
     Ok(page(frame.around(&content)))
 }
 

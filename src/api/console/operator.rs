@@ -46,13 +46,8 @@ pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, 
             }
         }
     };
-    let frame = Frame {
-        title: "Operator",
-        section: Section::Operator,
-        path: uri.path(),
-        caller: Some(&caller),
-        live: None,
-    };
+    let frame =
+        Frame { title: "Operator", section: Section::Operator, path: uri.path(), caller: Some(&caller), live: None };
     Ok(page(frame.around(&content)))
 }
 
@@ -86,7 +81,7 @@ fn replicas(installation: &InstallationOverview, now: DateTime<Utc>) -> Markup {
         section {
             h2 { "Replicas " span.count { (replicas.clone().count()) } }
             table.plain {
-                thead { tr { th scope="col" { "Session" } th scope="col" { "Leases" } th scope="col" { "Valid for" } } }
+                thead { tr { th scope="col" { "Session" } th scope="col" { "Leases" } th.number scope="col" { "Valid for" } } }
                 tbody {
                     @for replica in replicas {
                         tr {
@@ -115,7 +110,7 @@ fn watches(installation: &InstallationOverview, now: DateTime<Utc>) -> Markup {
                 tbody {
                     @for watch in &installation.watches {
                         tr {
-                            th scope="row" { @if watch.scope.is_empty() { "all" } @else { (word(&watch.scope)) } }
+                            th scope="row" { @if matches!(watch.scope.as_str(), "" | "*") { "all" } @else { (word(&watch.scope)) } }
                             td { code { (word(&watch.resource_version)) } }
                             td { (ago(watch.at, now)) }
                         }

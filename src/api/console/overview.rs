@@ -116,10 +116,14 @@ fn success(ended: u64, finished: u64) -> Option<String> {
 }
 
 fn states(live: &[StateCount]) -> String {
-    let states: Vec<String> = live.iter().map(|state| format!("{} {}", state.count, state.state.to_lowercase())).collect();
+    let states: Vec<String> =
+        live.iter().map(|state| format!("{} {}", state.count, state.state.to_lowercase())).collect();
     states.join(", ")
 }
 
 fn seconds(seconds: u64) -> String {
+    if seconds < 10 {
+        return format!("{seconds}s");
+    }
     duration(TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX / 1000)))
 }

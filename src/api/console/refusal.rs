@@ -55,13 +55,7 @@ pub(in crate::api) fn internal_error(path: &str, id: &RequestId) -> Response {
     refused(Code::InternalError, path, detail.to_owned(), id)
 }
 
-fn of_problem(
-    problem: &Problem,
-    status: StatusCode,
-    path: &str,
-    caller: Option<&Session>,
-    id: &RequestId,
-) -> Response {
+fn of_problem(problem: &Problem, status: StatusCode, path: &str, caller: Option<&Session>, id: &RequestId) -> Response {
     let title = problem.code.title();
     let content = html! {
         section.problem {

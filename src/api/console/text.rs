@@ -39,9 +39,13 @@ fn shape(c: char) -> char {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\u{7f}' => '\u{2421}',
         '\u{80}'..='\u{9f}' => '\u{fffd}',
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-            '\u{fffd}'
-        }
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' => '\u{fffd}',
         c => c,
     }
 }
@@ -153,14 +157,9 @@ mod tests {
 
     #[test]
     fn a_time_has_two_units_at_most() {
-        for (seconds, expected) in [
-            (-5, "0.0s"),
-            (9, "9.0s"),
-            (59, "59s"),
-            (200, "3m 20s"),
-            (7500, "2h 5m"),
-            (100_000, "1d 3h"),
-        ] {
+        for (seconds, expected) in
+            [(-5, "0.0s"), (9, "9.0s"), (59, "59s"), (200, "3m 20s"), (7500, "2h 5m"), (100_000, "1d 3h")]
+        {
             assert_eq!(duration(TimeDelta::seconds(seconds)), expected);
         }
     }

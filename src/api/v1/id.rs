@@ -35,7 +35,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// Returns the submission with this id. One that the caller may not see is answered as an unknown one.
-pub(in crate::api) async fn find(service: &Service, caller: &Session, id: &SubmissionId) -> Result<Submission, Problem> {
+pub(in crate::api) async fn find(
+    service: &Service,
+    caller: &Session,
+    id: &SubmissionId,
+) -> Result<Submission, Problem> {
     service.submissions.submission(caller, id).await?.ok_or_else(|| not_found(id))
 }
 

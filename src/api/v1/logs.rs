@@ -171,9 +171,9 @@ pub(in crate::api) fn no_log(id: &SubmissionId, request: &LogRequest, why: NoLog
                 format!("{id} has no executor {executor} that was seen in the cluster."),
             )
         }
-        NoLog::NotStarted(why) => {
-            not_found_log(format!("The container hasn't started: {why}. With follow=true the request waits until it does."))
-        }
+        NoLog::NotStarted(why) => not_found_log(format!(
+            "The container hasn't started: {why}. With follow=true the request waits until it does."
+        )),
         NoLog::NeverStarted => not_found_log(format!("{id} ended before it started: see its `failure`.")),
         NoLog::Gone => not_found_log("The pod is gone, and its log was not kept.".to_owned()),
         NoLog::ExecutorGone => not_found_log("The executor's pod is gone, and its log was deleted with it.".to_owned()),

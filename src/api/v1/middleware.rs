@@ -28,7 +28,11 @@ const COMPRESSED: u64 = 1024;
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// Answers a request that takes too long with a problem. Work that it began in a task of its own goes on.
-pub(in crate::api) async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Result<Response, Problem> {
+pub(in crate::api) async fn in_time(
+    State(limit): State<Duration>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
     answered_within(limit, next.run(request)).await
 }
 
