@@ -9,7 +9,7 @@ use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpStream,
     process::{Child, Command},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 
@@ -129,11 +129,12 @@ impl Browser {
     pub(crate) async fn until(&mut self, expression: &str) {
         let waited = async {
             loop {
-                let params = json!({"expression": format!("new Promise((r) => requestAnimationFrame(() => r(Boolean({expression}))))"), "returnByValue": true, "awaitPromise": true});
+                let params = json!({"expression": format!("Boolean({expression})"), "returnByValue": true});
                 let result = self.call_that_may_fail("Runtime.evaluate", params).await;
                 if result["result"]["result"]["value"] == true {
                     return;
                 }
+                sleep(Duration::from_millis(10)).await;
             }
         };
         if timeout(PATIENCE, waited).await.is_err() {

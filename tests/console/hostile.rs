@@ -99,6 +99,16 @@ async fn poison(site: &Site, id: &str, text: &str) {
         .unwrap();
 }
 
+/// Returns a tag without the values of its attributes.
+fn outside_of_quotes(tag: &str) -> String {
+    let parts = tag.split('"').step_by(2).scan(false, |is_over, part| {
+        let shown = (!*is_over).then(|| part.split('>').next().unwrap().to_owned());
+        *is_over |= part.contains('>');
+        shown
+    });
+    parts.collect()
+}
+
 /// Returns the pages that show a submission.
 fn pages(id: &str) -> Vec<String> {
     let mut pages: Vec<String> =
@@ -136,7 +146,7 @@ async fn two_hundred_attempts_in_every_field_are_text(pool: PgPool) {
                             | "template"
                             | "animate"
                     );
-                assert!(is_ours && !tag.split('>').next().unwrap().contains("hit()"), "{page} with {text:?}: <{tag}");
+                assert!(is_ours && !outside_of_quotes(tag).contains("hit()"), "{page} with {text:?}: <{tag}");
             }
             let hidden =
                 |c: char| (c < ' ' && c != '\n' && c != '\t') || matches!(c, '\u{7f}' | '\u{202e}' | '\u{200b}');
@@ -194,9 +204,7 @@ async fn what_a_caller_sends_comes_back_as_text(pool: PgPool) {
         for path in paths {
             let answer = site.page(&format!("{path}{}", encoded.replace('+', "%20"))).await;
             assert!(
-                !answer.body.contains("<script>")
-                    && !answer.body.contains("<img")
-                    && !answer.body.contains("onerror=hit()>"),
+                !ATTEMPTS[..22].iter().any(|attempt| answer.body.contains(attempt)),
                 "{path} {text:?}: {}",
                 answer.body
             );
@@ -205,6 +213,6 @@ async fn what_a_caller_sends_comes_back_as_text(pool: PgPool) {
         let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         let request = request.header(header::AUTHORIZATION, format!("Bearer {}", site.key));
         let answer = site.world.answer(request.body(Body::from(format!("id={encoded}&back={encoded}"))).unwrap()).await;
-        assert!(!answer.body.contains("<script>") && !answer.body.contains("<svg o"), "{}", answer.body);
+        assert!(!ATTEMPTS[..22].iter().any(|attempt| answer.body.contains(attempt)), "{}", answer.body);
     }
 }

@@ -22,13 +22,13 @@ async fn every_page_has_its_policy_and_nothing_inline_or_from_outside(pool: PgPo
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(answer.headers["x-frame-options"], "DENY");
-        for inline in ["<style", "style=", " onclick", " onload", "javascript:", "http://", "https://"] {
+        for inline in ["<style", "style=", " onclick", " onload", "javascript:"] {
             assert!(!answer.body.contains(inline), "{path} has {inline}");
         }
         for tag in answer.body.split('<').filter(|tag| tag.starts_with("script")) {
             assert!(tag.contains(" src=\"") && tag.ends_with('>'), "{tag}");
         }
-        let is_absolute = |part: &str| part.starts_with('/');
+        let is_absolute = |part: &str| part.starts_with('/') || part.split('"').next().unwrap().contains("://");
         let links = ["href=\"", "src=\"", "action=\""].into_iter().flat_map(|name| answer.body.split(name).skip(1));
         assert!(links.clone().count() > 5 && !links.into_iter().any(is_absolute), "{path} works below a prefix");
         assert!(answer.body.len() < 100 << 10, "{path}: {}", answer.body.len());
@@ -154,7 +154,7 @@ async fn a_failure_is_explained_with_what_to_do(pool: PgPool) {
     for (id, words) in [
         (&ids[0], ["OUT_OF_MEMORY", "Raise spark.driver.memory", "SIGKILL"]),
         (&ids[1], ["APPLICATION_ERROR", "the exception comes before", "org.example.Mian"]),
-        (&ids[2], ["IMAGE_PULL", "imagePullSecrets", "no such image"]),
+        (&ids[2], ["IMAGE_PULL", "image.pullSecrets", "no such image"]),
     ] {
         let page = site.page(&format!("/console/submissions/{id}")).await.body;
         words.iter().for_each(|word| assert!(page.contains(word), "{id} lacks {word}"));

@@ -18,6 +18,7 @@ authentication: {}
 tenants:
   red: {namespaces: [red]}
   blue: {namespaces: [blue]}
+limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
 ";
 
 pub(crate) struct Site {
