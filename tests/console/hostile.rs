@@ -5,6 +5,10 @@ use axum::{
     http::{Request, header},
 };
 use serde_json::json;
+use sparkgate::{
+    store::{LogEnd, Store},
+    submission::PodEvent,
+};
 use sqlx::PgPool;
 
 use crate::{
@@ -88,15 +92,9 @@ async fn poison(site: &Site, id: &str, text: &str) {
     }
     let line = format!("2026-01-02T03:04:05.000000000Z {text}\u{1b}[1;31m{text}\u{1b}[0m\n");
     let long = format!("2026-01-02T03:04:05.000000000Z {}\n", text.repeat(1 + (1 << 20) / text.len()));
-    let log = zstd::encode_all((line + &long).as_bytes(), 1).unwrap();
-    let events = json!([{"at": null, "kind": text, "reason": text, "message": text, "count": 2}]);
-    sqlx::query("INSERT INTO kept_logs (submission_id, attempt, log, events) VALUES ($1, 2, $2, $3)")
-        .bind(id)
-        .bind(log)
-        .bind(events)
-        .execute(pool)
-        .await
-        .unwrap();
+    let event = PodEvent { at: None, kind: text.clone(), reason: text.clone(), message: text.clone(), count: 2 };
+    let log = LogEnd { text: (line + &long).into_bytes(), cut: true };
+    Store::new(pool.clone()).keep_log(&id.parse().unwrap(), 2, Some(log), &[event]).await.unwrap();
 }
 
 /// Returns a tag without the values of its attributes.

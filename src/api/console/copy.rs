@@ -22,7 +22,7 @@ pub(super) fn section(request: &Value, of: &Submission) -> Markup {
             @for (name, command) in &commands {
                 details.command {
                     summary { (name) }
-                    button.copy type="button" hidden data-copy=(command) { "Copy" }
+                    button.copy type="button" hidden data-copy { "Copy" }
                     pre { (cut(command, LONGEST)) }
                 }
             }

@@ -39,7 +39,8 @@ reveal(document);
 document.addEventListener("click", (event) => {
     const copy = event.target.closest("[data-copy]");
     if (copy) {
-        navigator.clipboard.writeText(copy.dataset.copy).then(() => {
+        // Commands are copied as they are shown: without characters that would do something in a terminal.
+        navigator.clipboard.writeText(copy.dataset.copy || copy.nextElementSibling.textContent).then(() => {
             copy.textContent = "Copied";
             setTimeout(() => (copy.textContent = "Copy"), 1500);
         });
