@@ -60,6 +60,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/console/submissions/kill", post(list::kill))
         .route("/console/submissions/{id}", get(submission::show))
         .route("/console/submissions/{id}/kill", post(submission::kill))
+        .route("/console/submissions/{id}/rerun", post(submission::rerun))
         .route("/console/submissions/{id}/logs", get(logs::show))
         .route("/console/submissions/{id}/configuration", get(configuration::show))
         .route("/console/overview", get(overview::show))

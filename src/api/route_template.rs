@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 40] = [
+const TEMPLATES: [&str; 42] = [
     "/",
     "/console",
     "/console/",
@@ -18,6 +18,7 @@ const TEMPLATES: [&str; 40] = [
     "/console/submissions/{id}/configuration",
     "/console/submissions/{id}/kill",
     "/console/submissions/{id}/logs",
+    "/console/submissions/{id}/rerun",
     "/docs",
     "/livez",
     "/metrics",
@@ -42,6 +43,7 @@ const TEMPLATES: [&str; 40] = [
     "/v1/submissions/{id}/logs",
     "/v1/submissions/{id}/manifest",
     "/v1/submissions/{id}/outcome",
+    "/v1/submissions/{id}/rerun",
     "/v1/submissions/{id}/wait",
     "/v1/tokens",
     "/v1/tokens/{id}",

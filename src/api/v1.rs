@@ -45,7 +45,10 @@ pub(super) use middleware::{
 pub(super) use problem::{Code, Problem, ProblemBody};
 pub(super) use query::read as read_query;
 pub(super) use session::Caller;
-pub(super) use submissions::{ListQuery, Listed, list_page};
+pub(super) use submissions::{
+    ListQuery, Listed, list_page,
+    rerun::{RERUN_OF, body_of, rerun_of},
+};
 pub(crate) use suggest::closest;
 
 /// Returns all routes with their descriptions.
@@ -77,6 +80,7 @@ fn quick() -> OpenApiRouter<AppState> {
 fn patient() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(submissions::create::create))
+        .routes(routes!(submissions::rerun::rerun))
         .routes(routes!(events::follow))
         .routes(routes!(submissions::wait::wait))
 }

@@ -49,6 +49,8 @@ async fn a_foreign_submission_is_an_unknown_one(pool: PgPool) {
     let kill = |id: &str| format!("/console/submissions/{id}/kill");
     assert_eq!(world.send(Some(&red), "POST", &kill(&blue), None).await.status, 404);
     assert_eq!(world.send(Some(&red), "POST", &kill(&own), None).await.status, 303);
+    let rerun = |id: &str| format!("/v1/submissions/{id}/rerun");
+    assert_eq!(world.send(Some(&red), "POST", &rerun(&blue), None).await.status, 404);
     let states = world.get(&admin, "/v1/submissions").await.json();
     let state =
         |id: &str| states["items"].as_array().unwrap().iter().find(|item| item["id"] == id).unwrap()["state"].clone();

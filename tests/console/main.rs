@@ -12,4 +12,5 @@ mod browser;
 mod hostile;
 mod in_browser;
 mod pages;
+mod rerun;
 mod site;

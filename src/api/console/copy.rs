@@ -3,15 +3,18 @@
 use std::fmt::Write;
 
 use maud::{Markup, html};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::text::cut;
-use crate::service::Submission;
+use crate::{api::v1::body_of, service::Submission};
 
 /// The longest command that is shown.
 const LONGEST: usize = 64 << 10;
+/// An example of changes.
+const PATCH: &str = r#"{"sparkProperties": {"spark.driver.memory": "4g"}}"#;
 
-/// Shows the request as commands. Values that were hidden when it was stored are hidden in them, too.
+/// Shows ways to run a submission again: by a form, and as commands. Values that were hidden when the request was stored are hidden in
+/// them, too.
 pub(super) fn section(request: &Value, of: &Submission) -> Markup {
     let commands =
         [("curl", curl(request, of)), ("spark-submit", spark_submit(request)), ("Airflow", airflow(request, of))];
@@ -19,6 +22,14 @@ pub(super) fn section(request: &Value, of: &Submission) -> Markup {
         section {
             h2 { "Run it again" }
             p.quiet { "The request as it was launched: with the operator's defaults of that time, and without secrets." }
+            details.command {
+                summary { "Now, with changes" }
+                form.rerun method="post" action={ (of.id.as_str()) "/rerun" } {
+                    label for="patch" { "A JSON merge patch of the request, or nothing. Secrets aren't stored: set them here, or to " code { "null" } " to leave them to the operator's defaults." }
+                    textarea #patch name="patch" rows="6" spellcheck="false" placeholder=(PATCH) {}
+                    button { "Run again" }
+                }
+            }
             @for (name, command) in &commands {
                 details.command {
                     summary { (name) }
@@ -30,34 +41,8 @@ pub(super) fn section(request: &Value, of: &Submission) -> Markup {
     }
 }
 
-/// Returns the body of `POST /v1/submissions`.
-fn body(request: &Value, of: &Submission) -> Map<String, Value> {
-    let mut body = request.as_object().cloned().unwrap_or_default();
-    body.remove("clientSparkVersion");
-    body.retain(|_, value| match value {
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(map) => !map.is_empty(),
-        _ => true,
-    });
-    body.insert("sparkVersion".to_owned(), of.spark_version.clone().into());
-    if !of.labels.is_empty() {
-        let labels: Map<String, Value> =
-            of.labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
-        body.insert("labels".to_owned(), labels.into());
-    }
-    for (name, seconds) in [
-        ("startTimeoutSeconds", of.start_timeout),
-        ("runTimeoutSeconds", of.run_timeout),
-        ("killGraceSeconds", of.kill_grace),
-    ] {
-        body.extend(seconds.map(|seconds| (name.to_owned(), seconds.into())));
-    }
-    body
-}
-
 fn curl(request: &Value, of: &Submission) -> String {
-    let body = format!("{:#}", Value::Object(body(request, of)));
+    let body = format!("{:#}", Value::Object(body_of(request, of)));
     format!("curl -sS \"$SPARKGATE_URL/v1/submissions\" --json {}", quoted(&body))
 }
 

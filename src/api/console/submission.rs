@@ -1,13 +1,17 @@
 //! One submission: its state, why it waits or failed, and all that is known of its run.
 
-use axum::{extract::State, http::Uri, response::Response};
+use axum::{
+    extract::{Request, State},
+    http::Uri,
+    response::Response,
+};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
     advice::advice,
-    chart, copy,
+    chart, copy, form,
     layout::{Frame, Live, Section, badge, facts, word},
     page,
     text::{ago, amount, cut, lasted, moment, without_colours},
@@ -17,7 +21,7 @@ use crate::{
     api::{
         AppState,
         server_span::spawn,
-        v1::{Caller, Id, Problem, find, no_such_submission},
+        v1::{Caller, Id, Problem, RERUN_OF, find, no_such_submission, rerun_of},
     },
     service::{
         AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, UsageOf,
@@ -215,11 +219,11 @@ fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
     let labels = (!of.labels.is_empty()).then(|| {
         html! {
             @for (key, value) in &of.labels {
-                @let label = form_urlencoded::Serializer::new(String::new()).append_pair("label", &format!("{key}={value}")).finish();
-                a.label href={ "../submissions?" (label) } { (word(&format!("{key}={value}"))) } " "
+                a.label href={ "../submissions?" (label_query(key, value)) } { (word(&format!("{key}={value}"))) } " "
             }
         }
     });
+    let again = html! { a href={ "../submissions?" (label_query(RERUN_OF, of.id.as_str())) } { "Submissions" } };
     facts(&[
         ("Owner", text(&of.owner)),
         ("Tenant", text(&of.tenant)),
@@ -239,8 +243,14 @@ fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
         ("Run timeout", seconds(of.run_timeout)),
         ("Kill grace", seconds(of.kill_grace)),
         ("Retries", retries),
+        ("Rerun of", of.labels.get(RERUN_OF).map(|id| html! { a href={ "../submissions/" (id) } { (word(id)) } })),
+        ("Reruns", Some(again)),
         ("Labels", labels),
     ])
+}
+
+fn label_query(key: &str, value: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair("label", &format!("{key}={value}")).finish()
 }
 
 fn executor_table(executors: &[ExecutorRecord], id: &str, now: DateTime<Utc>) -> Markup {
@@ -361,4 +371,20 @@ pub(super) async fn kill(
     let answer = kill.await.map_err(|error| Problem::internal(error.to_string()))??;
     answer.submission.ok_or_else(|| no_such_submission(&id))?;
     Ok(super::seen_at(format!("../{id}")))
+}
+
+/// Submits the request of a submission again, with the changes of a form, and shows the new submission.
+pub(super) async fn rerun(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Id { id }: Id,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let fields = form::read(&parts.headers, body).await?;
+    let patch = fields.into_iter().find(|(name, _)| name == "patch").map(|(_, value)| value).unwrap_or_default();
+    // In its own task, so that a client that disconnects can't leave the submission half accepted.
+    let rerun = spawn(async move { rerun_of(&state, &caller, &id, patch.as_bytes()).await });
+    let accepted = rerun.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
+    Ok(super::seen_at(format!("../{}", accepted.submission.id)))
 }

@@ -23,6 +23,7 @@ pub(super) mod create;
 mod document;
 mod failure;
 mod new;
+pub(super) mod rerun;
 pub(super) mod wait;
 
 pub(super) use document::{State as StateWord, Submission};

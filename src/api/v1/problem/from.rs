@@ -77,7 +77,7 @@ impl Problem {
     }
 
     /// Creates the problem of a submission that may have been accepted, under `id` if the id is known.
-    pub(in crate::api::v1) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
+    pub(in crate::api) fn in_doubt(id: Option<&SubmissionId>, cause: String) -> Self {
         let what = match id {
             Some(id) => {
                 format!(
