@@ -39,7 +39,8 @@ pub(super) fn executor_bar(counts: &ExecutorCounts) -> Markup {
                     @let _ = x += width;
                 }
             }
-            span { (running) span.of { "/" (total) } }
+            // Of those that are over, only the number is of interest.
+            span { @if running + pending > 0 { (running) span.of { "/" (total) } } @else { span.of { (total) } } }
             span.hidden { " executors: " (words) }
         }
     }

@@ -125,7 +125,7 @@ fn manifest(objects: Option<&[Value]>) -> Markup {
                         @let name = object["metadata"]["name"].as_str().unwrap_or_default();
                         details.command {
                             summary { (word(object["kind"].as_str().unwrap_or("Object"))) " " span.quiet { (word(name)) } }
-                            pre { (cut(&format!("{object:#}"), LONGEST)) }
+                            pre tabindex="0" { (cut(&format!("{object:#}"), LONGEST)) }
                         }
                     }
                 }

@@ -34,7 +34,7 @@ pub(super) fn section(request: &Value, of: &Submission) -> Markup {
                 details.command {
                     summary { (name) }
                     button.copy type="button" hidden data-copy { "Copy" }
-                    pre { (cut(command, LONGEST)) }
+                    pre tabindex="0" { (cut(command, LONGEST)) }
                 }
             }
         }

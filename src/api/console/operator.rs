@@ -134,7 +134,7 @@ fn tenants(live: &[LiveCount], caller: &Session) -> Markup {
     html! {
         section {
             h2 { "Tenants" }
-            div.scroll {
+            div.scroll tabindex="0" role="region" aria-label="Tenants" {
                 table.plain {
                     thead {
                         tr {

@@ -186,7 +186,7 @@ fn reason(why: &FailureReason, is_over: bool, id: &str, now: DateTime<Utc>) -> M
             @if !signs.is_empty() { p.quiet { (word(&signs.join(" · "))) } }
             @if let Some(tail) = &why.log_tail {
                 h3 { "The end of the log " a href={ (id) "/logs" } { "All of it" } }
-                pre.log { (cut(&without_colours(tail), TAIL)) }
+                pre.log tabindex="0" { (cut(&without_colours(tail), TAIL)) }
             }
         }
         @if !why.events.is_empty() {
@@ -321,10 +321,10 @@ fn used(usage: &SubmissionUsage, currency: Option<&str>) -> Markup {
     html! {
         section {
             h2 { "Usage" }
-            div.scroll {
+            div.scroll tabindex="0" role="region" aria-label="Usage" {
                 table.plain {
                     thead {
-                        tr { th rowspan="2" { } th colspan="2" scope="colgroup" { "Driver" } th colspan="2" scope="colgroup" { "Executors" } th colspan="2" scope="colgroup" { "Total" } @if usage.total.cost.is_some() { th rowspan="2" scope="col" { "Cost" } } }
+                        tr { td rowspan="2" {} th colspan="2" scope="colgroup" { "Driver" } th colspan="2" scope="colgroup" { "Executors" } th colspan="2" scope="colgroup" { "Total" } @if usage.total.cost.is_some() { th rowspan="2" scope="col" { "Cost" } } }
                         tr { @for _ in 0..3 { th scope="col" { "core h" } th scope="col" { "GiB h" } } }
                     }
                     tbody {
