@@ -20,6 +20,7 @@ mod authn;
 mod body;
 mod browser;
 mod catch_panic;
+mod console;
 mod faces;
 mod health;
 mod home;
@@ -93,6 +94,7 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let routers = Routers {
         resources: v1::router(state.clone()),
+        console: console::router(state.clone()),
         livy: livy::router(state.clone(), faces.livy_prefix()),
         faces: faces.clone(),
     };
@@ -151,6 +153,7 @@ fn enclosed(router: Router, browser: &BrowserSettings, faces: Faces) -> Result<R
 struct Routers {
     faces: Faces,
     resources: Router,
+    console: Router,
     livy: Router,
 }
 
@@ -158,8 +161,9 @@ struct Routers {
 async fn dispatch(state: AppState, routers: Routers, id: RequestId, request: Request) -> Response {
     let is_head = request.method() == Method::HEAD;
     match routers.faces.of(request.uri().path()) {
-        Face::Resources => {
-            let response = answer_of(routers.resources, request).await;
+        face @ (Face::Resources | Face::Console) => {
+            let router = if face == Face::Console { routers.console } else { routers.resources };
+            let response = answer_of(router, request).await;
             if is_head { v1::without_length_of_nothing(response) } else { response }
         }
         Face::Livy => answer_of(routers.livy, without_prefix(request, routers.faces.livy_prefix())).await,

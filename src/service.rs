@@ -20,6 +20,7 @@ mod judgement;
 mod launcher;
 mod leadership;
 mod options;
+mod overview;
 mod pod_follower;
 mod prepared;
 mod rate_limits;
@@ -45,8 +46,9 @@ use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store};
 
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Event, Filter, Found, GroupBy, KillAnswer, LivyBatch, Page, Price,
-    Submission, SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Event, ExecutorCounts, Filter, Found, GroupBy, HourCount,
+    KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
+    Usage as UsageOf, UsageFilter, UsageReport, Used,
 };
 
 pub use self::{
@@ -76,6 +78,7 @@ pub use self::{
         clean_up::{CleanUpSettings, CleanedUp},
     },
     options::{Caps, Retries, SubmissionOptions},
+    overview::{InstallationOverview, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
@@ -111,6 +114,7 @@ pub struct Service {
     pub api_keys: Arc<ApiKeys>,
     pub audit: Arc<Audit>,
     pub usage: Arc<Usage>,
+    pub overview: Arc<Overview>,
     pub boundaries: Arc<Boundaries>,
     pub files: Arc<Files>,
     pub scrape: Arc<Scrape>,
@@ -168,6 +172,7 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
+        let overview = Overview::new(store.clone());
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
@@ -196,6 +201,7 @@ impl Service {
             api_keys: Arc::new(api_keys),
             audit: Arc::new(audit),
             usage: Arc::new(usage),
+            overview: Arc::new(overview),
             boundaries,
             files,
             scrape: Arc::new(scrape),

@@ -15,6 +15,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
+    console,
     faces::{Face, Faces},
     request_log::{RequestId, text},
     route_template::{FILE, SIGNED_FILE, route_of},
@@ -113,9 +114,10 @@ async fn admit(
     next.run(request).await
 }
 
-/// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, and signed URLs of files.
+/// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, signed URLs of files, and
+/// the assets of the console.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE)
+    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE) || console::is_asset(path)
 }
 
 /// Returns the client's address.
@@ -204,13 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_the_login_and_signed_urls_are_open() {
-        assert!(["/livez", "/readyz", "/v1/login", "/v1/files/aa/driver-1/bb/job.py"].into_iter().all(is_open));
+    fn only_probes_the_login_signed_urls_and_assets_of_the_console_are_open() {
+        let open =
+            ["/livez", "/readyz", "/v1/login", "/v1/files/aa/driver-1/bb/job.py", "/console/assets/1/console.css"];
+        assert!(open.into_iter().all(is_open));
         for path in [
             "/",
             "/docs",
             "/v1/openapi.json",
             "/livez/",
+            "/console/",
+            "/console/submissions",
+            "/console/assets",
             "/v1/login/x",
             "//livez",
             "/v1/submissions/readyz",

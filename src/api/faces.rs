@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::{http::StatusCode, response::Response};
 
-use super::{kubeflow, livy, request_log::RequestId, spark, v1};
+use super::{console, kubeflow, livy, request_log::RequestId, spark, v1};
 use crate::spark::SparkVersion;
 
 /// An API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Face {
     Resources,
+    Console,
     Kubeflow,
     Livy,
     /// Every other path, as Spark's master answers every path.
@@ -59,6 +60,7 @@ impl Faces {
         match path {
             kubeflow::PATH => Face::Kubeflow,
             path if v1::serves(path) => Face::Resources,
+            path if console::serves(path) => Face::Console,
             _ => Face::Spark,
         }
     }
@@ -75,6 +77,7 @@ impl Faces {
     pub(super) fn refused(&self, code: v1::Code, path: String, detail: String, id: &RequestId) -> Response {
         match self.of(&path) {
             Face::Resources => v1::refused(code, path, detail, id),
+            Face::Console => console::refused(code, &path, detail, id),
             Face::Kubeflow => kubeflow::refused(code, &detail),
             Face::Livy => livy::refused(code, &detail),
             Face::Spark => {
@@ -88,6 +91,7 @@ impl Faces {
     pub(super) fn internal_error(&self, path: String, id: &RequestId) -> Response {
         match self.of(&path) {
             Face::Resources => v1::internal_error(path, id),
+            Face::Console => console::internal_error(&path, id),
             _ => self.refused(v1::Code::InternalError, path, spark::internal_error(id), id),
         }
     }
@@ -113,6 +117,8 @@ mod tests {
             (None, "/api/v1/spark-submit", Face::Kubeflow),
             (None, "/api/v1/spark-submit/", Face::Spark),
             (None, "/v1/submissions/create", Face::Spark),
+            (None, "/console/submissions", Face::Console),
+            (None, "/consoles", Face::Spark),
         ] {
             assert_eq!(faces(prefix).of(path), face, "{prefix:?} {path}");
         }

@@ -5,13 +5,25 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 36] = [
+const TEMPLATES: [&str; 49] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
     "/batches/{id}",
     "/batches/{id}/log",
     "/batches/{id}/state",
+    "/console",
+    "/console/",
+    "/console/assets/{hash}/{file}",
+    "/console/operator",
+    "/console/overview",
+    "/console/submissions",
+    "/console/submissions/kill",
+    "/console/submissions/{id}",
+    "/console/submissions/{id}/configuration",
+    "/console/submissions/{id}/kill",
+    "/console/submissions/{id}/logs",
+    "/console/submissions/{id}/rerun",
     "/docs",
     "/livez",
     "/metrics",
@@ -38,6 +50,7 @@ const TEMPLATES: [&str; 36] = [
     "/v1/submissions/{id}/logs",
     "/v1/submissions/{id}/manifest",
     "/v1/submissions/{id}/outcome",
+    "/v1/submissions/{id}/rerun",
     "/v1/submissions/{id}/wait",
     "/v1/tokens",
     "/v1/tokens/{id}",

@@ -32,12 +32,25 @@ use super::AppState;
 use reply::Reply;
 
 pub use audit::audit_line;
+pub(super) use id::{Id, find, not_found as no_such_submission};
+/// Parameters that pages have, too.
+pub(super) mod parameter {
+    pub(in crate::api) use super::{logs::executor, query::attempt};
+}
+
 pub(super) use json::{Text, read as read_json};
+pub(super) use logs::no_log;
 pub(super) use middleware::{
-    answered_within, compress, in_time, internal_error, not_found, refused, without_length_of_nothing,
+    answered_within, compress, in_time, internal_error, no_such_method, not_found, nothing_at, refused,
+    without_length_of_nothing,
 };
 pub(super) use problem::{Code, Problem, ProblemBody, pointer};
-pub(super) use query::{Query, parsed};
+pub(super) use query::{Query, parsed, read as read_query};
+pub(super) use session::Caller;
+pub(super) use submissions::{
+    ListQuery, Listed, list_page,
+    rerun::{RERUN_OF, body_of, rerun_of},
+};
 pub(crate) use suggest::closest;
 
 /// Returns all routes with their descriptions.
@@ -69,6 +82,7 @@ fn quick() -> OpenApiRouter<AppState> {
 fn patient() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(submissions::create::create))
+        .routes(routes!(submissions::rerun::rerun))
         .routes(routes!(events::follow))
         .routes(routes!(files::upload, files::download))
         .routes(routes!(files::fetch))

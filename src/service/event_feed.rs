@@ -13,7 +13,7 @@ pub(super) mod wait;
 use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
-use super::tenant_slots::TenantSlots;
+use super::{error::Error, tenant_slots::TenantSlots};
 use crate::store::Store;
 
 /// The state changes of all replicas in one order, and the subscribers of this one.
@@ -30,6 +30,14 @@ pub struct EventFeed {
 impl EventFeed {
     pub(super) fn new(store: Store, closing: CancellationToken) -> Self {
         Self { store, hub: Hub::default(), of_tenants: TenantSlots::new("subscribers"), closing }
+    }
+
+    /// Returns the number of the newest event: what is read afterwards contains its change and all before it.
+    ///
+    /// # Errors
+    /// An error of the database.
+    pub async fn newest(&self) -> Result<i64, Error> {
+        Ok(self.store.last_number().await?)
     }
 
     /// Returns how many clients follow events or wait.

@@ -130,6 +130,12 @@ impl Submissions {
         Ok(objects)
     }
 
+    /// Returns the request of a submission as it was stored: with all defaults and without secrets, as JSON. `None` if no submission
+    /// has this id.
+    pub async fn request(&self, caller: &Session, id: &SubmissionId) -> Result<Option<Value>, Error> {
+        Ok(self.store.scoped(&caller.readable()).request(id).await?)
+    }
+
     /// Returns all attempts of a submission, the current one last; none if no submission has this id.
     pub async fn attempts(&self, caller: &Session, id: &SubmissionId) -> Result<Vec<AttemptRecord>, Error> {
         Ok(self.store.scoped(&caller.readable()).attempts(id).await?)

@@ -28,6 +28,8 @@ enum Needs {
     ToSee,
     /// The submission to be its own, or to be an operator of its tenant.
     ToKill,
+    /// To see the submission, and to submit in its tenant.
+    ToRerun,
     /// A role in some tenant.
     Somewhere(Role),
     /// A role in the tenant that the request names.
@@ -61,6 +63,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
             let body = json!({"name": "new", "tenant": "{namespace}", "role": "viewer", "expiresInSeconds": 60});
             return Some((Needs::There(Role::Operator), Some(body)));
         }
+        "rerunSubmission" => Needs::ToRerun,
         "createSubmissionResource" => return Some((Needs::There(Role::Submitter), Some(job("{namespace}")))),
         "createSubmission" => return Some((Needs::There(Role::Submitter), Some(spark_job("{namespace}")))),
         _ => return None,
@@ -89,6 +92,9 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
             "getOutcome" | "readLog" => [404].into(),
             _ => [200].into(),
         },
+        Needs::ToRerun if is_foreign => [404].into(),
+        Needs::ToRerun if role < Role::Submitter => [403].into(),
+        Needs::ToRerun => [201].into(),
         Needs::ToKill if is_foreign && of_spark => [200].into(),
         Needs::ToKill if is_foreign => [404].into(),
         Needs::ToKill if role < Role::Submitter || (role < Role::Operator && owner != Owner::Own) => [403].into(),

@@ -15,10 +15,10 @@ use crate::{
 /// `{id}` of the path. A malformed id is answered as an unknown one.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
-pub(super) struct Id {
+pub(in crate::api) struct Id {
     /// The submission's id
     #[param(value_type = String, pattern = "^driver-[0-9-]+$")]
-    pub(super) id: SubmissionId,
+    pub(in crate::api) id: SubmissionId,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -35,10 +35,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// Returns the submission with this id. One that the caller may not see is answered as an unknown one.
-pub(super) async fn find(service: &Service, caller: &Session, id: &SubmissionId) -> Result<Submission, Problem> {
+pub(in crate::api) async fn find(
+    service: &Service,
+    caller: &Session,
+    id: &SubmissionId,
+) -> Result<Submission, Problem> {
     service.submissions.submission(caller, id).await?.ok_or_else(|| not_found(id))
 }
 
-pub(super) fn not_found(id: impl std::fmt::Display) -> Problem {
+pub(in crate::api) fn not_found(id: impl std::fmt::Display) -> Problem {
     Problem::new(Code::SubmissionNotFound, format!("There is no submission {id}, or it is no longer kept."))
 }

@@ -99,7 +99,7 @@ pub(super) async fn logs(
             Ok((Extension(Live), answer(log)).into_response())
         }
         Log::Stream(log) => Ok(answer(log)),
-        Log::None(why) => Err(problem(&id, &request, why)),
+        Log::None(why) => Err(no_log(&id, &request, why)),
     }
 }
 
@@ -118,7 +118,7 @@ fn cut_off_at(
     .boxed()
 }
 
-fn executor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+pub(in crate::api) fn executor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     parsed(deserializer, "the id of an executor").map(Some)
 }
 
@@ -158,11 +158,12 @@ fn answer(log: LogStream) -> Response {
     (headers, Body::from_stream(log.bytes)).into_response()
 }
 
-fn problem(id: &SubmissionId, request: &LogRequest, why: NoLog) -> Problem {
-    let no_log = |detail: String| Problem::new(Code::LogNotFound, detail);
+/// Returns why there is no log, as a problem.
+pub(in crate::api) fn no_log(id: &SubmissionId, request: &LogRequest, why: NoLog) -> Problem {
+    let not_found_log = |detail: String| Problem::new(Code::LogNotFound, detail);
     match why {
         NoLog::Submission => not_found(id),
-        NoLog::Attempt => no_log(format!("{id} has no attempt {}.", request.attempt.unwrap_or_default())),
+        NoLog::Attempt => not_found_log(format!("{id} has no attempt {}.", request.attempt.unwrap_or_default())),
         NoLog::Executor => {
             let executor = request.executor.unwrap_or_default();
             Problem::new(
@@ -170,12 +171,12 @@ fn problem(id: &SubmissionId, request: &LogRequest, why: NoLog) -> Problem {
                 format!("{id} has no executor {executor} that was seen in the cluster."),
             )
         }
-        NoLog::NotStarted(why) => {
-            no_log(format!("The container hasn't started: {why}. With follow=true the request waits until it does."))
-        }
-        NoLog::NeverStarted => no_log(format!("{id} ended before it started: see its `failure`.")),
-        NoLog::Gone => no_log("The pod is gone, and its log was not kept.".to_owned()),
-        NoLog::ExecutorGone => no_log("The executor's pod is gone, and its log was deleted with it.".to_owned()),
+        NoLog::NotStarted(why) => not_found_log(format!(
+            "The container hasn't started: {why}. With follow=true the request waits until it does."
+        )),
+        NoLog::NeverStarted => not_found_log(format!("{id} ended before it started: see its `failure`.")),
+        NoLog::Gone => not_found_log("The pod is gone, and its log was not kept.".to_owned()),
+        NoLog::ExecutorGone => not_found_log("The executor's pod is gone, and its log was deleted with it.".to_owned()),
         NoLog::Limited(exceeded) => exceeded.into(),
         NoLog::Busy => Problem::new(Code::TooManyRequests, "Too many logs are being read at once; try again."),
     }

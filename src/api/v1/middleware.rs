@@ -150,12 +150,12 @@ pub(super) async fn no_such_path(uri: Uri) -> Problem {
     nothing_at(uri.path(), "See /v1/openapi.json for all paths.")
 }
 
-fn nothing_at(path: &str, hint: &str) -> Problem {
+pub(in crate::api) fn nothing_at(path: &str, hint: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is nothing at {path}. {hint}"))
 }
 
 /// Answers a method that a resource doesn't have. The router adds `Allow`.
-pub(super) async fn no_such_method(request: Request) -> Problem {
+pub(in crate::api) async fn no_such_method(request: Request) -> Problem {
     let detail = format!("{} does not allow {}: see the Allow header.", request.uri().path(), request.method());
     Problem::new(Code::MethodNotAllowed, detail)
 }

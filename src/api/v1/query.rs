@@ -41,7 +41,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
 /// Reads a query. Each parameter that can't be used is left out and the rest is read again, so that the problem names all of
 /// them.
-pub(super) fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+pub(in crate::api) fn read<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let mut parameters: Vec<Parameter<'_>> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match parameters.iter().position(|parameter| parameter.name == name) {
@@ -180,7 +180,7 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Err(D::Error::custom(format!("{seconds} is more than {LONGEST_WAIT}")))
 }
 
-pub(super) fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
+pub(in crate::api) fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
     parsed(deserializer, "the number of an attempt").map(Some)
 }
 

@@ -6,7 +6,7 @@ use super::problem::Problem;
 use crate::service::Session;
 
 /// The caller, which authentication has put into the request.
-pub(super) struct Caller(pub(super) Session);
+pub(in crate::api) struct Caller(pub(in crate::api) Session);
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;

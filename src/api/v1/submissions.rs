@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     api::{AppState, server_span::spawn},
-    service::{Filter, Found, KillAnswer},
+    service::{Filter, Found, KillAnswer, Page, Session},
     submission,
 };
 
@@ -23,6 +23,7 @@ pub(super) mod create;
 mod document;
 mod failure;
 mod new;
+pub(super) mod rerun;
 pub(super) mod wait;
 
 pub(super) use document::{State as StateWord, Submission};
@@ -35,7 +36,7 @@ const LIMIT: u32 = 50;
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct ListQuery {
+pub(in crate::api) struct ListQuery {
     /// Any of these states, in upper or lower case; repeat the parameter, or separate states by commas.
     #[serde(deserialize_with = "states")]
     #[param(value_type = Vec<StateWord>)]
@@ -98,6 +99,20 @@ pub(super) async fn list(
     Caller(caller): Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Reply<SubmissionList>, Problem> {
+    let Listed { page, next, total } = list_page(&state, &caller, query).await?;
+    let items = page.items.into_iter().map(Submission::from).collect();
+    Ok(Reply::ok(SubmissionList { items, next, total }))
+}
+
+/// A page of the list, the cursor of the next one, and the number of all matches, if requested.
+pub(in crate::api) struct Listed {
+    pub(in crate::api) page: Page,
+    pub(in crate::api) next: Option<String>,
+    pub(in crate::api) total: Option<u64>,
+}
+
+/// Reads the page of the list that a query asks for.
+pub(in crate::api) async fn list_page(state: &AppState, caller: &Session, query: ListQuery) -> Result<Listed, Problem> {
     let filter = Filter {
         states: query.state,
         name_prefix: query.name,
@@ -115,18 +130,17 @@ pub(super) async fn list(
         Some(text) => {
             let place = cursor::read(&key, &list, &text)?;
             // A cursor beyond the newest submission comes from before the database was restored to an earlier state.
-            if state.service.submissions.newest(&caller).await?.is_none_or(|newest| place > newest) {
+            if state.service.submissions.newest(caller).await?.is_none_or(|newest| place > newest) {
                 return Err(cursor::invalid());
             }
             Some(place)
         }
     };
-    let page = state.service.submissions.submissions(&caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
-    let total = if query.total { Some(state.service.submissions.count(&caller, &filter).await?) } else { None };
+    let page = state.service.submissions.submissions(caller, &filter, before, query.limit.unwrap_or(LIMIT)).await?;
+    let total = if query.total { Some(state.service.submissions.count(caller, &filter).await?) } else { None };
     let last = page.last.filter(|_| page.more);
     let next = last.map(|number| cursor::write(&key, &list, number)).transpose()?;
-    let items = page.items.into_iter().map(Submission::from).collect();
-    Ok(Reply::ok(SubmissionList { items, next, total }))
+    Ok(Listed { page, next, total })
 }
 
 /// Get a submission

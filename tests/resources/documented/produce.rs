@@ -21,6 +21,7 @@ use crate::{
 
 const CREATE: &str = "createSubmissionResource";
 const SPARKS_CREATE: &str = "createSubmission";
+const RERUN: &str = "rerunSubmission";
 
 /// Sends a request that produces the status. `None`: there is no known one.
 pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
@@ -51,6 +52,31 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
         (CREATE, 200) => {
             create(place, promise, "replayed", job(json!({}))).await;
             create(place, promise, "replayed", job(json!({}))).await
+        }
+        (RERUN, 201) => good(place, router, promise).await,
+        (RERUN, 200) => {
+            let of = id(place).await;
+            again(place, promise, &of, json!({})).await;
+            again(place, promise, &of, json!({})).await
+        }
+        (RERUN, 409) => {
+            let of = id(place).await;
+            let sole = || json!({"name": "rerun", "uniqueName": true});
+            ask(router, "POST", &promise.path_of(&of), Some(&sole())).await;
+            ask(router, "POST", &promise.path_of(&of), Some(&sole())).await
+        }
+        (RERUN, 413) => {
+            ask(router, "POST", &promise.path_of(&id(place).await), Some(&json!({"name": "x".repeat(BODY_LIMIT)})))
+                .await
+        }
+        (RERUN, 415) => {
+            let path = promise.path_of(&id(place).await);
+            send(router, Request::post(path).body(Body::from("{}")).unwrap()).await
+        }
+        (RERUN, 422) => {
+            let of = id(place).await;
+            again(place, promise, &of, json!({})).await;
+            again(place, promise, &of, json!({"mainClass": "Other"})).await
         }
         (CREATE, 201) => create(place, promise, "new", job(json!({}))).await,
         (CREATE | SPARKS_CREATE, 400) => create(place, promise, "bad", json!({})).await,
@@ -169,6 +195,13 @@ async fn create(place: &Place, promise: &Promise<'_>, key: &str, body: Value) ->
     let key = format!("{} {key} {}", promise.operation, promise.status);
     let mut request = request("POST", promise.path, Some(&body));
     request.headers_mut().insert("idempotency-key", key.parse().unwrap());
+    send(&place.router, request).await
+}
+
+/// Runs a submission again, with a key.
+async fn again(place: &Place, promise: &Promise<'_>, of: &str, patch: Value) -> Answer {
+    let mut request = request("POST", &promise.path_of(of), Some(&patch));
+    request.headers_mut().insert("idempotency-key", format!("rerun {}", promise.status).parse().unwrap());
     send(&place.router, request).await
 }
 

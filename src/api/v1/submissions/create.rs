@@ -83,7 +83,7 @@ pub(in crate::api::v1) async fn create(
     answered_within(limit, submit(state.service, caller, request, options, held)).await?
 }
 
-async fn submit(
+pub(super) async fn submit(
     service: Service,
     caller: Session,
     request: CreateSubmissionRequest,
@@ -128,7 +128,7 @@ async fn read(
     Ok((request, options, held))
 }
 
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "application/json" || essence.ends_with("+json") {

@@ -1,0 +1,105 @@
+//! The console: pages for people. They are rendered here, read without scripts, and become live by `/v1/events`. The pages ask the
+//! same use cases as the resource API, with the same caller.
+//!
+//! All links are relative, so that the pages work below a path prefix that a reverse proxy removes.
+
+mod advice;
+mod assets;
+mod chart;
+mod configuration;
+mod copy;
+mod form;
+mod layout;
+mod list;
+mod logs;
+mod operator;
+mod overview;
+mod refusal;
+mod submission;
+mod text;
+
+use axum::{
+    Router,
+    extract::{Extension, Request},
+    http::{HeaderValue, StatusCode, Uri, header},
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use maud::Markup;
+
+use super::{AppState, request_log::RequestId, v1};
+use crate::service::Session;
+
+pub(super) use refusal::{internal_error, refused};
+
+/// Scripts, styles and pictures are files of this gateway; pages are in no frame, and forms go only here. Where a browser knows
+/// trusted types, only the one policy of `live.js` can make elements of text: of pages that this gateway rendered.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                      trusted-types sparkgate";
+
+/// Returns whether a path belongs to the console.
+pub(super) fn serves(path: &str) -> bool {
+    path == "/console" || path.starts_with("/console/")
+}
+
+/// Returns whether a path is a file that the pages of callers without credentials need, too. None of them has anything of an
+/// installation.
+pub(super) fn is_asset(path: &str) -> bool {
+    path.starts_with("/console/assets/")
+}
+
+/// Returns the router of the console.
+pub(super) fn router(state: AppState) -> Router {
+    let timeout = from_fn_with_state(state.settings.request_timeout, v1::in_time);
+    Router::new()
+        .route("/console", get(async || elsewhere("console/submissions")))
+        .route("/console/", get(async || elsewhere("submissions")))
+        .route("/console/submissions", get(list::show))
+        .route("/console/submissions/kill", post(list::kill))
+        .route("/console/submissions/{id}", get(submission::show))
+        .route("/console/submissions/{id}/kill", post(submission::kill))
+        .route("/console/submissions/{id}/rerun", post(submission::rerun))
+        .route("/console/submissions/{id}/logs", get(logs::show))
+        .route("/console/submissions/{id}/configuration", get(configuration::show))
+        .route("/console/overview", get(overview::show))
+        .route("/console/operator", get(operator::show))
+        .route_layer(timeout)
+        .route("/console/assets/{hash}/{file}", get(assets::file))
+        .fallback(async |uri: Uri| v1::nothing_at(uri.path(), "The submissions are a link above."))
+        .method_not_allowed_fallback(v1::no_such_method)
+        .layer(from_fn(finish))
+        .layer(from_fn(v1::compress))
+        .with_state(state)
+}
+
+/// Writes the problem that the handler returned, as a page.
+async fn finish(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let caller = request.extensions().get::<Session>().cloned();
+    let response = next.run(request).await;
+    refusal::written(response, &path, caller.as_ref(), &id)
+}
+
+/// Redirects to a path relative to that of the request.
+fn elsewhere(location: &'static str) -> Response {
+    (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, location)]).into_response()
+}
+
+/// Redirects a form to the page that shows what it did.
+fn seen_at(location: String) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+}
+
+/// Returns a page with the headers of all of them.
+fn page(content: Markup) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+        // With `no-referrer`, which other pages have, browsers send `Origin: null` with forms, and the gateway refuses them.
+        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+    ];
+    (headers, content.into_string()).into_response()
+}

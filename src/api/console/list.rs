@@ -1,0 +1,236 @@
+//! The list of submissions, and the kill of many.
+
+use axum::{
+    extract::{Request, State},
+    http::Uri,
+    response::Response,
+};
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+
+use super::{
+    chart::executor_bar,
+    form,
+    layout::{Frame, Live, Section, badge, word},
+    page,
+    text::{ago, lasted},
+};
+use crate::{
+    api::{
+        AppState,
+        server_span::spawn,
+        v1::{Caller, Code, ListQuery, Listed, Problem, list_page, read_query},
+    },
+    service::{FailureReason, Session, Submission},
+    submission::{State as SubmissionState, SubmissionId},
+};
+
+/// The most submissions that one form kills: a page of the list.
+const MOST_KILLS: usize = 500;
+
+/// Links to states that belong together.
+const GROUPS: [(&str, &str); 5] = [
+    ("All", ""),
+    ("Waiting", "QUEUED,LAUNCHING,PENDING"),
+    ("Running", "RUNNING,KILLING"),
+    ("Failed", "FAILED,ERROR,LOST"),
+    ("Finished", "FINISHED"),
+];
+
+/// Shows a page of the list. Its parameters are those of `GET /v1/submissions`.
+pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {
+    let query = form::filled(uri.query().unwrap_or_default());
+    let parameters: ListQuery = read_query(&query)?;
+    // Before the list, so that no change is missed: one that the list has already is shown again and changes nothing.
+    let after = state.service.events.newest().await?;
+    let found = list_page(&state, &caller, parameters).await?;
+    let content = content(&query, &found, &caller, Utc::now());
+    let live = Some(Live { after, filter: event_filter(&query) });
+    let frame =
+        Frame { title: "Submissions", section: Section::Submissions, path: uri.path(), caller: Some(&caller), live };
+    Ok(page(frame.around(&content)))
+}
+
+/// Returns the parameters that `/v1/events` has, too.
+fn event_filter(query: &str) -> String {
+    let parameters = form_urlencoded::parse(query.as_bytes());
+    let shared = parameters.filter(|(name, _)| matches!(&**name, "owner" | "namespace" | "label"));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(shared).finish()
+}
+
+fn content(query: &str, found: &Listed, caller: &Session, now: DateTime<Utc>) -> Markup {
+    let items = &found.page.items;
+    let has_tenants = items.iter().any(|item| item.tenant != "default");
+    let is_first = form::values(query, "cursor").is_empty();
+    let killable = caller.killable();
+    html! {
+        h1.hidden { "Submissions" }
+        (filters(query))
+        form #kill method="post" action="submissions/kill" data-confirm="Kill the selected submissions?" {
+            input type="hidden" name="back" value=(form::with(query, &[]));
+        }
+        table.submissions #submissions data-first[is_first] aria-label="Submissions, the newest first" {
+            thead {
+                tr {
+                    th.pick scope="col" { span.hidden { "Select" } }
+                    th scope="col" { "State" }
+                    th scope="col" { "Name" }
+                    th.who scope="col" { "Owner" }
+                    @if has_tenants { th.tenant scope="col" { "Tenant" } }
+                    th.age scope="col" { "Age" }
+                    th.took scope="col" { "Duration" }
+                    th.executors scope="col" { "Executors" }
+                    th.code scope="col" { "Reason" }
+                }
+            }
+            tbody #rows data-live {
+                @for item in items { (row(item, has_tenants, killable.covers(&item.tenant, &item.principal), now)) }
+            }
+        }
+        div #empty data-live {
+            @if items.is_empty() {
+                p.nothing {
+                    @if query.is_empty() {
+                        "No submissions yet. " code { "POST /v1/submissions" } " or " code { "spark-submit" } " makes the first one."
+                    } @else { "No submission matches this filter. " a href="submissions" { "Show all" } }
+                }
+            }
+        }
+        footer.bar {
+            button type="submit" form="kill" data-needs-selection { "Kill selected" }
+            span.quiet data-selection {}
+            nav #pages data-live aria-label="Pages" {
+                @if !is_first { a.button href={ "submissions?" (form::with(query, &[])) } { "Newest" } }
+                @if let Some(next) = &found.next { a.button rel="next" href={ "submissions?" (form::with(query, &[("cursor", next)])) } { "Older" } }
+            }
+        }
+    }
+}
+
+fn filters(query: &str) -> Markup {
+    let states = form::values(query, "state");
+    let current = states.join(",");
+    let value = |name: &str| form::values(query, name).into_iter().next().unwrap_or_default();
+    html! {
+        search.filters {
+            nav.groups aria-label="States" {
+                @for (name, states) in GROUPS {
+                    @let chosen = (states == current).then_some("true");
+                    a href={ "submissions?" (form::with(query, &[("state", states)])) } aria-current=[chosen] { (name) }
+                }
+            }
+            form method="get" action="submissions" {
+                @for state in &states { input type="hidden" name="state" value=(state); }
+                input type="search" name="name" value=(value("name")) placeholder="Name begins with" aria-label="Name begins with" data-filter;
+                input name="owner" value=(value("owner")) placeholder="Owner" aria-label="Owner" autocapitalize="off";
+                input name="namespace" value=(value("namespace")) placeholder="Namespace" aria-label="Namespace" autocapitalize="off";
+                input name="label" value=(value("label")) placeholder="label=value" aria-label="Label, as key=value" autocapitalize="off";
+                button { "Filter" }
+            }
+        }
+    }
+}
+
+fn row(item: &Submission, has_tenants: bool, may_kill: bool, now: DateTime<Utc>) -> Markup {
+    let id = item.id.as_str();
+    let why = FailureReason::of(item);
+    let is_over = item.state.is_terminal();
+    html! {
+        tr id=(id) {
+            td.pick {
+                @if may_kill && !is_over { input type="checkbox" name="id" value=(id) form="kill" aria-label={ "Select " (id) }; }
+            }
+            td.status { (badge(item.state)) }
+            td.name {
+                a href={ "submissions/" (id) } { @if item.name.is_empty() { "(no name)" } @else { (word(&item.name)) } }
+                span.id { (id) }
+            }
+            td.who { (word(&item.owner)) }
+            @if has_tenants { td.tenant { (word(&item.tenant)) } }
+            td.age { (ago(item.created_at, now)) }
+            td.took { @if let Some(started) = item.started_at { (lasted(started, item.finished_at, now)) } }
+            td.executors { (executor_bar(&item.executors)) }
+            td.code {
+                @if let Some(why) = why.filter(|_| item.state != SubmissionState::Killing) {
+                    span title=(super::text::cut(&why.message, 500)) { (why.code.as_str()) }
+                }
+                @if item.attempt > 1 { span.attempt { "attempt " (item.attempt) } }
+            }
+        }
+    }
+}
+
+/// What became of a kill.
+enum Killed {
+    Requested,
+    Over,
+    Refused(String),
+}
+
+/// Kills the submissions that a form names, and shows what became of each.
+pub(super) async fn kill(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let path = request.uri().path().to_owned();
+    let (parts, body) = request.into_parts();
+    let fields = form::read(&parts.headers, body).await?;
+    let of = |wanted: &'static str| fields.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value);
+    let ids: Vec<String> = of("id").cloned().collect();
+    if ids.is_empty() {
+        return Err(Problem::new(Code::InvalidRequest, "No submission is selected. Go back and select those to kill."));
+    }
+    if ids.len() > MOST_KILLS {
+        let detail = format!("{} submissions are selected; a form may name {MOST_KILLS}.", ids.len());
+        return Err(Problem::new(Code::InvalidRequest, detail));
+    }
+    let back = of("back").next().map(|query| form::with(query, &[])).unwrap_or_default();
+    let session = caller.clone();
+    // In its own task, so that the rest is killed even if the client disconnects.
+    let kills = spawn(async move {
+        let mut kills = Vec::with_capacity(ids.len());
+        for id in ids {
+            let killed = kill_one(&state, &session, &id).await;
+            kills.push((id, killed));
+        }
+        kills
+    });
+    let kills = kills.await.map_err(|error| Problem::internal(error.to_string()))?;
+    let requested = kills.iter().filter(|(_, killed)| matches!(killed, Killed::Requested)).count();
+    let content = html! {
+        section.problem {
+            h1 { "Kill requested for " (requested) " of " (kills.len()) }
+            table.plain {
+                tbody {
+                    @for (id, killed) in &kills {
+                        tr {
+                            th scope="row" { a href={ "../submissions/" (id) } { (word(id)) } }
+                            td {
+                                @match killed {
+                                    Killed::Requested => "will be ended",
+                                    Killed::Over => "has already ended",
+                                    Killed::Refused(why) => (word(why)),
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            p.actions { a.button href={ "../submissions?" (back) } { "Back to the list" } }
+        }
+    };
+    let frame = Frame { title: "Kill", section: Section::Submissions, path: &path, caller: Some(&caller), live: None };
+    Ok(page(frame.around(&content)))
+}
+
+async fn kill_one(state: &AppState, caller: &Session, id: &str) -> Killed {
+    let unknown = || Killed::Refused("there is no such submission, or it is no longer kept".to_owned());
+    let Ok(id) = id.parse::<SubmissionId>() else { return unknown() };
+    match state.service.submissions.request_kill(caller, &id).await {
+        Ok(answer) if answer.live => Killed::Requested,
+        Ok(answer) if answer.submission.is_some() => Killed::Over,
+        Ok(_) => unknown(),
+        Err(error) => Killed::Refused(Problem::from(error).detail),
+    }
+}

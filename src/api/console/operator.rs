@@ -1,0 +1,191 @@
+//! The state of the installation, for its operators.
+
+use std::collections::BTreeMap;
+
+use axum::{extract::State, http::Uri, response::Response};
+use chrono::{DateTime, TimeDelta, Utc};
+use maud::{Markup, html};
+
+use super::{
+    layout::{Frame, Section, word},
+    page,
+    text::{ago, duration},
+};
+use crate::{
+    api::{
+        AppState,
+        v1::{Caller, Problem},
+    },
+    service::{InstallationOverview, LiveCount, Readiness, Session},
+};
+
+/// The beginning of the names of replicas' leases.
+const REPLICA: &str = "replica/";
+
+/// Shows the installation.
+pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {
+    let installation = state.service.overview.installation(&caller).await?;
+    let readiness = state.service.health.readiness().await;
+    let now = Utc::now();
+    let content = html! {
+        h1.hidden { "Operator" }
+        div #installation data-live data-poll {
+            (health(&readiness))
+            div.columns {
+                (replicas(&installation, now))
+                (watches(&installation, now))
+            }
+            (tenants(&installation.live, &caller))
+        }
+        div.columns {
+            (releases(&caller))
+            section {
+                h2 { "Checks" }
+                p { "Run " code { "sparkgate doctor" } " with the gateway's settings: it checks files, database, rights, cluster and pods, and \
+                    changes nothing. Metrics are at " code { "/metrics" } " of the management port." }
+            }
+        }
+    };
+    let frame =
+        Frame { title: "Operator", section: Section::Operator, path: uri.path(), caller: Some(&caller), live: None };
+    Ok(page(frame.around(&content)))
+}
+
+fn health(readiness: &Readiness) -> Markup {
+    let (class, word, why) = match readiness {
+        Readiness::Ready => ("finished", "Ready", None),
+        Readiness::Accepting(why) => ("pending", "Accepting, and an operator has to look", Some(why)),
+        Readiness::NotReady(why) => ("failed", "Not ready", Some(why)),
+    };
+    html! {
+        section {
+            h2 { "This replica" }
+            p { span class={ "state " (class) } { (word) } " " span.quiet { "Sparkgate " (env!("CARGO_PKG_VERSION")) } }
+            @if let Some(why) = why { p.message { (super::text::cut(&why.to_string(), 2000)) } }
+        }
+    }
+}
+
+fn replicas(installation: &InstallationOverview, now: DateTime<Utc>) -> Markup {
+    let leases = &installation.leases;
+    let replicas = leases.iter().filter(|lease| lease.name.starts_with(REPLICA) && lease.alive);
+    let held = |holder: &str| {
+        let names: Vec<&str> = leases
+            .iter()
+            .filter(|lease| lease.alive && lease.holder == holder && !lease.name.starts_with(REPLICA))
+            .map(|lease| lease.name.as_str())
+            .collect();
+        names.join(", ")
+    };
+    html! {
+        section {
+            h2 { "Replicas " span.count { (replicas.clone().count()) } }
+            table.plain {
+                thead { tr { th scope="col" { "Session" } th scope="col" { "Leases" } th.number scope="col" { "Valid for" } } }
+                tbody {
+                    @for replica in replicas {
+                        tr {
+                            th scope="row" { code { (replica.holder.get(..8).unwrap_or(&replica.holder)) } }
+                            td.wide { (word(&held(&replica.holder))) }
+                            td.number { (duration((replica.expires_at - now).max(TimeDelta::zero()))) }
+                        }
+                    }
+                }
+            }
+            @let free: Vec<_> = leases.iter().filter(|lease| !lease.alive && !lease.name.starts_with(REPLICA)).collect();
+            @if !free.is_empty() {
+                p.quiet { "Expired: " @for lease in free { (word(&lease.name)) " (" (ago(lease.expires_at, now)) ") " } }
+            }
+        }
+    }
+}
+
+fn watches(installation: &InstallationOverview, now: DateTime<Utc>) -> Markup {
+    html! {
+        section {
+            h2 { "Watches" }
+            @if installation.watches.is_empty() { p.quiet { "None has stored a position yet." } }
+            table.plain {
+                thead { tr { th scope="col" { "Namespace" } th scope="col" { "Position" } th scope="col" { "Stored" } } }
+                tbody {
+                    @for watch in &installation.watches {
+                        tr {
+                            th scope="row" { @if matches!(watch.scope.as_str(), "" | "*") { "all" } @else { (word(&watch.scope)) } }
+                            td { code { (word(&watch.resource_version)) } }
+                            td { (ago(watch.at, now)) }
+                        }
+                    }
+                }
+            }
+            p.quiet { "A position is stored when it moves: an old one is normal where no pod changes." }
+        }
+    }
+}
+
+fn tenants(live: &[LiveCount], caller: &Session) -> Markup {
+    let mut by_tenant: BTreeMap<&str, BTreeMap<&str, &LiveCount>> = BTreeMap::new();
+    for count in live {
+        by_tenant.entry(&count.tenant).or_default().insert(&count.state, count);
+    }
+    for tenant in caller.access().tenants() {
+        by_tenant.entry(&tenant.name).or_default();
+    }
+    let cap = |limit: Option<String>| limit.unwrap_or_else(|| "–".to_owned());
+    html! {
+        section {
+            h2 { "Tenants" }
+            div.scroll tabindex="0" role="region" aria-label="Tenants" {
+                table.plain {
+                    thead {
+                        tr {
+                            th scope="col" { "Tenant" } th.number scope="col" { "Queued" } th.number scope="col" { "of at most" }
+                            th.number scope="col" { "Launching" } th.number scope="col" { "Pending" } th.number scope="col" { "Running" }
+                            th.number scope="col" { "Killing" } th.number scope="col" { "Oldest waits" }
+                            th.number scope="col" { "Subscribers at most" } th.number scope="col" { "Log readers at most" }
+                        }
+                    }
+                    tbody {
+                        @for (name, states) in &by_tenant {
+                            @let limits = caller.access().tenant(name).map(|tenant| &tenant.limits);
+                            @let count = |state: &str| states.get(state).map_or(0, |count| count.count);
+                            @let oldest = states.values().filter_map(|count| count.oldest).fold(0.0, f64::max);
+                            tr {
+                                th scope="row" { (word(name)) }
+                                td.number { (count("QUEUED")) }
+                                td.number { (cap(limits.and_then(|limits| limits.queued).map(|most| most.to_string()))) }
+                                td.number { (count("LAUNCHING")) }
+                                td.number { (count("PENDING")) }
+                                td.number { (count("RUNNING")) }
+                                td.number { (count("KILLING")) }
+                                td.number { @if oldest > 0.0 { (duration(TimeDelta::milliseconds((oldest * 1000.0) as i64))) } @else { "–" } }
+                                td.number { (cap(limits.and_then(|limits| limits.subscribers).map(|most| most.to_string()))) }
+                                td.number { (cap(limits.and_then(|limits| limits.log_readers).map(|most| most.to_string()))) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn releases(caller: &Session) -> Markup {
+    let lines = caller.spark_lines();
+    html! {
+        section {
+            h2 { "Spark releases" }
+            table.plain {
+                thead { tr { th scope="col" { "Release" } th scope="col" { "Line" } th scope="col" { "Image" } } }
+                tbody {
+                    @for version in lines.versions() {
+                        tr {
+                            th scope="row" { (version) @if version == lines.default_version() { " (default)" } }
+                            td { (version.line()) }
+                            td.wide { @if let Some(image) = lines.image(version) { (word(image)) } @else { span.quiet { "of the defaults" } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Problems as pages.
+
+use std::sync::Arc;
+
+use axum::{
+    http::{StatusCode, header},
+    response::Response,
+};
+use maud::html;
+
+use super::{
+    layout::{Frame, Section, root},
+    page,
+    text::cut,
+};
+use crate::{
+    api::{
+        request_log::{RequestId, text},
+        v1::{Code, Problem},
+    },
+    service::Session,
+};
+
+/// The longest detail of a problem: it may quote what a caller sent.
+const DETAIL: usize = 2000;
+
+/// Writes the problem of a response, if it has one, as a page.
+pub(super) fn written(mut response: Response, path: &str, caller: Option<&Session>, id: &RequestId) -> Response {
+    let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
+    let status = response.status();
+    problem.log();
+    let mut written = of_problem(&problem, status, path, caller, id);
+    for name in [header::RETRY_AFTER, header::ALLOW] {
+        if let Some(value) = response.headers().get(&name) {
+            written.headers_mut().insert(name, value.clone());
+        }
+    }
+    written
+}
+
+/// Returns the answer to a request without a known caller.
+pub(in crate::api) fn refused(code: Code, path: &str, detail: String, id: &RequestId) -> Response {
+    let problem = Problem::new(code, detail);
+    of_problem(&problem, StatusCode::from_u16(code.status()).unwrap_or_default(), path, None, id)
+}
+
+/// Returns the response to a request whose handler panicked.
+pub(in crate::api) fn internal_error(path: &str, id: &RequestId) -> Response {
+    let detail = "The requested action may have been done. Details are in the gateway's log under the request id.";
+    refused(Code::InternalError, path, detail.to_owned(), id)
+}
+
+fn of_problem(problem: &Problem, status: StatusCode, path: &str, caller: Option<&Session>, id: &RequestId) -> Response {
+    let title = problem.code.title();
+    let content = html! {
+        section.problem {
+            p.status { (status.as_u16()) }
+            h1 { (title) }
+            p { (cut(&problem.detail, DETAIL)) }
+            @if let Some(remedy) = remedy(problem.code) { p.remedy { (remedy) } }
+            p.actions {
+                a.button href={ (root(path)) "submissions" } { "Submissions" }
+                @if is_passing(problem.code) { a.button href="" { "Try again" } }
+            }
+            p.quiet { "Request " code { (text(id)) } }
+        }
+    };
+    let frame = Frame { title, section: Section::None, path, caller, live: None };
+    let mut response = page(frame.around(&content));
+    *response.status_mut() = status;
+    response
+}
+
+/// Returns what a person can do about a problem, if its detail doesn't say it.
+fn remedy(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::Unauthenticated => {
+            "The console has no sign-in of its own yet. It needs what the API needs: open it through a proxy that signs you in and \
+             whose header or token the gateway accepts. docs/console.md says how an operator sets that up."
+        }
+        Code::Denied => "Ask an operator of the tenant for a role that may do this, or to do it for you.",
+        Code::SubmissionNotFound => {
+            "Check the id. Records are deleted some time after their end, and those of other tenants aren't shown."
+        }
+        Code::InvalidCursor => "Open the first page of the list again.",
+        _ => return None,
+    })
+}
+
+fn is_passing(code: Code) -> bool {
+    code.retry_after().is_some() || matches!(code, Code::InternalError | Code::RateLimited | Code::TimedOut)
+}

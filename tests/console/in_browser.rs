@@ -1,0 +1,209 @@
+//! The console in a real browser.
+
+use serde_json::json;
+use sqlx::PgPool;
+
+use crate::{
+    browser::Browser,
+    site::{Site, pages_of},
+};
+
+const IDS: &str = "[...document.querySelectorAll('#rows tr')].map((row) => row.id)";
+
+async fn both(pool: PgPool) -> (Site, Browser) {
+    let site = Site::start(pool).await;
+    let browser = Browser::start(&site.key).await;
+    (site, browser)
+}
+
+#[sqlx::test]
+async fn every_page_opens_without_a_fault_in_every_look(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let ids = site.submit(2).await;
+    let failed = "state = 'FAILED', exit_code = 1, reason = 'Error', message = 'it failed', pod_uid = 'uid', \
+                  started_at = created_at, finished_at = clock_timestamp()";
+    site.set(&ids[0], failed).await;
+    let mut pages: Vec<String> = ["submissions", "submissions?state=FAILED", "overview", "operator"]
+        .map(|page| format!("/console/{page}"))
+        .into();
+    pages.extend(ids.iter().flat_map(|id| pages_of(id)));
+    for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {
+        browser.look(width, scheme).await;
+        for page in &pages {
+            browser.open(&site.url(page)).await;
+            let beyond = browser.eval("document.documentElement.scrollWidth - innerWidth").await;
+            assert!(beyond.as_i64().unwrap() <= 0, "{page} is {beyond} too wide for {width}");
+            let faults = browser.faults().await;
+            // There is no log of a submission without a pod: the request for it is answered with 404.
+            let faults: Vec<_> =
+                faults.iter().filter(|fault| !(fault.contains("/logs?") && fault.contains("404"))).collect();
+            assert!(faults.is_empty(), "{page}: {faults:?}");
+        }
+        let ground = browser.eval("getComputedStyle(document.documentElement).backgroundColor").await;
+        assert_eq!(ground, if scheme == "dark" { "rgb(17, 18, 20)" } else { "rgb(255, 255, 255)" });
+    }
+}
+
+#[sqlx::test]
+async fn the_list_is_live_with_each_submission_once(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let mut ids = site.submit(3).await;
+    browser.open(&site.url("/console/submissions")).await;
+    browser.until("document.getElementById('live').textContent === 'Live'").await;
+    browser.eval("window.same = true").await;
+    ids.extend(site.submit(3).await);
+    ids.reverse();
+    browser.until(&format!("{IDS}.length === 6")).await;
+    assert_eq!(browser.eval(IDS).await, json!(ids));
+    let killed = site.world.send(Some(&site.key), "DELETE", &format!("/v1/submissions/{}", ids[1]), None).await;
+    assert_eq!(killed.status, 202);
+    browser.until(&format!("document.querySelector('#{} .state').textContent === 'KILLED'", ids[1])).await;
+    // The tab was hidden while things happened, as behind another one.
+    let hidden = "Object.defineProperty(document, 'hidden', {configurable: true, get: () => window.away}); \
+                  window.away = true; document.dispatchEvent(new Event('visibilitychange'))";
+    browser.eval(hidden).await;
+    let more = site.submit(2).await;
+    ids.splice(0..0, more.into_iter().rev());
+    browser.eval("window.away = false; document.dispatchEvent(new Event('visibilitychange'))").await;
+    browser.until(&format!("{IDS}.length === 8")).await;
+    assert_eq!(browser.eval(IDS).await, json!(ids));
+    assert_eq!(browser.eval("window.same").await, true, "the page was never loaded again");
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn the_list_goes_on_after_its_events_are_gone(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let ids = site.submit(3).await;
+    browser.open(&site.url("/console/submissions")).await;
+    browser.until("document.getElementById('live').textContent === 'Live'").await;
+    browser.eval("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true}); document.dispatchEvent(new Event('visibilitychange'))").await;
+    // The machine slept so long that the records of that time are deleted.
+    sqlx::query("DELETE FROM submissions WHERE id = $1").bind(&ids[1]).execute(&site.world.pool).await.unwrap();
+    let new = site.submit(1).await.remove(0);
+    browser.eval("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))").await;
+    browser.until(&format!("{IDS}[0] === '{new}'")).await;
+    assert_eq!(browser.eval(IDS).await, json!([new, ids[2], ids[0]]));
+    let last = site.submit(1).await.remove(0);
+    browser.until(&format!("{IDS}[0] === '{last}'")).await;
+}
+
+#[sqlx::test]
+async fn the_keyboard_opens_goes_back_filters_and_kills(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let ids = site.submit(3).await;
+    site.set(&ids[2], "name = 'etl-nightly'").await;
+    let list = site.url("/console/submissions");
+    browser.open(&list).await;
+    for key in ["j", "j", "j", "k", "Enter"] {
+        browser.press(key).await;
+    }
+    browser
+        .until(&format!(
+            "location.pathname === '/console/submissions/{}' && document.readyState === 'complete'",
+            ids[1]
+        ))
+        .await;
+    browser.eval("history.back()").await;
+    browser.until(&format!("location.href === '{list}' && {IDS}.length === 3")).await;
+    browser.press("?").await;
+    browser.until("document.querySelector('dialog').open").await;
+    browser.eval("document.querySelector('dialog').close()").await;
+    browser.press("/").await;
+    browser.until("document.activeElement.name === 'name'").await;
+    browser.call("Input.insertText", json!({"text": "etl"})).await;
+    browser.press("Enter").await;
+    browser.until("location.search.startsWith('?name=etl')").await;
+    browser.until(&format!("{IDS}.join() === '{}'", ids[2])).await;
+    browser.eval("history.back()").await;
+    browser.until(&format!("location.search === '' && {IDS}.length === 3 && document.readyState === 'complete'")).await;
+    // The browser may have kept the page with its cursor in the filter.
+    for key in ["Escape", "j", "x", "j", "x"] {
+        browser.press(key).await;
+    }
+    browser.until("document.querySelector('[data-selection]').textContent === '2 selected'").await;
+    // What others do meanwhile doesn't change the selection.
+    let other = site.submit(1).await.remove(0);
+    browser
+        .until(&format!("{IDS}[0] === '{other}' && document.querySelectorAll('#rows input:checked').length === 2"))
+        .await;
+    browser.eval("document.querySelector('[data-needs-selection]').click()").await;
+    browser.until("document.querySelector('h1')?.textContent === 'Kill requested for 2 of 2'").await;
+    assert_eq!(browser.dialogs(), ["Kill 2 submissions?"]);
+    browser.open(&site.url(&format!("/console/submissions/{}", ids[0]))).await;
+    browser.eval("document.querySelector('button.danger').click()").await;
+    browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
+    assert_eq!(browser.dialogs(), [format!("Kill {}?", ids[0])]);
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn a_submission_is_live_until_its_end(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let id = site.submit(1).await.remove(0);
+    browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
+    browser.until("document.getElementById('live').textContent === 'Live'").await;
+    site.world.send(Some(&site.key), "DELETE", &format!("/v1/submissions/{id}"), None).await;
+    browser.until("document.querySelector('#badge').textContent === 'KILLED' && document.querySelector('.why').textContent.includes('KILLED_ON_REQUEST')").await;
+    browser
+        .until("document.getElementById('live').textContent === 'Ended' && !document.querySelector('button.danger')")
+        .await;
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn pages_work_behind_a_prefix(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let ids = site.submit(2).await;
+    let prefix = site.url("/behind/a/proxy/console");
+    for page in ["/submissions".to_owned(), format!("/submissions/{}", ids[0]), "/overview".to_owned()] {
+        browser.open(&format!("{prefix}{page}")).await;
+        browser.until("document.getElementById('live').textContent === 'Live'").await;
+    }
+    browser.open(&format!("{prefix}/submissions")).await;
+    browser.eval(&format!("document.querySelector('#{} a').click()", ids[1])).await;
+    browser
+        .until(&format!("location.href === '{prefix}/submissions/{}' && document.readyState === 'complete'", ids[1]))
+        .await;
+    browser.eval("document.querySelector('button.danger').click()").await;
+    browser
+        .until(&format!(
+            "location.href === '{prefix}/submissions/{}' && document.querySelector('#badge')?.textContent === 'KILLED'",
+            ids[1]
+        ))
+        .await;
+    // The two redirects to the list.
+    for short in [prefix.clone(), format!("{prefix}/")] {
+        browser.call("Page.navigate", json!({"url": short})).await;
+        browser.until(&format!("location.href === '{prefix}/submissions' && {IDS}.length === 2")).await;
+    }
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn pages_read_and_kill_without_scripts(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let ids = site.submit(2).await;
+    browser.call("Emulation.setScriptExecutionDisabled", json!({"value": true})).await;
+    let list = site.url("/console/submissions");
+    browser.open(&list).await;
+    assert_eq!(browser.eval(&format!("{IDS}.length")).await, 2);
+    assert_eq!(
+        browser
+            .eval("document.getElementById('live').textContent + document.querySelector('[data-help]').hidden")
+            .await,
+        "true"
+    );
+    browser.eval(&format!("document.querySelector('#{} a').click()", ids[0])).await;
+    browser.until("document.querySelector('button.danger')").await;
+    assert!(browser.eval("document.body.innerText").await.as_str().unwrap().contains("It waits to be launched"));
+    browser.eval("document.querySelector('button.danger').click()").await;
+    browser.until("document.querySelector('#badge')?.textContent === 'KILLED'").await;
+    for page in pages_of(&ids[0]).iter().map(String::as_str).chain(["/console/overview", "/console/operator"]) {
+        browser.open(&site.url(page)).await;
+        assert!(
+            browser.eval("document.querySelector('main').innerText.length > 100").await.as_bool().unwrap(),
+            "{page}"
+        );
+    }
+}

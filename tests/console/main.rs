@@ -1,0 +1,16 @@
+//! The console: on the real router and a real Postgres, and in a real Chromium, whose program `SPARKGATE_CHROMIUM` names. The cluster
+//! is one in memory without a node, so submissions stay queued; the tests write the rows of others themselves.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../access/world.rs"]
+mod world;
+
+mod access;
+mod browser;
+mod hostile;
+mod in_browser;
+mod pages;
+mod rerun;
+mod site;

@@ -1,0 +1,184 @@
+//! What pages say, without a browser.
+
+use axum::{
+    body::Body,
+    http::{Request, header},
+};
+use sqlx::PgPool;
+
+use crate::site::{Site, pages_of};
+
+/// The pages of the installation.
+const PAGES: [&str; 3] = ["/console/submissions", "/console/overview", "/console/operator"];
+
+#[sqlx::test]
+async fn every_page_has_its_policy_and_nothing_inline_or_from_outside(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let id = site.submit(1).await.remove(0);
+    for path in PAGES.map(str::to_owned).iter().chain(&pages_of(&id)) {
+        let answer = site.page(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        let policy = &answer.headers["content-security-policy"];
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.headers["x-frame-options"], "DENY");
+        for inline in ["<style", "style=", " onclick", " onload", "javascript:"] {
+            assert!(!answer.body.contains(inline), "{path} has {inline}");
+        }
+        for tag in answer.body.split('<').filter(|tag| tag.starts_with("script")) {
+            assert!(tag.contains(" src=\"") && tag.ends_with('>'), "{tag}");
+        }
+        let is_absolute = |part: &str| part.starts_with('/') || part.split('"').next().unwrap().contains("://");
+        let links = ["href=\"", "src=\"", "action=\""].into_iter().flat_map(|name| answer.body.split(name).skip(1));
+        assert!(links.clone().count() > 5 && !links.into_iter().any(is_absolute), "{path} works below a prefix");
+        assert!(answer.body.len() < 100 << 10, "{path}: {}", answer.body.len());
+    }
+}
+
+#[sqlx::test]
+async fn lists_are_filtered_and_paged_by_their_address(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let ids = site.submit(5).await;
+    site.set(&ids[0], "owner = 'alice', name = 'etl-1'").await;
+    let shown = async |query: &str| {
+        let answer = site.page(&format!("/console/submissions{query}")).await;
+        assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+        let rows: Vec<String> =
+            ids.iter().filter(|id| answer.body.contains(&format!("<tr id=\"{id}\""))).cloned().collect();
+        (rows, answer.body)
+    };
+    assert_eq!(shown("").await.0, ids);
+    assert_eq!(
+        shown("?owner=alice&name=&namespace=&label=").await.0,
+        ids[..1],
+        "empty fields of the form stand for nothing"
+    );
+    assert_eq!(shown("?state=FAILED").await.0, ids[..0]);
+    assert_eq!(shown("?name=etl").await.0, ids[..1]);
+    let (first, body) = shown("?limit=2&state=QUEUED").await;
+    assert_eq!(first, ids[3..]);
+    let next = body.split("rel=\"next\" href=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
+    let (second, body) = shown(next.trim_start_matches("submissions")).await;
+    assert_eq!(second, ids[1..3]);
+    assert!(body.contains(">Newest<"));
+}
+
+#[sqlx::test]
+async fn bad_input_gets_a_page_with_title_remedy_and_request_id(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let id = site.submit(1).await.remove(0);
+    for (path, status, words) in [
+        ("/console/submissions/driver-1", 404, "no longer kept"),
+        ("/console/submissions/<script>", 404, "&lt;script&gt;"),
+        ("/console/nothing", 404, "There is nothing at"),
+        ("/console/submissions?limit=0", 400, "0 is not between 1 and 500"),
+        ("/console/submissions?nmae=x", 400, "did you mean"),
+        ("/console/submissions?cursor=abc", 400, "first page of the list"),
+        ("/console/submissions?state=%00", 400, "NUL"),
+        (&format!("/console/submissions/{id}/logs?attempt=x"), 400, "number of an attempt"),
+        (&format!("/console/submissions/{id}/kill"), 405, "does not allow GET"),
+    ] {
+        let answer = site.page(&path.replace('<', "%3C").replace('>', "%3E")).await;
+        assert_eq!(answer.status, status, "{path}");
+        assert!(answer.headers["content-type"].starts_with("text/html"), "{path}");
+        for part in ["<h1>", words, &answer.headers["x-request-id"]] {
+            assert!(answer.body.contains(part), "{path} lacks {part}: {}", answer.body);
+        }
+    }
+}
+
+#[sqlx::test]
+async fn a_page_of_another_site_kills_nothing(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let id = site.submit(1).await.remove(0);
+    for (path, body) in [
+        (format!("/console/submissions/{id}/kill"), String::new()),
+        ("/console/submissions/kill".to_owned(), format!("id={id}")),
+    ] {
+        let post = |origin: &str, fetch_site: &str| {
+            let request = Request::post(path.as_str()).header(header::HOST, "gateway").header(header::ORIGIN, origin);
+            let request = request
+                .header("sec-fetch-site", fetch_site)
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+            request
+                .header(header::AUTHORIZATION, format!("Bearer {}", site.key))
+                .body(Body::from(body.clone()))
+                .unwrap()
+        };
+        for (origin, fetch_site) in
+            [("https://evil.example", "cross-site"), ("null", "cross-site"), ("http://other.gateway", "same-site")]
+        {
+            let answer = site.world.answer(post(origin, fetch_site)).await;
+            assert_eq!(answer.status, 403, "{path} from {origin}");
+            assert!(
+                answer.headers["content-type"].starts_with("text/html")
+                    && answer.body.contains("SPARKGATE_CORS_ORIGINS")
+            );
+        }
+    }
+    assert_eq!(site.world.get(&site.key, &format!("/v1/submissions/{id}")).await.json()["state"], "QUEUED");
+}
+
+#[sqlx::test]
+async fn a_form_kills_many_and_says_what_became_of_each(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let ids = site.submit(3).await;
+    let post = async |body: String| {
+        let request = Request::post("/console/submissions/kill").header(header::HOST, "gateway");
+        let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {}", site.key));
+        site.world.answer(request.body(Body::from(body)).unwrap()).await
+    };
+    let answer = post(format!("id={}&id={}&id=driver-1&back=owner%3Da%26cursor%3Dx", ids[0], ids[1])).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(answer.body.contains("Kill requested for 2 of 3") && answer.body.contains("there is no such submission"));
+    assert!(answer.body.contains("href=\"../submissions?owner=a\""));
+    let answer = post(format!("id={}", ids[0])).await;
+    assert!(answer.body.contains("has already ended"));
+    assert_eq!(post(String::new()).await.status, 400);
+    assert_eq!(site.world.get(&site.key, &format!("/v1/submissions/{}", ids[2])).await.json()["state"], "QUEUED");
+}
+
+#[sqlx::test]
+async fn a_failure_is_explained_with_what_to_do(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let ids = site.submit(3).await;
+    let ended = "started_at = created_at + interval '3 seconds', finished_at = clock_timestamp(), pod_uid = 'uid'";
+    site.set(
+        &ids[0],
+        &format!("state = 'FAILED', exit_code = 137, reason = 'OOMKilled', message = 'the driver exited', {ended}"),
+    )
+    .await;
+    site.set(&ids[1], &format!("state = 'FAILED', exit_code = 1, reason = 'Error', message = 'ClassNotFoundException: org.example.Mian', {ended}")).await;
+    site.set(&ids[2], "state = 'PENDING', reason = 'ErrImagePull', message = 'no such image'").await;
+    for (id, words) in [
+        (&ids[0], ["OUT_OF_MEMORY", "Raise spark.driver.memory", "SIGKILL"]),
+        (&ids[1], ["APPLICATION_ERROR", "the exception comes before", "org.example.Mian"]),
+        (&ids[2], ["IMAGE_PULL", "image.pullSecrets", "no such image"]),
+    ] {
+        let page = site.page(&format!("/console/submissions/{id}")).await.body;
+        words.iter().for_each(|word| assert!(page.contains(word), "{id} lacks {word}"));
+    }
+    let overview = site.page("/console/overview").await.body;
+    for word in ["OUT_OF_MEMORY", "APPLICATION_ERROR", "0.0 % finished", ">3s<", "Top users"] {
+        assert!(overview.contains(word), "{word}: {overview}");
+    }
+}
+
+#[sqlx::test]
+async fn files_are_kept_for_ever_under_their_digest_and_pages_are_compressed(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let page = site.page("/console/submissions").await;
+    assert_eq!(page.headers["cache-control"], "private, no-cache");
+    let script = page.body.split("src=\"").find(|part| part.contains("console.js")).unwrap().split('"').next().unwrap();
+    let answer = site.page(&format!("/console/{script}")).await;
+    assert_eq!((answer.status, answer.headers["cache-control"].as_str()), (200, "public, max-age=31536000, immutable"));
+    assert_eq!(answer.headers["content-type"], "text/javascript; charset=utf-8");
+    assert_eq!(site.page("/console/assets/of-another-release/console.js").await.headers["cache-control"], "no-cache");
+    // All that the first paint needs.
+    let mut bytes = page.body.len();
+    for file in ["console.css", "console.js", "live.js", "list.js", "icon.svg"] {
+        bytes += site.page(&format!("/console/assets/x/{file}")).await.body.len();
+    }
+    assert!(bytes < 100 << 10, "{bytes}");
+}

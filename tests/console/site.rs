@@ -1,0 +1,75 @@
+//! A gateway with submissions to look at, that listens on a port.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use sparkgate::{
+    access::Role,
+    api::{ServerSettings, serve},
+};
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::world::World;
+
+pub(crate) const TENANTS: &str = "
+authentication: {}
+tenants:
+  red: {namespaces: [red]}
+  blue: {namespaces: [blue]}
+limits: {writes: 100000/s, reads: 100000/s, failedLogins: 100000/s}
+";
+
+pub(crate) struct Site {
+    pub(crate) world: World,
+    /// The key of an operator of all tenants.
+    pub(crate) key: String,
+    pub(crate) address: SocketAddr,
+    _running: DropGuard,
+}
+
+impl Site {
+    /// Starts the gateway, with the loop that numbers events.
+    pub(crate) async fn start(pool: PgPool) -> Self {
+        let world = World::new(pool, TENANTS).await;
+        let key = world.key(Role::Admin, None).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        // The same gateway behind a proxy that removes a prefix.
+        let router =
+            Router::new().nest_service("/behind/a/proxy", world.router.clone()).fallback_service(world.router.clone());
+        tokio::spawn(serve(listener, router, ServerSettings::default(), stop.clone()));
+        tokio::spawn(world.service.events.clone().run(stop.clone()));
+        Self { world, key, address, _running: stop.drop_guard() }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Submits jobs and returns their ids, the oldest first.
+    pub(crate) async fn submit(&self, count: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        for _ in 0..count {
+            ids.push(self.world.submit(&self.key, "red").await);
+        }
+        ids
+    }
+
+    /// Sets columns of a submission, as a run would.
+    pub(crate) async fn set(&self, id: &str, columns: &str) {
+        let statement = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
+        sqlx::query(statement).bind(id).execute(&self.world.pool).await.unwrap();
+    }
+
+    pub(crate) async fn page(&self, path: &str) -> crate::world::Answer {
+        self.world.get(&self.key, path).await
+    }
+}
+
+/// Returns the pages of a submission.
+pub(crate) fn pages_of(id: &str) -> [String; 3] {
+    ["", "/logs", "/configuration"].map(|page| format!("/console/submissions/{id}{page}"))
+}
