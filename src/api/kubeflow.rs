@@ -202,7 +202,7 @@ fn error(submission_id: &str, code: ErrorCode, status: Option<u16>, message: &st
     // The operator takes an error without a message for a broken connection.
     let message = if message.is_empty() { name } else { message };
     let status = match code {
-        ErrorCode::BadRequest => status.unwrap_or(usual),
+        ErrorCode::BadRequest => status.filter(|status| matches!(status, 401 | 403 | 413)).unwrap_or(usual),
         _ => usual,
     };
     let body = json!({

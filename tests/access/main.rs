@@ -9,6 +9,7 @@ mod cluster;
 mod encryption;
 mod foreign;
 mod keys;
+mod kubeflow;
 mod launch;
 mod limits;
 mod livy;
