@@ -74,9 +74,9 @@ async fn log(Extension(id): Extension<RequestId>, request: Request, next: Next) 
     metrics().http_requests.with([Value::from(route), verb.into(), status.into()]).inc();
     let duration_ms = (seconds * 10_000.0).round() / 10.0;
     if matches!(&*path, "/livez" | "/readyz" | "/metrics") {
-        tracing::debug!(id, peer, client, %method, %path, status, duration_ms, "request");
+        tracing::debug!(id, peer, client, %method, path = &*path, status, duration_ms, "request");
     } else {
-        tracing::info!(id, peer, client, %method, %path, status, duration_ms, "request");
+        tracing::info!(id, peer, client, %method, path = &*path, status, duration_ms, "request");
     }
     response
 }

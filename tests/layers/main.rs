@@ -63,9 +63,9 @@ fn an_import_of_a_layer_above_or_beside_is_refused() {
     assert_eq!(
         at_fault("src/service/launcher.rs", text),
         [
-            "4: `service` may not import `api`: service → store, cluster, access, admission, metrics, policy, spark, submission, traces",
-            "6: `service` may not import `app`: service → store, cluster, access, admission, metrics, policy, spark, submission, traces",
-            "7: `service` may not import `client`: service → store, cluster, access, admission, metrics, policy, spark, submission, traces"
+            "4: `service` may not import `api`: service → store, cluster, access, admission, files, metrics, policy, spark, submission, traces",
+            "6: `service` may not import `app`: service → store, cluster, access, admission, files, metrics, policy, spark, submission, traces",
+            "7: `service` may not import `client`: service → store, cluster, access, admission, files, metrics, policy, spark, submission, traces"
         ]
     );
     assert_eq!(at_fault("src/app/serve.rs", text), Vec::<String>::new());
@@ -79,8 +79,8 @@ fn an_import_through_super_is_detected() {
     assert_eq!(
         at_fault("src/service/effects/circuit_breaker.rs", text),
         [
-            "1: `service` may not import `api`: service → store, cluster, access, admission, metrics, policy, spark, submission, traces",
-            "2: `service` may not import `app`: service → store, cluster, access, admission, metrics, policy, spark, submission, traces",
+            "1: `service` may not import `api`: service → store, cluster, access, admission, files, metrics, policy, spark, submission, traces",
+            "2: `service` may not import `app`: service → store, cluster, access, admission, files, metrics, policy, spark, submission, traces",
         ]
     );
     assert_eq!(

@@ -129,7 +129,7 @@ impl FileStore {
     }
 
     fn io(&self, action: &'static str, error: io::Error) -> Error {
-        let source = object_store::Error::Generic { store: "directory", source: error.into() };
+        let source = object_store::Error::Generic { store: "files", source: error.into() };
         Error::Unavailable { action, store: self.name.clone(), source }
     }
 }

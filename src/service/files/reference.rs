@@ -37,12 +37,9 @@ fn is_of_name(c: char) -> bool {
 /// A [`Refusal`] that names the field with a malformed reference.
 pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<String>, Refusal> {
     let mut files = BTreeSet::new();
-    let resource = [("appResource".to_owned(), request.app_resource.as_str())];
-    let lists = LISTS.into_iter().filter_map(|key| {
-        let list = request.spark_properties.get(key)?;
-        Some((Refusal::property_field(key), list.as_str()))
-    });
-    for (field, list) in resource.into_iter().chain(lists) {
+    let resource = [(None, request.app_resource.as_str())];
+    let lists = LISTS.into_iter().filter_map(|key| Some((Some(key), request.spark_properties.get(key)?.as_str())));
+    for (key, list) in resource.into_iter().chain(lists) {
         for entry in list.split(',').map(str::trim) {
             let Some(rest) = entry.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix(':')) else { continue };
             let (path, _) = rest.split_once('#').unwrap_or((rest, ""));
@@ -52,7 +49,10 @@ pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<S
                     "`{entry}` is no reference to an uploaded file: it looks like {SCHEME}:/<SHA-256 in hex>/<name>, where the \
                      name has letters, digits and . _ - ~ + @, and other characters as %20"
                 );
-                return Err(Refusal::field(field, reason));
+                return Err(match key {
+                    Some(key) => Refusal::property(key, reason),
+                    None => Refusal::field("appResource", reason),
+                });
             };
             files.insert(sha256.to_owned());
         }

@@ -169,6 +169,17 @@ class FieldError(Document):
     """The field of the body, as a JSON pointer (RFC 6901) in a URI fragment."""
 
 
+class File(Document):
+    """An uploaded file."""
+
+    sha256: str
+    """The SHA-256 of its content, in hex."""
+    size: int
+    """Its size in bytes."""
+    tenant: str
+    """The tenant that it belongs to."""
+
+
 class Issuer(Document):
     """An OIDC issuer with a client for the command line."""
 
