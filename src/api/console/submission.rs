@@ -59,7 +59,7 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let after = state.service.events.newest().await?;
-    let details = read(&state, &caller, &id).await?;
+    let details = Box::pin(read(&state, &caller, &id)).await?;
     let content = content(&details, Utc::now());
     let filter = form_urlencoded::Serializer::new(String::new()).append_pair("submission", id.as_str()).finish();
     let live = (!details.submission.state.is_terminal()).then_some(Live { after, filter });
