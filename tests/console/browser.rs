@@ -1,4 +1,4 @@
-//! A real Chromium, driven by its DevTools protocol.
+//! A real Chromium, driven by its `DevTools` protocol.
 
 use std::{process::Stdio, time::Duration};
 

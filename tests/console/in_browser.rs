@@ -72,6 +72,24 @@ async fn the_list_is_live_with_each_submission_once(pool: PgPool) {
 }
 
 #[sqlx::test]
+async fn the_list_goes_on_through_a_restart_of_the_gateway(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let mut ids = site.submit(2).await;
+    browser.open(&site.url("/console/submissions")).await;
+    browser.until("document.getElementById('live').textContent === 'Live'").await;
+    browser.eval("window.same = true").await;
+    // As by another replica.
+    let (site, more) = site.restart(async |site| site.submit(2).await).await;
+    ids.extend(more);
+    browser.until(&format!("{IDS}.length === 4")).await;
+    ids.extend(site.submit(1).await);
+    ids.reverse();
+    browser.until(&format!("{IDS}.length === 5 && document.getElementById('live').textContent === 'Live'")).await;
+    assert_eq!(browser.eval(IDS).await, json!(ids));
+    assert_eq!(browser.eval("window.same").await, true, "the page was never loaded again");
+}
+
+#[sqlx::test]
 async fn the_list_goes_on_after_its_events_are_gone(pool: PgPool) {
     let (site, mut browser) = both(pool).await;
     let ids = site.submit(3).await;

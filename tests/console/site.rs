@@ -36,13 +36,28 @@ impl Site {
         let key = world.key(Role::Admin, None).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        // The same gateway behind a proxy that removes a prefix.
-        let router =
-            Router::new().nest_service("/behind/a/proxy", world.router.clone()).fallback_service(world.router.clone());
-        tokio::spawn(serve(listener, router, ServerSettings::default(), stop.clone()));
-        tokio::spawn(world.service.events.clone().run(stop.clone()));
-        Self { world, key, address, _running: stop.drop_guard() }
+        let running = run(&world, listener);
+        Self { world, key, address, _running: running }
+    }
+
+    /// Stops the gateway, calls `meanwhile`, and starts another one on the same address.
+    pub(crate) async fn restart<T>(self, meanwhile: impl AsyncFnOnce(&Self) -> T) -> (Self, T) {
+        self.world.service.health.drain();
+        let Self { world, key, address, _running: running } = self;
+        drop(running);
+        let before = Self { world, key, address, _running: CancellationToken::new().drop_guard() };
+        let result = meanwhile(&before).await;
+        let Self { world, key, address, .. } = before;
+        let world = World::new(world.pool, TENANTS).await;
+        // The port is free once the gateway before doesn't listen any more.
+        let listener = loop {
+            match TcpListener::bind(address).await {
+                Ok(listener) => break listener,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        let running = run(&world, listener);
+        (Self { world, key, address, _running: running }, result)
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -67,6 +82,17 @@ impl Site {
     pub(crate) async fn page(&self, path: &str) -> crate::world::Answer {
         self.world.get(&self.key, path).await
     }
+}
+
+/// Serves the gateway until the guard is dropped.
+fn run(world: &World, listener: TcpListener) -> DropGuard {
+    let stop = CancellationToken::new();
+    // The same gateway behind a proxy that removes a prefix.
+    let router =
+        Router::new().nest_service("/behind/a/proxy", world.router.clone()).fallback_service(world.router.clone());
+    tokio::spawn(serve(listener, router, ServerSettings::default(), stop.clone()));
+    tokio::spawn(world.service.events.clone().run(stop.clone()));
+    stop.drop_guard()
 }
 
 /// Returns the pages of a submission.

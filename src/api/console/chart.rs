@@ -29,14 +29,13 @@ pub(super) fn executor_bar(counts: &ExecutorCounts) -> Markup {
     let words: Vec<String> =
         parts.iter().filter(|(_, count)| *count > 0).map(|(state, count)| format!("{count} {state}")).collect();
     let words = words.join(", ");
-    let mut x = 0.0;
+    let width = |count: i32| 60.0 * f64::from(count) / f64::from(total);
+    let before = |at: usize| parts.iter().take(at).map(|(_, count)| width(*count)).sum();
     html! {
         span.executors title={ "Executors: " (words) } {
             svg viewBox="0 0 60 8" preserveAspectRatio="none" aria-hidden="true" {
-                @for (state, count) in parts {
-                    @let width = 60.0 * f64::from(count) / f64::from(total);
-                    @if count > 0 { rect class=(state) x=(number(x)) y="0" width=(number(width)) height="8" {} }
-                    @let _ = x += width;
+                @for (at, (state, count)) in parts.into_iter().enumerate() {
+                    @if count > 0 { rect class=(state) x=(number(before(at))) y="0" width=(number(width(count))) height="8" {} }
                 }
             }
             // Of those that are over, only the number is of interest.

@@ -43,7 +43,7 @@ fn of_day(day: &Day) -> Markup {
             (figure("Accepted in 24 h", &accepted.to_string(), None))
             (figure("Ended", &ended.to_string(), success(ended, finished)))
             (figure("Live", &live.to_string(), Some(states(&day.live))))
-            (figure("Oldest in the queue", &oldest.map_or("–".to_owned(), seconds), None))
+            (figure("Oldest in the queue", &oldest.map_or_else(|| "–".to_owned(), seconds), None))
         }
         section {
             h2 { "Throughput" }

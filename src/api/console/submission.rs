@@ -59,7 +59,7 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let after = state.service.events.newest().await?;
-    let details = read(&state, &caller, &id).await?;
+    let details = Box::pin(read(&state, &caller, &id)).await?;
     let content = content(&details, Utc::now());
     let filter = form_urlencoded::Serializer::new(String::new()).append_pair("submission", id.as_str()).finish();
     let live = (!details.submission.state.is_terminal()).then_some(Live { after, filter });
@@ -192,7 +192,7 @@ fn reason(why: &FailureReason, is_over: bool, id: &str, now: DateTime<Utc>) -> M
         @if !why.events.is_empty() {
             section {
                 h2 { "Kubernetes' events" }
-                table.plain {
+                div.scroll tabindex="0" role="region" aria-label="Events" { table.plain {
                     thead { tr { th scope="col" { "When" } th scope="col" { "Type" } th scope="col" { "Reason" } th scope="col" { "Message" } } }
                     tbody {
                         @for event in &why.events {
@@ -204,7 +204,7 @@ fn reason(why: &FailureReason, is_over: bool, id: &str, now: DateTime<Utc>) -> M
                             }
                         }
                     }
-                }
+                } }
             }
         }
     }
@@ -257,7 +257,7 @@ fn executor_table(executors: &[ExecutorRecord], id: &str, now: DateTime<Utc>) ->
     html! {
         details open[executors.len() <= 10] {
             summary { "Table" @if executors.len() > SHOWN_EXECUTORS { " of the last " (SHOWN_EXECUTORS) } }
-            table.plain {
+            div.scroll tabindex="0" role="region" aria-label="Executors" { table.plain {
                 thead {
                     tr {
                         th scope="col" { "Id" } th scope="col" { "State" } th scope="col" { "Pod" } th scope="col" { "Node" }
@@ -280,7 +280,7 @@ fn executor_table(executors: &[ExecutorRecord], id: &str, now: DateTime<Utc>) ->
                         }
                     }
                 }
-            }
+            } }
         }
     }
 }
