@@ -1,11 +1,13 @@
 //! The submitter of Kubeflow's operator behind an access file: the operator authenticates by its client certificate.
 
-use std::{fs, io};
+use std::{fs, io, sync::Arc};
 
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, api::PostParams};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use sparkgate::{
@@ -13,7 +15,6 @@ use sparkgate::{
     api::{ServerSettings, Tls, TlsFiles, serve},
 };
 use sqlx::PgPool;
-use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{
     TlsConnector,
@@ -118,6 +119,8 @@ tenants:
         client_ca.display()
     );
     let world = World::new(pool, &access).await;
+    let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "red"}})).unwrap();
+    Api::all(world.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(world.service.leadership.clone().run_renewal(stop.clone()));
     tokio::spawn(world.service.launcher.clone().run(stop.clone()));

@@ -12,7 +12,7 @@ const SPARKS_OWN: [&str; 4] = ["spark-app-name", "spark-app-selector", "spark-ro
 /// Keys below Kubernetes' domains that a job may set, and domains with a slash at their end: they describe it, or concern only its own
 /// pods. The others direct controllers, load balancers and admission. The annotations of `AppArmor` are judged by `podSecurity`, and
 /// the group of a pod must be its own.
-pub const PERMITTED: [&str; 7] = [
+pub const PERMITTED: [&str; 8] = [
     "app.kubernetes.io/",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "container.apparmor.security.beta.kubernetes.io/",
@@ -20,6 +20,7 @@ pub const PERMITTED: [&str; 7] = [
     "kubectl.kubernetes.io/default-container",
     "kubectl.kubernetes.io/default-logs-container",
     GROUP_NAME,
+    "sparkoperator.k8s.io/",
 ];
 /// The annotation by which a pod joins a group of Volcano.
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";

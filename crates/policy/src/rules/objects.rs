@@ -64,7 +64,7 @@ fn judge_spec(judgement: &mut Judgement<'_>, kind: &str, node: &Node<'_>) {
     }
 }
 
-/// Judges namespace, labels and annotations. The table of fields judges the rest.
+/// Judges namespace, owners, labels and annotations. The table of fields judges the rest.
 pub(super) fn judge_metadata(judgement: &mut Judgement<'_>, metadata: &Node<'_>) {
     let namespace = metadata.field("namespace");
     if let (Some(own), Some(expected)) = (namespace.text(), driver_namespace(judgement))
@@ -72,7 +72,20 @@ pub(super) fn judge_metadata(judgement: &mut Judgement<'_>, metadata: &Node<'_>)
     {
         judgement.report(STRUCTURE, &namespace, format!("it must be the driver's namespace, {expected}"));
     }
+    let owners = metadata.field("ownerReferences");
+    let may_have_owner = matches!(metadata.root(), Root::Driver);
+    if owners.is_set() && !(may_have_owner && owners.value.is_array() && owners.items().all(|one| is_application(&one)))
+    {
+        judgement.report(STRUCTURE, &owners, "the gateway and the driver set the owner");
+    }
     labels::judge(judgement, metadata);
+}
+
+/// Returns whether an owner is an application of Kubeflow's operator, which puts it on its drivers. An owner of another namespace
+/// would only delete the pod.
+fn is_application(owner: &Node<'_>) -> bool {
+    owner.text_of("apiVersion").starts_with("sparkoperator.k8s.io/")
+        && matches!(owner.text_of("kind"), "SparkApplication" | "ScheduledSparkApplication")
 }
 
 /// Returns the namespace of the driver: the property's, or else that of the first object that names one.

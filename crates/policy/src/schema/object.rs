@@ -41,7 +41,7 @@ pub(super) const OBJECT_META: [Field; 15] = [
     refused("managedFields", Any, "structure", "the API server sets it"),
     free("name", Text),
     ruled("namespace", Text, "structure"),
-    refused("ownerReferences", Any, "structure", "the gateway and the driver set the owner"),
+    ruled("ownerReferences", Any, "structure"),
     refused("resourceVersion", Text, "structure", "the API server sets it"),
     refused("selfLink", Text, "structure", "the API server sets it"),
     refused("uid", Text, "structure", "the API server sets it"),

@@ -24,6 +24,26 @@ fn fields_that_others_set_are_refused_in_each_object() {
 }
 
 #[test]
+fn a_driver_may_be_owned_by_an_application_of_kubeflows_operator() {
+    let owner = |kind: &str, version: &str| json!([{ "name": "a", "uid": "1", "kind": kind, "apiVersion": version }]);
+    let with = |kind: &str, owners: Value| {
+        let mut driver = Driver::new(&[("spark.kubernetes.driver.label.sparkoperator.k8s.io/app-name", "a")]);
+        driver.object(kind)["metadata"]["ownerReferences"] = owners;
+        driver
+    };
+    let ours = || owner("SparkApplication", "sparkoperator.k8s.io/v1beta2");
+    with("Pod", ours()).passes(json!({}));
+    with("ConfigMap", ours()).breaks(json!({}), "structure");
+    for other in [owner("SparkApplication", "v1"), owner("Pod", "sparkoperator.k8s.io/v1beta2"), json!({ "name": "a" })]
+    {
+        with("Pod", other).breaks(json!({}), "structure");
+    }
+    let mut two = ours();
+    two.as_array_mut().unwrap().extend(owner("ReplicaSet", "apps/v1").as_array().unwrap().clone());
+    with("Pod", two).breaks(json!({}), "structure");
+}
+
+#[test]
 fn reserved_keys_are_refused_whatever_the_policy_permits() {
     for key in [
         "sparkgate.dev/instance",

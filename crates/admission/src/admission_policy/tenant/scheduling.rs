@@ -95,8 +95,8 @@ fn toggles(policy: &Policy) -> Vec<Rule> {
             "a Spark pod has no scheduling gates",
         ),
         Rule::of_new_pods(
-            "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).size() == 0",
-            "a driver has no owner",
+            "variables.labels[?'spark-role'].orValue('') != 'driver' || object.metadata.?ownerReferences.orValue([]).all(owner, owner.apiVersion.startsWith('sparkoperator.k8s.io/') && owner.kind in ['SparkApplication', 'ScheduledSparkApplication'])",
+            "a driver has no owner but an application of Kubeflow's operator",
         ),
         Rule::of_new_pods(
             "object.metadata.?finalizers.orValue([]).all(name, name.startsWith('sparkgate.dev/'))",
