@@ -24,13 +24,19 @@ export function show(log) {
     box("times").onchange = () => log.classList.toggle("times", box("times").checked);
     box("wrap").onchange = () => log.classList.toggle("wrap", box("wrap").checked);
     box("follow").onchange = () => box("follow").checked && toEnd();
+    // Who scrolls up reads. Lines that get their height only when they are shown move the end away, too.
+    let top = 0;
     log.addEventListener("scroll", () => {
-        box("follow").checked = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+        const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+        if (isAtEnd) box("follow").checked = true;
+        else if (log.scrollTop < top) box("follow").checked = false;
+        top = log.scrollTop;
     });
     search.addEventListener("input", () => filter(log.children));
 
     function toEnd() {
         log.scrollTop = log.scrollHeight;
+        requestAnimationFrame(() => box("follow").checked && (log.scrollTop = log.scrollHeight));
     }
 
     /** Hides the lines that don't contain the searched text. */
