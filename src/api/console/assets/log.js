@@ -24,26 +24,27 @@ export function show(log) {
     box("times").onchange = () => log.classList.toggle("times", box("times").checked);
     box("wrap").onchange = () => log.classList.toggle("wrap", box("wrap").checked);
     box("follow").onchange = () => box("follow").checked && toEnd();
-    // Who scrolls up reads. Lines that get their height only when they are shown move the end away, too.
-    let top = 0;
+    // Only the user's own scrolling says whether to follow. The end moves by itself, too: lines get their height when they are shown.
+    let byUser = 0;
+    for (const type of ["wheel", "touchmove", "keydown", "pointerdown", "pointermove"]) {
+        log.addEventListener(type, (event) => (type !== "pointermove" || event.buttons) && (byUser = Date.now()), { passive: true });
+    }
     log.addEventListener("scroll", () => {
         const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-        if (isAtEnd) box("follow").checked = true;
-        else if (log.scrollTop < top) box("follow").checked = false;
-        top = log.scrollTop;
+        if (Date.now() - byUser < 1000) box("follow").checked = isAtEnd;
+        else if (box("follow").checked && !isAtEnd) toEnd();
     });
     search.addEventListener("input", () => filter(log.children));
 
     function toEnd() {
         log.scrollTop = log.scrollHeight;
-        requestAnimationFrame(() => box("follow").checked && (log.scrollTop = log.scrollHeight));
     }
 
     /** Hides the lines that don't contain the searched text. */
     function filter(lines) {
         const wanted = search.value.toLowerCase();
         for (const one of lines) one.hidden = wanted !== "" && !one.textContent.toLowerCase().includes(wanted);
-        found.textContent = wanted ? `${[...log.children].filter((one) => !one.hidden).length} lines` : "";
+        found.textContent = wanted ? `lines: ${[...log.children].filter((one) => !one.hidden).length}` : "";
     }
 
     function flush() {
