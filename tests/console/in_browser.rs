@@ -1,6 +1,7 @@
 //! The console in a real browser.
 
 use serde_json::json;
+use sparkgate::store::{LogEnd, Store};
 use sqlx::PgPool;
 
 use crate::{
@@ -166,6 +167,27 @@ async fn a_submission_is_live_until_its_end(pool: PgPool) {
     browser
         .until("document.getElementById('live').textContent === 'Ended' && !document.querySelector('button.danger')")
         .await;
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn a_log_is_followed_to_its_end_coloured_and_searched(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let id = site.submit(1).await.remove(0);
+    site.set(&id, "state = 'FINISHED', exit_code = 0, pod_uid = 'uid', finished_at = clock_timestamp()").await;
+    let line = |number: usize| {
+        format!("2026-01-02T03:04:05.000000000Z \u{1b}[31m{number}\u{1b}[0m {}\n", "word ".repeat(number % 60))
+    };
+    let log = LogEnd { text: (0..1500).map(line).collect::<String>().into_bytes(), cut: false };
+    Store::new(site.world.pool.clone()).keep_log(&id.parse().unwrap(), 1, Some(log), &[]).await.unwrap();
+    browser.open(&site.url(&format!("/console/submissions/{id}/logs"))).await;
+    browser.until("document.querySelectorAll('#log .line').length === 1500").await;
+    let is_at_end = "log.scrollHeight - log.scrollTop - log.clientHeight < 40 && document.querySelector('[data-option=follow] input').checked";
+    browser.until(is_at_end).await;
+    assert_eq!(browser.eval("document.querySelector('#log .line:nth-child(8) .c1').textContent").await, "7");
+    browser.press("/").await;
+    browser.call("Input.insertText", json!({"text": "1499 "})).await;
+    browser.until("document.querySelector('[data-found]').textContent === 'lines: 1'").await;
     assert_eq!(browser.faults().await, [""; 0]);
 }
 

@@ -24,8 +24,15 @@ export function show(log) {
     box("times").onchange = () => log.classList.toggle("times", box("times").checked);
     box("wrap").onchange = () => log.classList.toggle("wrap", box("wrap").checked);
     box("follow").onchange = () => box("follow").checked && toEnd();
+    // Only the user's own scrolling says whether to follow. The end moves by itself, too: lines get their height when they are shown.
+    let byUser = 0;
+    for (const type of ["wheel", "touchmove", "keydown", "pointerdown", "pointermove"]) {
+        log.addEventListener(type, (event) => (type !== "pointermove" || event.buttons) && (byUser = Date.now()), { passive: true });
+    }
     log.addEventListener("scroll", () => {
-        box("follow").checked = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+        const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+        if (Date.now() - byUser < 1000) box("follow").checked = isAtEnd;
+        else if (box("follow").checked && !isAtEnd) toEnd();
     });
     search.addEventListener("input", () => filter(log.children));
 
@@ -37,7 +44,7 @@ export function show(log) {
     function filter(lines) {
         const wanted = search.value.toLowerCase();
         for (const one of lines) one.hidden = wanted !== "" && !one.textContent.toLowerCase().includes(wanted);
-        found.textContent = wanted ? `${[...log.children].filter((one) => !one.hidden).length} lines` : "";
+        found.textContent = wanted ? `lines: ${[...log.children].filter((one) => !one.hidden).length}` : "";
     }
 
     function flush() {
