@@ -121,7 +121,7 @@ async fn old_entries_are_deleted_by_the_owner_of_the_tables_alone(pool: PgPool) 
     let left: (i64, bool, bool, String) = sqlx::query_as(left).fetch_one(&pool).await.unwrap();
     assert_eq!(left, (401, true, true, "11600 entries older than 400 days".to_owned()));
     // A second run finds nothing, and writes no entry.
-    assert!(command.status().await.unwrap().success());
+    assert!(command.output().await.unwrap().status.success());
     let entries: i64 = sqlx::query_scalar("SELECT count(*) FROM audit").fetch_one(&pool).await.unwrap();
     assert_eq!(entries, 401);
 }
