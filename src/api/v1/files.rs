@@ -47,6 +47,12 @@ pub(super) struct File {
     tenant: String,
 }
 
+/// The bytes of a file, in the API's description.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "bodies are streams")]
+struct Content(Vec<u8>);
+
 #[derive(Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, default)]
@@ -65,7 +71,7 @@ pub(super) struct FileQuery {
 /// file that no submission uses is deleted after a while.
 #[utoipa::path(
     put, path = "/v1/files/{sha256}", tag = "Files", operation_id = "uploadFile", params(Hash, FileQuery),
-    request_body(content = String, description = "The content", content_type = "application/octet-stream"),
+    request_body(content = inline(Content), description = "The content", content_type = "application/octet-stream"),
     responses(
         Problems,
         (status = 200, description = "The tenant has this file already", body = File),
@@ -111,8 +117,8 @@ pub(super) async fn upload(
     get, path = "/v1/files/{sha256}", tag = "Files", operation_id = "downloadFile", params(Hash, FileQuery, ("Range" = Option<String>, Header, description = "A part of the content, such as `bytes=0-1023`")),
     responses(
         Problems,
-        (status = 200, description = "The content", body = String, content_type = "application/octet-stream"),
-        (status = 206, description = "A part of the content", body = String, content_type = "application/octet-stream"),
+        (status = 200, description = "The content", body = inline(Content), content_type = "application/octet-stream"),
+        (status = 206, description = "A part of the content", body = inline(Content), content_type = "application/octet-stream"),
         (status = 304, description = "The content is that of the entity tag in `If-None-Match`"),
         (status = 403, description = "The caller may not submit", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "The tenant has no such file, or this gateway keeps none", body = ProblemBody, content_type = "application/problem+json"),
@@ -140,8 +146,8 @@ pub(super) async fn download(
     get, path = "/v1/files/{sha256}/{id}/{signature}/{name}", tag = "Files", operation_id = "fetchFile", params(Signed, ("Range" = Option<String>, Header, description = "A part of the content, such as `bytes=0-1023`")),
     responses(
         Problems,
-        (status = 200, description = "The content", body = String, content_type = "application/octet-stream"),
-        (status = 206, description = "A part of the content", body = String, content_type = "application/octet-stream"),
+        (status = 200, description = "The content", body = inline(Content), content_type = "application/octet-stream"),
+        (status = 206, description = "A part of the content", body = inline(Content), content_type = "application/octet-stream"),
         (status = 304, description = "The content is that of the entity tag in `If-None-Match`"),
         (status = 404, description = "The URL isn't one that this gateway has signed", body = ProblemBody, content_type = "application/problem+json"),
         (status = 410, description = "The submission has ended", body = ProblemBody, content_type = "application/problem+json"),
