@@ -1,7 +1,7 @@
 //! Uploaded files: takes them from clients, keeps them for submissions, and serves them to drivers and executors.
 //!
 //! A file is its content, named by its SHA-256. Each tenant has its own: neither a hash nor a signed URL leads to a file of another
-//! one. Requests name a file by a reference ([`reference`]), which becomes a URL of this gateway when the driver is launched.
+//! one. Requests name a file by a reference ([`mod@reference`]), which becomes a URL of this gateway when the driver is launched.
 
 pub(super) mod clean_up;
 mod download;
