@@ -47,7 +47,7 @@ pub(super) struct File {
     tenant: String,
 }
 
-/// The bytes of a file, in the API's description.
+/// The bytes of the file, unchanged.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "bodies are streams")]
