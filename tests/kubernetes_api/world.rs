@@ -100,11 +100,19 @@ impl World {
         self.post(&self.path("pods"), pod(name)).await.expect(201)
     }
 
-    /// Binds a pod to a node, as a scheduler does.
+    /// Binds a pod to a node, as a scheduler does, and waits until the watch cache shows it: DELETE reads the cached pod first, and gives a pod
+    /// without a node no grace period (`podStrategy.CheckGracefulDelete`).
     pub(crate) async fn bind(&self, pod: &str, node: &str) -> Reply {
         let body = json!({ "apiVersion": "v1", "kind": "Binding", "metadata": { "name": pod },
             "target": { "kind": "Node", "name": node } });
-        self.post(&self.path(&format!("pods/{pod}/binding")), body).await
+        let path = self.path(&format!("pods/{pod}"));
+        let reply = self.post(&format!("{path}/binding"), body).await;
+        if reply.code == 201 {
+            let bound = self.get(&path).await.expect(200);
+            let version = bound["metadata"]["resourceVersion"].as_str().unwrap();
+            self.get(&format!("{path}?resourceVersion={version}")).await.expect(200);
+        }
+        reply
     }
 
     /// Returns the version of the whole store.

@@ -35,7 +35,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// An uploaded file.
 #[derive(Serialize, ToSchema)]
-pub(super) struct File {
+pub(super) struct StoredFile {
     /// The SHA-256 of its content, in hex.
     #[schema(example = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")]
     sha256: String,
@@ -74,8 +74,8 @@ pub(super) struct FileQuery {
     request_body(content = inline(Content), description = "The content", content_type = "application/octet-stream"),
     responses(
         Problems,
-        (status = 200, description = "The tenant has this file already", body = File),
-        (status = 201, description = "The file is kept", body = File),
+        (status = 200, description = "The tenant has this file already", body = StoredFile),
+        (status = 201, description = "The file is kept", body = StoredFile),
         (status = 400, description = "A parameter is invalid, or the body broke off", body = ProblemBody, content_type = "application/problem+json"),
         (status = 403, description = "The caller may not submit, or the tenant's quota is used up (`file-quota-exceeded`)", body = ProblemBody, content_type = "application/problem+json"),
         (status = 404, description = "This gateway keeps no files", body = ProblemBody, content_type = "application/problem+json"),
@@ -107,7 +107,7 @@ pub(super) async fn upload(
     let uploaded = uploaded.await.map_err(|error| Problem::broken_off(error.to_string()))??;
     let Uploaded { tenant, sha256, size, existing } = uploaded;
     let status = if existing { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(Reply::ok(File { sha256, size, tenant }).with_status(status).into_response())
+    Ok(Reply::ok(StoredFile { sha256, size, tenant }).with_status(status).into_response())
 }
 
 /// Download a file

@@ -169,17 +169,6 @@ class FieldError(Document):
     """The field of the body, as a JSON pointer (RFC 6901) in a URI fragment."""
 
 
-class File(Document):
-    """An uploaded file."""
-
-    sha256: str
-    """The SHA-256 of its content, in hex."""
-    size: int
-    """Its size in bytes."""
-    tenant: str
-    """The tenant that it belongs to."""
-
-
 class Issuer(Document):
     """An OIDC issuer with a client for the command line."""
 
@@ -330,6 +319,17 @@ class SparkVersionList(Document):
     default: str
     """The release of submissions for which nothing else selects one. A tenant may have another default (`GET /v1/me`)."""
     items: list[ServedSparkVersion]
+
+
+class StoredFile(Document):
+    """An uploaded file."""
+
+    sha256: str
+    """The SHA-256 of its content, in hex."""
+    size: int
+    """Its size in bytes."""
+    tenant: str
+    """The tenant that it belongs to."""
 
 
 class SubmissionState(OpenEnum):
