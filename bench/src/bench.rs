@@ -17,6 +17,9 @@ pub(crate) struct Bench {
     /// Does a tenth of the work, to check that every figure runs. Don't publish these results.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Numbers of ended submissions that `years` measures beside; ten million need 30 GB.
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000_000, 10_000_000])]
+    pub(crate) ended: Vec<usize>,
     /// The directory for the results as JSON.
     #[arg(long, default_value = "target/bench")]
     pub(crate) out: PathBuf,

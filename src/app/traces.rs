@@ -39,19 +39,21 @@ const SAMPLERS: [&str; 6] = [
 pub(super) struct Traces(SdkTracerProvider);
 
 impl Traces {
+    /// Checks the setting `endpoint` and the variables of OpenTelemetry, and the certificates that they name.
+    ///
+    /// # Errors
+    /// A setting that can't be used.
+    pub(super) fn check(endpoint: Option<&str>) -> anyhow::Result<()> {
+        collector(endpoint).map(drop)
+    }
+
     /// Begins to record and to export spans, if `endpoint` or a variable of OpenTelemetry says where to. Runs in a Tokio runtime.
     ///
     /// # Errors
     /// A setting that can't be used.
     pub(super) fn begin(endpoint: Option<&str>) -> anyhow::Result<Option<Self>> {
-        let Some(target) = target(endpoint, variable) else { return Ok(None) };
-        check(variable)?;
-        if let Target::Setting(url) = &target
-            && !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
-        {
-            bail!("--otlp-endpoint {url:?} is no URL of a collector: expected one such as http://collector:4318");
-        }
-        let client = Runtime { handle: Handle::current(), client: client()? };
+        let Some((target, client)) = collector(endpoint)? else { return Ok(None) };
+        let client = Runtime { handle: Handle::current(), client };
         let exporter = SpanExporter::builder().with_http().with_http_client(client);
         let exporter = match &target {
             Target::Setting(url) => exporter.with_endpoint(url),
@@ -85,6 +87,18 @@ enum Target {
     Setting(String),
     /// Where the variables of OpenTelemetry say.
     Variables,
+}
+
+/// Returns where spans go and the client for it; `None` if traces are off.
+fn collector(endpoint: Option<&str>) -> anyhow::Result<Option<(Target, Client)>> {
+    let Some(target) = target(endpoint, variable) else { return Ok(None) };
+    check(variable)?;
+    if let Target::Setting(url) = &target
+        && !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
+    {
+        bail!("--otlp-endpoint {url:?} is no URL of a collector: expected one such as http://collector:4318");
+    }
+    Ok(Some((target, client()?)))
 }
 
 /// Returns where spans go; `None` if traces are off.

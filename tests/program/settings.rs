@@ -83,10 +83,14 @@ fn a_check_finds_the_faults_of_the_file_and_of_the_files_that_it_names() {
             access.display()
         ),
     );
-    let output = config(&["check"], &path);
+    let mut command = sparkgate();
+    command.args(["config", "check", "--config"]).arg(&path);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318").env("OTEL_TRACES_SAMPLER", "sometimes");
+    let output = run(&mut command);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
     for part in [
+        "OTEL_TRACES_SAMPLER=sometimes",
         "did you mean `max-retries`?",
         "/nowhere.conf (--spark-defaults)",
         "toml:2: `spark-defaults` is set here",

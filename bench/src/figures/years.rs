@@ -21,8 +21,6 @@ use crate::{
     servers::{Database, rows},
 };
 
-/// Numbers of ended submissions, each in a database of its own.
-const SIZES: [usize; 2] = [1_000_000, 10_000_000];
 /// Submissions that arrive per second, and that the retention makes due per second.
 const RATE: usize = 100;
 /// Submissions that are due when the clean-up starts.
@@ -49,7 +47,8 @@ struct Figures {
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
     let mut report = Report::new(Name::Years, bench);
-    for size in SIZES.map(|size| bench.size(size)) {
+    // Each number has a database of its own.
+    for size in bench.ended.iter().map(|&size| bench.size(size)) {
         let database = Database::migrated(bench).await?;
         let begun = Instant::now();
         // As many become due in each second as arrive.

@@ -15,6 +15,7 @@ use crate::{
     app::{
         settings::{Logs, Serve},
         telemetry::log_filter,
+        traces::Traces,
     },
     cluster::Cluster,
     service::{AccessFile, EncryptionKeys, Settings, SparkSettings, doctor::Finding, error_chain},
@@ -41,6 +42,8 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
     if settings.database.is_set() {
         findings.push(judged("settings.database", "the database has a URL", settings.database.settings().map(drop)));
     }
+    let traces = Traces::check(settings.otlp_endpoint.as_deref());
+    findings.push(judged("settings.traces", "the export of traces can be used, or is off", traces));
     let cluster = &settings.kubernetes.place;
     if cluster.kubeconfig.is_some() || cluster.context.is_some() {
         let checked = Cluster::open(&cluster.settings()).await.map(drop).map_err(anyhow::Error::from);
