@@ -101,8 +101,8 @@ impl Store {
 
     /// Queues the deliveries of up to `limit` events after the cursor. Concurrent calls are safe: one of them does nothing.
     ///
-    /// Events whose webhooks were stored after the statement began belong to changes before the webhook. If there is no webhook,
-    /// the cursor moves to the newest event.
+    /// A webhook that is stored while the statement runs gets no event of it: these changes were committed before the webhook. If
+    /// there is no webhook, the cursor moves to the newest event.
     pub async fn queue_deliveries(&self, limit: u32) -> Result<Queued, Error> {
         let statement = sqlx::query_as(
             "WITH place AS (
@@ -121,8 +121,8 @@ impl Store {
                  SELECT * FROM webhooks WHERE submission_id = ANY (ARRAY(SELECT submission_id FROM page))
              ), moved AS (
                  UPDATE webhook_cursor SET last = greatest(place.last,
-                     CASE WHEN EXISTS (SELECT FROM webhooks) THEN (SELECT max(sequence) FROM page)
-                          ELSE (SELECT last FROM event_sequence) END)
+                     CASE WHEN (SELECT count(*) FROM page) < $1 THEN (SELECT last FROM event_sequence)
+                          ELSE (SELECT max(sequence) FROM page) END)
                  FROM place
              ), queued AS (
                  INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event)
@@ -148,6 +148,7 @@ impl Store {
                  WHERE s.sequence > w.since
                    AND (NOT w.own OR w.principal = s.principal)
                    AND (w.submission_id IS NULL OR w.submission_id = s.id)
+                   AND (w.format <> 'openlineage' OR s.event_state NOT IN ('LAUNCHING', 'PENDING', 'KILLING'))
                    AND (w.states = '{}' OR s.event_state = ANY (w.states))
                    AND (w.name_prefix IS NULL OR starts_with(s.name, w.name_prefix))
                    AND (w.owner IS NULL OR w.owner = s.owner)
