@@ -179,7 +179,7 @@ impl Webhooks {
     ) -> Result<bool, Error> {
         let begun = Instant::now();
         let sent = self.send(sender, due, secrets, delivery.event).await;
-        let format = due.webhook.format.as_str();
+        let format = due.webhook.format.parse().map_or("unknown", MessageFormat::as_str);
         metrics().webhook_seconds.observe(begun.elapsed().as_secs_f64());
         let failed = match sent {
             Ok(status) => {

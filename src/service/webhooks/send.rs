@@ -6,6 +6,7 @@ use std::{
 };
 
 use reqwest::{Client, StatusCode, header, redirect::Policy};
+use rustls::crypto::ring;
 
 use super::{
     destination::{NoAddress, Resolver, WebhookSettings},
@@ -57,6 +58,8 @@ impl Sender {
     /// # Errors
     /// The certificates of this machine can't be read.
     pub(super) fn new(settings: Arc<WebhookSettings>) -> reqwest::Result<Self> {
+        // Fails if the process has one already.
+        let _ = ring::default_provider().install_default();
         let client = Client::builder()
             .user_agent(concat!("sparkgate/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Resolver(settings.clone()))
