@@ -47,8 +47,8 @@ use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store};
 
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy, HourCount,
-    KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
+    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
     Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
@@ -98,8 +98,8 @@ pub use self::{
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
     webhooks::{
-        CreatedWebhook, MessageFormat, SubmissionWebhook, UnknownFormat, WebhookRequest, WebhookSettings, WebhookSubmissions,
-        Webhooks,
+        CreatedWebhook, MessageFormat, SubmissionWebhook, UnknownFormat, WebhookRequest, WebhookSettings,
+        WebhookSubmissions, Webhooks,
     },
 };
 

@@ -80,9 +80,9 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::get, webhooks::delete))
         .routes(routes!(webhooks::rotate))
-        .routes(routes!(webhooks::deliveries))
-        .routes(routes!(webhooks::replay))
-        .routes(routes!(webhooks::replay_one))
+        .routes(routes!(webhooks::deliveries::deliveries))
+        .routes(routes!(webhooks::deliveries::replay))
+        .routes(routes!(webhooks::deliveries::replay_one))
 }
 
 /// The routes that wait for changes or for a body. They limit their time themselves.
@@ -114,7 +114,10 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage" | "webhooks", None)
+        (
+            "submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage" | "webhooks",
+            None,
+        )
         | ("tokens" | "files" | "webhooks", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,

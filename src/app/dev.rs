@@ -22,7 +22,8 @@ use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
     settings::{
-        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark, Webhooks,
+        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
+        Webhooks,
     },
 };
 use private::{PrivateToken, write_private};

@@ -17,13 +17,13 @@ use std::sync::{Arc, OnceLock};
 use super::{encryption::EncryptionKeys, leadership::leases::Leases, shares::Shares};
 use crate::{store::Store, submission::Installation};
 
+use self::send::Sender;
 pub use self::{
     attach::SubmissionWebhook,
     destination::WebhookSettings,
     manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest},
     message::{MessageFormat, UnknownFormat},
 };
-use self::send::Sender;
 
 /// Webhooks of one tenant that are served at the same time. Others of it wait.
 const AT_ONCE: usize = 32;

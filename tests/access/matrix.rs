@@ -122,7 +122,9 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
         Needs::Somewhere(_) => [200].into(),
         // An unknown namespace of one's own is answered in the same way.
         Needs::There(least) if role < least => [403].into(),
-        Needs::There(_) if is_foreign => if ["createToken", "createWebhook"].contains(&operation) { [403] } else { [400] }.into(),
+        Needs::There(_) if is_foreign => {
+            if ["createToken", "createWebhook"].contains(&operation) { [403] } else { [400] }.into()
+        }
         Needs::There(_) => [200, 201].into(),
     }
 }

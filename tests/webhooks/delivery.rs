@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use crate::{
-    receiver::{Answer, Receiver, Received, until},
+    receiver::{Answer, Received, Receiver, until},
     world::Replica,
 };
 
@@ -118,10 +118,8 @@ async fn nothing_of_a_response_counts_but_its_status(pool: PgPool) {
         let deliveries = replica.deliveries(webhook).await;
         deliveries.first().map(|delivery| (delivery["status"].clone(), delivery["httpStatus"].clone()))
     };
-    until("a body without end is a success", async || {
-        status(&endless).await == Some((json!("delivered"), json!(200)))
-    })
-    .await;
+    until("a body without end is a success", async || status(&endless).await == Some((json!("delivered"), json!(200))))
+        .await;
     until("a redirect is a failure", async || status(&redirects).await == Some((json!("pending"), json!(307)))).await;
     assert!(receiver.received().iter().all(|received| received.path != "/elsewhere"), "no redirect is followed");
 }
@@ -161,7 +159,10 @@ async fn a_change_that_is_given_up_is_dead_and_can_be_replayed(pool: PgPool) {
     sqlx::query(a_day_ago).execute(&pool).await.unwrap();
     until("the next change is sent", async || receiver.taken("/x").len() == 1).await;
     let deliveries = replica.deliveries(&webhook).await;
-    assert_eq!((&deliveries[0]["status"], &deliveries[0]["error"]), (&json!("dead"), &json!("the receiver answered 500 Internal Server Error")));
+    assert_eq!(
+        (&deliveries[0]["status"], &deliveries[0]["error"]),
+        (&json!("dead"), &json!("the receiver answered 500 Internal Server Error"))
+    );
 
     let path = format!("/v1/webhooks/{}", webhook["id"].as_str().unwrap());
     let (status, dead) = replica.ask("GET", &format!("{path}/deliveries?status=dead"), None).await;
@@ -169,7 +170,10 @@ async fn a_change_that_is_given_up_is_dead_and_can_be_replayed(pool: PgPool) {
     assert_eq!(replica.ask("POST", &format!("{path}/replay"), None).await, (202, json!({"deliveries": 1})));
     until("it is taken", async || receiver.taken("/x").len() == 2).await;
     // One that arrived can be sent again, too.
-    until("it is recorded", async || replica.deliveries(&webhook).await.iter().all(|each| each["status"] == "delivered")).await;
+    until("it is recorded", async || {
+        replica.deliveries(&webhook).await.iter().all(|each| each["status"] == "delivered")
+    })
+    .await;
     let one = deliveries[1]["id"].as_str().unwrap();
     assert_eq!(replica.ask("POST", &format!("{path}/deliveries/{one}/replay"), None).await.0, 202);
     until("it is taken again", async || receiver.taken("/x").len() == 3).await;

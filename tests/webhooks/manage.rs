@@ -54,7 +54,8 @@ async fn webhooks_of_a_submission_are_checked_with_its_request(pool: PgPool) {
     }
     let (status, submission) = submit(json!([{"url": url, "secret": SECRET}])).await;
     assert_eq!(status, 201);
-    let listed = replica.ask("GET", &format!("/v1/webhooks?submission={}", submission["id"].as_str().unwrap()), None).await.1;
+    let listed =
+        replica.ask("GET", &format!("/v1/webhooks?submission={}", submission["id"].as_str().unwrap()), None).await.1;
     assert_eq!((&listed["items"][0]["url"], &listed["items"][0]["submissionId"]), (&json!(url), &submission["id"]));
     assert_eq!(replica.ask("GET", "/v1/webhooks", None).await.1["items"], json!([]));
 }
@@ -91,7 +92,8 @@ async fn clean_up_keeps_what_is_pending_or_new(pool: PgPool) {
     sqlx::query(attach).execute(&pool).await.unwrap();
     let store = sparkgate::store::Store::new(pool.clone());
     assert_eq!(store.clean_up_webhooks(10).await.unwrap(), 3);
-    let left: Vec<String> = sqlx::query_scalar("SELECT status FROM webhook_deliveries ORDER BY id").fetch_all(&pool).await.unwrap();
+    let left: Vec<String> =
+        sqlx::query_scalar("SELECT status FROM webhook_deliveries ORDER BY id").fetch_all(&pool).await.unwrap();
     assert_eq!(left, ["delivered", "dead", "pending"]);
     assert_eq!(store.clean_up_webhooks(10).await.unwrap(), 0);
 }

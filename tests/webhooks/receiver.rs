@@ -130,9 +130,11 @@ async fn answer(State((inbox, decide)): State<(Arc<Inbox>, Arc<Decide>)>, reques
             let chunks = stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 4096])));
             response.body(Body::from_stream(chunks)).unwrap()
         }
-        Answer::Redirect => {
-            response.status(StatusCode::TEMPORARY_REDIRECT).header(header::LOCATION, "/elsewhere").body(Body::empty()).unwrap()
-        }
+        Answer::Redirect => response
+            .status(StatusCode::TEMPORARY_REDIRECT)
+            .header(header::LOCATION, "/elsewhere")
+            .body(Body::empty())
+            .unwrap(),
     }
 }
 

@@ -16,8 +16,8 @@ use crate::{
 
 /// Returns what the library says of each message with a secret.
 fn verify(messages: &[(&str, &Received)]) -> Vec<Value> {
-    let venv = std::env::var("SPARKGATE_STANDARD_WEBHOOKS")
-        .expect("SPARKGATE_STANDARD_WEBHOOKS is not set: run `make test`");
+    let venv =
+        std::env::var("SPARKGATE_STANDARD_WEBHOOKS").expect("SPARKGATE_STANDARD_WEBHOOKS is not set: run `make test`");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/webhooks/verify.py");
     let mut python = Command::new(Path::new(&venv).join("bin/python"));
     let mut python = python.arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

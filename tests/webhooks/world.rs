@@ -96,7 +96,8 @@ impl Replica {
     }
 
     pub(crate) async fn submit(&self, more: Value) -> SubmissionId {
-        let mut request = json!({"appResource": "local:///app.jar", "mainClass": "org.example.Main", "name": "etl-job"});
+        let mut request =
+            json!({"appResource": "local:///app.jar", "mainClass": "org.example.Main", "name": "etl-job"});
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let (status, submission) = self.ask("POST", "/v1/submissions", Some(request)).await;
         assert_eq!(status, 201, "{submission}");

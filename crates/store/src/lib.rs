@@ -77,7 +77,8 @@ pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
 pub use traces::{EndedAttempt, EndedTrace};
 pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
 pub use webhooks::{
-    Delivery, DueDelivery, DueWebhook, NewWebhook, Queued, Settled, StoredSecrets, TriedDelivery, Webhook, WebhookFilter,
+    Delivery, DueDelivery, DueWebhook, NewWebhook, Queued, Settled, StoredSecrets, TriedDelivery, Webhook,
+    WebhookFilter,
 };
 
 /// Group commits of concurrent calls.

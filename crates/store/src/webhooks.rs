@@ -83,7 +83,8 @@ pub struct NewWebhook {
     pub secrets: StoredSecrets,
 }
 
-const COLUMNS: &str = "id, tenant, principal, url, format, own, submission_id, states, name_prefix, owner, namespace, labels,
+const COLUMNS: &str =
+    "id, tenant, principal, url, format, own, submission_id, states, name_prefix, owner, namespace, labels,
     previous_until, created_at";
 
 /// A row, and its entry of the audit.
@@ -190,7 +191,10 @@ impl Scoped {
         query.push("), rotated AS (UPDATE webhooks SET secrets = ").push_bind(&new.secrets);
         query.push(", secrets_key = ").push_bind(&new.secrets_key);
         query.push(", previous_until = clock_timestamp() + make_interval(secs => ").push_bind(overlap);
-        query.push(") FROM mine WHERE id = found AND secrets = ").push_bind(&old.secrets).push(" RETURNING webhooks.*)");
+        query
+            .push(") FROM mine WHERE id = found AND secrets = ")
+            .push_bind(&old.secrets)
+            .push(" RETURNING webhooks.*)");
         push_entries(&mut query, actor, "rotate-webhook", &entries("rotated"));
         query.push(format_args!(" SELECT {COLUMNS}{} FROM rotated", self.store.written(actor)));
         let mut connection = self.store.connection(action).await?;
@@ -223,7 +227,7 @@ impl Scoped {
 }
 
 /// Appends the statement that inserts a webhook, up to its condition.
-fn push_insert<'a>(query: &mut QueryBuilder<'a, Postgres>, new: &'a NewWebhook) {
+fn push_insert(query: &mut QueryBuilder<Postgres>, new: &NewWebhook) {
     query.push(
         "INSERT INTO webhooks (id, tenant, principal, url, format, own, submission_id, states, name_prefix, owner, namespace,
              labels, secrets, secrets_key, since)

@@ -1,6 +1,6 @@
 //! Webhooks.
 
-mod deliveries;
+pub(super) mod deliveries;
 mod document;
 
 use axum::{
@@ -26,7 +26,6 @@ use crate::{
 };
 use document::{NewWebhook, Webhook, WebhookList};
 
-pub(super) use deliveries::{deliveries, replay, replay_one};
 pub(super) use document::{FormatWord, format_of, states_of};
 
 #[derive(Default, Deserialize, IntoParams)]
@@ -73,8 +72,9 @@ pub(super) async fn create(
     _: Query<NoParameters>,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let new: NewWebhook = serde_json::from_slice(&body)
-        .map_err(|error| Problem::new(Code::InvalidRequest, format!("The body is no request for a webhook: {error}.")))?;
+    let new: NewWebhook = serde_json::from_slice(&body).map_err(|error| {
+        Problem::new(Code::InvalidRequest, format!("The body is no request for a webhook: {error}."))
+    })?;
     let request = new.into_request()?;
     // In its own task, so that a webhook isn't left behind whose secret was never sent because the client disconnected early.
     let webhooks = state.service.webhooks;
@@ -149,7 +149,9 @@ pub(super) async fn rotate(
 }
 
 fn with_secret(CreatedWebhook { webhook, secret }: CreatedWebhook) -> Webhook {
-    Webhook { secret: Some(secret.expose_secret().to_owned()), ..Webhook::from(webhook) }
+    let mut webhook = Webhook::from(webhook);
+    webhook.secret = Some(secret.expose_secret().to_owned());
+    webhook
 }
 
 fn not_found(id: &str) -> Problem {

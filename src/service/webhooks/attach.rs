@@ -2,7 +2,10 @@
 
 use secrecy::SecretString;
 
-use super::{MessageFormat, Webhooks, secrets::{Secrets, SigningSecret}};
+use super::{
+    MessageFormat, Webhooks,
+    secrets::{Secrets, SigningSecret},
+};
 use crate::{
     service::error::Error,
     spark::Refusal,
@@ -78,7 +81,11 @@ impl Webhooks {
     }
 
     /// Deletes the webhooks of a submission that wasn't accepted under this id.
-    pub(in crate::service) async fn detach(&self, id: &SubmissionId, webhooks: &[SubmissionWebhook]) -> Result<(), Error> {
+    pub(in crate::service) async fn detach(
+        &self,
+        id: &SubmissionId,
+        webhooks: &[SubmissionWebhook],
+    ) -> Result<(), Error> {
         match webhooks.is_empty() {
             true => Ok(()),
             false => Ok(self.store.detach_webhooks(id).await?),

@@ -150,7 +150,8 @@ impl Webhooks {
         if let Err(error) = &secrets {
             tracing::error!(webhook = due.webhook.id, "a webhook can't be signed: {}", error_chain(error));
         }
-        let secrets = secrets.map_err(|_| "its secrets can't be decrypted with the gateway's encryption keys".to_owned());
+        let secrets =
+            secrets.map_err(|_| "its secrets can't be decrypted with the gateway's encryption keys".to_owned());
         let (all_arrived, until) = (AtomicBool::new(true), Instant::now() + TURN_TIME);
         let (secrets, arrived) = (&secrets, &all_arrived);
         let results: Vec<Result<(), Error>> = futures::stream::iter(deliveries)
@@ -227,7 +228,8 @@ impl Webhooks {
             return Ok(sender);
         }
         let sender = Sender::new(self.settings().clone());
-        let sender = sender.map_err(|error| Error::Internal("creating the client of webhooks".to_owned(), error.into()))?;
+        let sender =
+            sender.map_err(|error| Error::Internal("creating the client of webhooks".to_owned(), error.into()))?;
         Ok(self.sender.get_or_init(|| sender))
     }
 }

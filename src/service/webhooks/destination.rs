@@ -86,7 +86,9 @@ impl WebhookSettings {
             other => return Err(format!("the URL has to be https, not {other}")),
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("a URL with a user or a password isn't used: give `bearerToken` if the receiver needs one".to_owned());
+            return Err(
+                "a URL with a user or a password isn't used: give `bearerToken` if the receiver needs one".to_owned()
+            );
         }
         let port = url.port_or_known_default().unwrap_or_default();
         if !self.ports.iter().any(|ports| ports.contains(&port)) {
@@ -177,16 +179,54 @@ mod tests {
     #[test]
     fn only_public_addresses_are_permitted() {
         let settings = WebhookSettings::default();
-        for address in ["1.1.1.1", "8.8.8.8", "168.63.129.17", "223.255.255.254", "2606:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"]
-        {
+        for address in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "168.63.129.17",
+            "223.255.255.254",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+            "::ffff:8.8.8.8",
+        ] {
             assert!(settings.permits(address.parse().unwrap()), "{address}");
         }
         for address in [
-            "0.0.0.0", "10.1.2.3", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.0.1", "168.63.129.16", "169.254.169.254",
-            "172.31.0.1", "192.0.0.192", "192.168.1.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
-            "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
-            "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "2606:4700::5efe:a00:1",
-            "2606:4700::200:5efe:a00:1", "3fff::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "4000::1",
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "100.100.100.200",
+            "127.0.0.1",
+            "127.255.0.1",
+            "168.63.129.16",
+            "169.254.169.254",
+            "172.31.0.1",
+            "192.0.0.192",
+            "192.168.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "2606:4700::5efe:a00:1",
+            "2606:4700::200:5efe:a00:1",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "4000::1",
         ] {
             assert!(!settings.permits(address.parse().unwrap()), "{address}");
         }
@@ -194,8 +234,7 @@ mod tests {
 
     #[test]
     fn a_network_is_permitted_in_each_notation() {
-        let settings =
-            WebhookSettings { networks: vec!["10.1.0.0/16".parse().unwrap()], ..WebhookSettings::default() };
+        let settings = WebhookSettings { networks: vec!["10.1.0.0/16".parse().unwrap()], ..WebhookSettings::default() };
         for address in ["10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::a01:203"] {
             assert!(settings.permits(address.parse().unwrap()), "{address}");
         }

@@ -128,7 +128,8 @@ impl Webhooks {
             let Some(stored) = webhooks.webhook_secrets(id).await? else { return Ok(None) };
             let secrets = Secrets::unseal(id, stored.clone(), &self.keys)?.rotated(secret.clone());
             let sealed = secrets.seal(id, &self.keys)?;
-            let rotated = webhooks.rotate_webhook(id, &stored, &sealed, OVERLAP_SECONDS, caller.actor().as_ref()).await?;
+            let rotated =
+                webhooks.rotate_webhook(id, &stored, &sealed, OVERLAP_SECONDS, caller.actor().as_ref()).await?;
             // Another rotation came first, or the webhook is gone.
             let Some(webhook) = rotated else { continue };
             let by = caller.principal().subject();
@@ -249,7 +250,9 @@ fn filter(request: &WebhookRequest) -> Result<WebhookFilter, Refusal> {
 /// Checks a token, which becomes a part of a header.
 fn check_token(token: Option<&SecretString>) -> Result<(), Refusal> {
     use secrecy::ExposeSecret;
-    let is_fine = |text: &str| !text.is_empty() && text.len() <= LONGEST_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_fine = |text: &str| {
+        !text.is_empty() && text.len() <= LONGEST_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     match token {
         Some(token) if !is_fine(token.expose_secret()) => {
             let reason = format!("a token has up to {LONGEST_TOKEN} visible ASCII characters");

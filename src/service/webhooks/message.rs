@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn states_become_run_events() {
-        let kind = |state| body(MessageFormat::OpenLineage, state).map(|body| body["eventType"].as_str().unwrap().to_owned());
+        let kind =
+            |state| body(MessageFormat::OpenLineage, state).map(|body| body["eventType"].as_str().unwrap().to_owned());
         for (state, expected) in [
             ("QUEUED", Some("START")),
             ("LAUNCHING", None),

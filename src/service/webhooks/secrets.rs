@@ -135,7 +135,9 @@ impl Secrets {
         };
         let StoredSecrets { secrets, secrets_key } = stored;
         let text = match secrets_key {
-            Some(key) => keys.unseal_text(&Sealed { key, text: secrets }, &place(webhook)).map_err(|error| unreadable(error.into()))?,
+            Some(key) => keys
+                .unseal_text(&Sealed { key, text: secrets }, &place(webhook))
+                .map_err(|error| unreadable(error.into()))?,
             None => String::from_utf8(secrets).map_err(|error| unreadable(error.into()))?,
         };
         serde_json::from_str(&text).map_err(|error| unreadable(error.into()))
@@ -170,7 +172,9 @@ mod tests {
 
     #[test]
     fn a_secret_of_a_client_has_the_form_of_the_standard() {
-        for text in ["", "whsec_", "secret", "whsec_!", "whsec_aGk=", &format!("whsec_{}", BASE64_STANDARD.encode([0; 65]))] {
+        for text in
+            ["", "whsec_", "secret", "whsec_!", "whsec_aGk=", &format!("whsec_{}", BASE64_STANDARD.encode([0; 65]))]
+        {
             let refusal = SigningSecret::parse(&(*text).into(), "secret").map(|_| ()).unwrap_err();
             assert_eq!(refusal.field, "secret");
         }

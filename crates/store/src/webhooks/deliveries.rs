@@ -273,7 +273,8 @@ impl Store {
              )
              SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM needless)"
         );
-        let deleted = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(i64::from(limit)).fetch_one(&self.patient);
+        let deleted =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(i64::from(limit)).fetch_one(&self.patient);
         let deleted: i64 = within("cleaning up deliveries of webhooks", deleted).await?;
         Ok(deleted.unsigned_abs())
     }

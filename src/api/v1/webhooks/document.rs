@@ -15,7 +15,7 @@ use crate::{
 /// A webhook, without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Webhook {
+pub(in crate::api::v1) struct Webhook {
     #[schema(example = "wh_6f1c2a9b03d4e5f6")]
     id: String,
     #[schema(example = "analytics")]
@@ -39,20 +39,20 @@ pub(super) struct Webhook {
     /// The secret that signs messages, only in the response that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "whsec_…")]
-    pub(super) secret: Option<String>,
+    pub(in crate::api::v1) secret: Option<String>,
 }
 
 /// The webhooks that the caller may manage.
 #[derive(Serialize, ToSchema)]
-pub(super) struct WebhookList {
-    pub(super) items: Vec<Webhook>,
+pub(in crate::api::v1) struct WebhookList {
+    pub(in crate::api::v1) items: Vec<Webhook>,
 }
 
 /// Whose submissions a webhook is for.
 #[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = WebhookSubmissions)]
-pub(super) enum Whose {
+pub(in crate::api::v1) enum Whose {
     /// Those of the webhook's creator.
     Own,
     /// All of the tenant.
@@ -73,7 +73,7 @@ pub(in crate::api::v1) enum FormatWord {
 #[derive(Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = WebhookFilter)]
-pub(super) struct Filter {
+pub(in crate::api::v1) struct Filter {
     /// Any of these states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, value_type = Vec<StateWord>)]
@@ -94,7 +94,7 @@ pub(super) struct Filter {
 /// What a new webhook is to be.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct NewWebhook {
+pub(in crate::api::v1) struct NewWebhook {
     /// Where messages are sent.
     #[schema(example = "https://hooks.example.org/spark", max_length = 2048)]
     url: String,
@@ -115,10 +115,12 @@ pub(super) struct NewWebhook {
 
 impl NewWebhook {
     /// Parses the words of the request.
-    pub(super) fn into_request(self) -> Result<WebhookRequest, Problem> {
-        let format = format_of(self.format.as_deref()).map_err(|reason| Problem::field("#/format".to_owned(), reason))?;
+    pub(in crate::api::v1) fn into_request(self) -> Result<WebhookRequest, Problem> {
+        let format =
+            format_of(self.format.as_deref()).map_err(|reason| Problem::field("#/format".to_owned(), reason))?;
         let Filter { states, name, owner, namespace, labels } = self.filter;
-        let states = states_of(&states).map_err(|(at, reason)| Problem::field(format!("#/filter/states/{at}"), reason))?;
+        let states =
+            states_of(&states).map_err(|(at, reason)| Problem::field(format!("#/filter/states/{at}"), reason))?;
         Ok(WebhookRequest {
             url: self.url,
             tenant: self.tenant,
