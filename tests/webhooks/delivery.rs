@@ -41,16 +41,12 @@ async fn play(pool: PgPool, submissions: usize) -> Vec<Received> {
             client.advance(id, state).await;
         }
         // Each time, the replica that sends dies in the middle of it.
-        let so_far = receiver.received().len();
-        until("messages arrive", async || receiver.received().len() > so_far + submissions / 4).await;
+        let so_far = receiver.count();
+        until("messages arrive", async || receiver.count() > so_far + submissions / 4).await;
         replicas.remove(0).kill().await;
         replicas.push(Replica::new(&pool).await.run());
     }
-    let distinct = async || {
-        let taken = receiver.taken("/all");
-        taken.iter().map(Received::change).collect::<BTreeSet<_>>().len()
-    };
-    until("each change is taken", async || distinct().await == all).await;
+    until("each change is taken", async || receiver.distinct("/all") == all).await;
     receiver.received()
 }
 

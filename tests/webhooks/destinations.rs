@@ -15,7 +15,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::{receiver::until, world::Replica};
 
-/// Hosts that aren't public. `P` is the port of the listeners on 127.0.0.1 and ::1.
+/// Hosts that aren't public. `P` is the port of the listeners on 127.0.0.1 and `::1`.
 const HOSTS: [&str; 80] = [
     // This machine, in each notation of an address.
     "127.0.0.1",

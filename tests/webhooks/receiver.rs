@@ -1,7 +1,7 @@
 //! A receiver of webhooks, which answers as a test wants.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -62,6 +62,8 @@ type Decide = Box<dyn Fn(&Received, usize) -> Answer + Send + Sync>;
 struct Inbox {
     received: Mutex<Vec<Received>>,
     tries: Mutex<HashMap<(String, String), usize>>,
+    /// The ids of the messages that were taken, by path.
+    taken: Mutex<HashMap<String, HashSet<String>>>,
 }
 
 pub(crate) struct Receiver {
@@ -90,6 +92,16 @@ impl Receiver {
         self.inbox.received.lock().unwrap().clone()
     }
 
+    /// Returns how many messages arrived.
+    pub(crate) fn count(&self) -> usize {
+        self.inbox.received.lock().unwrap().len()
+    }
+
+    /// Returns how many different messages were taken at a path.
+    pub(crate) fn distinct(&self, path: &str) -> usize {
+        self.inbox.taken.lock().unwrap().get(path).map_or(0, HashSet::len)
+    }
+
     /// Returns what was taken at a path.
     pub(crate) fn taken(&self, path: &str) -> Vec<Received> {
         let is_taken = |received: &Received| received.path == path && (200..300).contains(&received.status);
@@ -109,7 +121,7 @@ async fn answer(State((inbox, decide)): State<(Arc<Inbox>, Arc<Decide>)>, reques
     let id = received.headers.get("webhook-id").cloned().unwrap_or_default();
     let before = {
         let mut tries = inbox.tries.lock().unwrap();
-        let tries = tries.entry((received.path.clone(), id)).or_default();
+        let tries = tries.entry((received.path.clone(), id.clone())).or_default();
         *tries += 1;
         *tries - 1
     };
@@ -121,6 +133,9 @@ async fn answer(State((inbox, decide)): State<(Arc<Inbox>, Arc<Decide>)>, reques
         Answer::Redirect => 307,
     };
     let status = received.status;
+    if (200..300).contains(&status) {
+        inbox.taken.lock().unwrap().entry(received.path.clone()).or_default().insert(id);
+    }
     inbox.received.lock().unwrap().push(received);
     let response = Response::builder();
     match answer {
@@ -140,7 +155,7 @@ async fn answer(State((inbox, decide)): State<(Arc<Inbox>, Arc<Decide>)>, reques
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(300);
     while !is_so().await {
         assert!(tokio::time::Instant::now() < deadline, "{what}");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -5,7 +5,7 @@ use std::{
     future::ready,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -57,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 struct Rounds {
     /// The turns of webhooks that are being served.
     turns: HashMap<String, AbortOnDropHandle<()>>,
-    /// Webhooks whose last try failed: these get one message at a time.
+    /// Webhooks whose receivers take nothing: these get one message at a time.
     failing: Arc<Mutex<HashMap<String, Instant>>>,
     /// Notified when a turn ends.
     ended: Arc<Notify>,
@@ -125,9 +125,9 @@ impl Webhooks {
         let id = &due.webhook.id;
         let had_failed = failing.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id);
         match self.serve(&due, had_failed).await {
-            Ok(all_arrived) => {
+            Ok(takes) => {
                 let mut failing = failing.lock().unwrap_or_else(PoisonError::into_inner);
-                match all_arrived {
+                match takes {
                     true => failing.remove(id),
                     false => failing.insert(id.clone(), Instant::now()),
                 };
@@ -140,8 +140,8 @@ impl Webhooks {
         ended.notify_one();
     }
 
-    /// Sends deliveries of a webhook and returns whether all arrived. If one doesn't, no further one is begun in this turn. After a
-    /// failure, one delivery is tried.
+    /// Sends deliveries of a webhook and returns whether its receiver takes messages: not if as many in a row failed as it gets at the
+    /// same time, or if all did. Then no further one is begun in this turn, and one is tried in the next.
     async fn serve(&self, due: &DueWebhook, had_failed: bool) -> Result<bool, Error> {
         let (limit, abreast) = if had_failed { (1, 1) } else { (TURN, ABREAST) };
         let deliveries = self.store.due_deliveries(&due.webhook.id, limit).await?;
@@ -152,22 +152,31 @@ impl Webhooks {
         }
         let secrets =
             secrets.map_err(|_| "its secrets can't be decrypted with the gateway's encryption keys".to_owned());
-        let (all_arrived, until) = (AtomicBool::new(true), Instant::now() + TURN_TIME);
-        let (secrets, arrived) = (&secrets, &all_arrived);
+        let (in_a_row, any) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let until = Instant::now() + TURN_TIME;
+        let (secrets, failures, arrived) = (&secrets, &in_a_row, &any);
         let results: Vec<Result<(), Error>> = futures::stream::iter(deliveries)
             .map(|delivery| async move {
-                if !arrived.load(Ordering::Relaxed) || Instant::now() >= until {
+                if failures.load(Ordering::Relaxed) >= ABREAST || Instant::now() >= until {
                     return Ok(());
                 }
-                let has_arrived = self.deliver(sender, due, secrets.as_ref(), delivery).await?;
-                arrived.fetch_and(has_arrived, Ordering::Relaxed);
+                match self.deliver(sender, due, secrets.as_ref(), delivery).await? {
+                    true => {
+                        failures.store(0, Ordering::Relaxed);
+                        arrived.store(true, Ordering::Relaxed);
+                    }
+                    false => {
+                        failures.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
                 Ok(())
             })
             .buffer_unordered(abreast)
             .collect()
             .await;
         results.into_iter().collect::<Result<(), Error>>()?;
-        Ok(all_arrived.load(Ordering::Relaxed))
+        let failures = in_a_row.into_inner();
+        Ok(failures < ABREAST && (failures == 0 || any.into_inner()))
     }
 
     /// Tries one delivery and records the result. Returns whether it arrived.

@@ -79,7 +79,7 @@ struct Change {
     lineage: Lineage,
 }
 
-/// What a request says of its place in a lineage, by the properties of OpenLineage's Spark integration.
+/// What a request says of its place in a lineage, by the properties of `OpenLineage`'s Spark integration.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Lineage {

@@ -93,9 +93,11 @@ fn run_facets(change: &Change, kind: &str) -> Value {
             "state": change.state,
             "tenant": change.tenant,
             "labels": change.labels,
-            "failureCode": change.failure_code().map(|code| code.as_str()),
         }),
     );
+    if let Some(code) = change.failure_code() {
+        facets["sparkgate_submission"]["failureCode"] = code.as_str().into();
+    }
     facets.into()
 }
 
