@@ -78,7 +78,10 @@ pub use self::{
         Leadership,
         clean_up::{CleanUpSettings, CleanedUp},
     },
-    options::{Caps, Retries, SubmissionOptions},
+    options::{
+        Caps, Retries, SubmissionOptions,
+        webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
+    },
     overview::{InstallationOverview, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
@@ -97,10 +100,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
-    webhooks::{
-        CreatedWebhook, MessageFormat, SubmissionWebhook, UnknownFormat, WebhookRequest, WebhookSettings,
-        WebhookSubmissions, Webhooks,
-    },
+    webhooks::{CreatedWebhook, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 
 /// The service on one database and one cluster. Cheap to clone.

@@ -3,11 +3,13 @@
 
 mod time;
 mod value;
+pub(super) mod webhook;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{submitter::OWN, webhooks::SubmissionWebhook};
+use super::submitter::OWN;
 use crate::{spark::Refusal, store, submission::Wire};
+use webhook::SubmissionWebhook;
 
 /// The options of one request. Omitted ones may come from the operator's defaults.
 #[derive(Clone, Default, PartialEq, Eq)]

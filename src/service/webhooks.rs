@@ -16,14 +16,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::{encryption::EncryptionKeys, leadership::leases::Leases, shares::Shares};
 use crate::{store::Store, submission::Installation};
+use send::Sender;
 
-use self::send::Sender;
-pub use self::{
-    attach::SubmissionWebhook,
-    destination::WebhookSettings,
-    manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest},
-    message::{MessageFormat, UnknownFormat},
-};
+pub use destination::WebhookSettings;
+pub use manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest};
 
 /// Webhooks of one tenant that are served at the same time. Others of it wait.
 const AT_ONCE: usize = 32;

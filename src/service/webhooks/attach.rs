@@ -1,13 +1,11 @@
 //! Webhooks of a single submission, which its request names.
 
-use secrecy::SecretString;
-
 use super::{
-    MessageFormat, Webhooks,
+    Webhooks,
     secrets::{Secrets, SigningSecret},
 };
 use crate::{
-    service::error::Error,
+    service::{error::Error, options::webhook::SubmissionWebhook},
     spark::Refusal,
     store::{NewWebhook, WebhookFilter},
     submission::{State, SubmissionId},
@@ -15,26 +13,6 @@ use crate::{
 
 /// The most webhooks of one submission.
 const MOST: usize = 4;
-
-/// A webhook that the request of a submission names.
-#[derive(Debug, Clone)]
-pub struct SubmissionWebhook {
-    pub url: String,
-    /// The signing secret. The response has none, because a repeated request gets the same response.
-    pub secret: SecretString,
-    pub format: MessageFormat,
-    /// Only these states; all if there are none.
-    pub states: Vec<State>,
-}
-
-/// Compares what is asked for, without secrets: a repeated request may have another.
-impl PartialEq for SubmissionWebhook {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.url, self.format, &self.states) == (&other.url, other.format, &other.states)
-    }
-}
-
-impl Eq for SubmissionWebhook {}
 
 impl Webhooks {
     /// Checks the webhooks of a request.

@@ -21,13 +21,16 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     Webhooks,
-    message::{Message, MessageFormat},
+    message::Message,
     secrets::Secrets,
     send::{Failed, Sender},
 };
 use crate::{
     metrics::metrics,
-    service::error::{Error, error_chain},
+    service::{
+        error::{Error, error_chain},
+        options::webhook::MessageFormat,
+    },
     store::{DueDelivery, DueWebhook, Settled, TriedDelivery},
 };
 

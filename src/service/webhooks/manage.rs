@@ -6,13 +6,13 @@ use ring::rand::{SecureRandom, SystemRandom};
 use secrecy::SecretString;
 
 use super::{
-    MessageFormat, Webhooks,
+    Webhooks,
     attach::words,
     secrets::{Secrets, SigningSecret},
 };
 use crate::{
     access::{Action, Visible},
-    service::{error::Error, session::Session},
+    service::{error::Error, options::webhook::MessageFormat, session::Session},
     spark::Refusal,
     store::{Delivery, NewWebhook, Webhook, WebhookFilter},
     submission::{State, SubmissionId},

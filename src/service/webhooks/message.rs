@@ -3,54 +3,17 @@
 mod cloud_event;
 mod open_lineage;
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::submission::{FailureCode, State};
-
-/// The format of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MessageFormat {
-    /// `CloudEvents` 1.0, structured as JSON.
-    CloudEvents,
-    /// Run events of `OpenLineage`.
-    OpenLineage,
-}
-
-impl MessageFormat {
-    /// Contains all formats.
-    pub const ALL: [Self; 2] = [Self::CloudEvents, Self::OpenLineage];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CloudEvents => "cloudevents",
-            Self::OpenLineage => "openlineage",
-        }
-    }
-}
-
-impl fmt::Display for MessageFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A text is the name of no format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a format is cloudevents or openlineage")]
-pub struct UnknownFormat;
-
-impl FromStr for MessageFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or(UnknownFormat)
-    }
-}
+use crate::{
+    service::options::webhook::MessageFormat,
+    submission::{FailureCode, State},
+};
 
 /// A state change with what is known of its submission, as it was queued.
 #[derive(Debug, Clone, Deserialize)]
