@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use ipnet::IpNet;
 
 use crate::service::WebhookSettings;
@@ -13,7 +13,7 @@ pub(in crate::app) struct Webhooks {
     #[arg(long, env = "SPARKGATE_WEBHOOK_NETWORKS", value_name = "CIDR", value_delimiter = ',')]
     webhook_networks: Vec<IpNet>,
     /// Allow webhooks without TLS. What they send could be read on its way.
-    #[arg(long, env = "SPARKGATE_WEBHOOK_HTTP")]
+    #[arg(long, env = "SPARKGATE_WEBHOOK_HTTP", default_value_t = false, action = ArgAction::Set)]
     webhook_http: bool,
     /// Ports that webhooks may lead to, separated by commas, with ranges such as 8000-8999.
     #[arg(long, env = "SPARKGATE_WEBHOOK_PORTS", value_name = "PORTS", value_delimiter = ',', default_values_t = Ports::defaults())]

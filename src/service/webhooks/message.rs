@@ -135,7 +135,7 @@ mod tests {
                 "data": {
                     "sequence": 17, "submissionId": "driver-20260102030405-0001", "attempt": 2, "state": "FAILED",
                     "previous": "RUNNING", "reason": "Error", "message": "java.lang.IllegalStateException: no",
-                    "at": "2026-01-02T03:04:05.123456Z", "exitCode": 1, "failureCode": "application-failed", "name": "Pi",
+                    "at": "2026-01-02T03:04:05.123456Z", "exitCode": 1, "failureCode": "APPLICATION_ERROR", "name": "Pi",
                     "tenant": "red", "principal": "corp:alice", "owner": "alice", "namespace": "spark",
                     "labels": {"team": "data"}, "sparkVersion": "4.3.0",
                 },
