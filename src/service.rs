@@ -36,6 +36,7 @@ mod tenancy;
 mod tenant_slots;
 mod usage;
 mod wakeups;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -46,9 +47,9 @@ use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store};
 
 pub use crate::store::{
-    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Event, ExecutorCounts, Filter, Found, GroupBy, HourCount,
-    KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
-    Usage as UsageOf, UsageFilter, UsageReport, Used,
+    ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
+    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
+    Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
@@ -77,7 +78,10 @@ pub use self::{
         Leadership,
         clean_up::{CleanUpSettings, CleanedUp},
     },
-    options::{Caps, Retries, SubmissionOptions},
+    options::{
+        Caps, Retries, SubmissionOptions,
+        webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
+    },
     overview::{InstallationOverview, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
@@ -96,6 +100,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
+    webhooks::{CreatedWebhook, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 
 /// The service on one database and one cluster. Cheap to clone.
@@ -117,6 +122,7 @@ pub struct Service {
     pub overview: Arc<Overview>,
     pub boundaries: Arc<Boundaries>,
     pub files: Arc<Files>,
+    pub webhooks: Arc<Webhooks>,
     pub scrape: Arc<Scrape>,
 }
 
@@ -168,6 +174,8 @@ impl Service {
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
+        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone());
+        let webhooks = Arc::new(webhooks);
         let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
@@ -186,6 +194,7 @@ impl Service {
             logs.clone(),
             keys.clone(),
             files.clone(),
+            webhooks.clone(),
         );
         Ok(Self {
             submissions: Arc::new(submissions),
@@ -204,6 +213,7 @@ impl Service {
             overview: Arc::new(overview),
             boundaries,
             files,
+            webhooks,
             scrape: Arc::new(scrape),
         })
     }
@@ -219,6 +229,11 @@ impl Service {
         self.files.keep_in(store, settings);
     }
 
+    /// Sets where webhooks may lead. Called once, before the loops run.
+    pub fn permit_webhooks(&self, settings: WebhookSettings) {
+        self.webhooks.permit(settings);
+    }
+
     /// Returns the caller of a gateway without an access file.
     pub fn anonymous(&self) -> Session {
         let principal = Arc::new(Principal::anonymous());
@@ -231,7 +246,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 10] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 11] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -242,6 +257,7 @@ impl Service {
             ("boundaries of tenants", self.boundaries.clone().run(stop.clone()).boxed()),
             ("access file", self.access.clone().run(stop.clone()).boxed()),
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
+            ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
             ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]

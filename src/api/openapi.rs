@@ -29,6 +29,7 @@ use super::{AppState, health, spark, v1};
         (name = "Submissions", description = "Submissions as resources"),
         (name = "Events", description = "State changes of submissions"),
         (name = "Spark", description = "The REST submission protocol of Spark's standalone master"),
+        (name = "Webhooks", description = "State changes that are sent to a URL"),
         (name = "Usage", description = "What submissions used, and what it cost"),
         (name = "Access", description = "Callers, API keys and the audit"),
         (name = "Probes", description = "Liveness and readiness of the gateway"),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 49] = [
+const TEMPLATES: [&str; 55] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
@@ -55,6 +55,12 @@ const TEMPLATES: [&str; 49] = [
     "/v1/tokens",
     "/v1/tokens/{id}",
     "/v1/usage",
+    "/v1/webhooks",
+    "/v1/webhooks/{id}",
+    "/v1/webhooks/{id}/deliveries",
+    "/v1/webhooks/{id}/deliveries/{delivery}/replay",
+    "/v1/webhooks/{id}/replay",
+    "/v1/webhooks/{id}/rotate",
 ];
 /// The route of uploads.
 pub(super) const FILE: &str = "/v1/files/{sha256}";

@@ -21,6 +21,7 @@ mod submissions;
 mod suggest;
 mod tokens;
 mod usage;
+mod webhooks;
 
 use axum::{
     Router,
@@ -76,6 +77,12 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(tokens::revoke))
         .routes(routes!(audit::audit))
         .routes(routes!(usage::usage))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::get, webhooks::delete))
+        .routes(routes!(webhooks::rotate))
+        .routes(routes!(webhooks::deliveries::deliveries))
+        .routes(routes!(webhooks::deliveries::replay))
+        .routes(routes!(webhooks::deliveries::replay_one))
 }
 
 /// The routes that wait for changes or for a body. They limit their time themselves.
@@ -107,8 +114,11 @@ pub(super) fn serves(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage", None)
-        | ("tokens" | "files", Some(_)) => true,
+        (
+            "submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage" | "webhooks",
+            None,
+        )
+        | ("tokens" | "files" | "webhooks", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

@@ -10,6 +10,7 @@ mod limits;
 mod prices;
 mod serve;
 mod time_or_off;
+mod webhooks;
 
 use std::{fs, net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
@@ -27,6 +28,7 @@ pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use prices::Prices;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
+pub(super) use webhooks::Webhooks;
 
 use crate::{
     access::Role,

@@ -110,6 +110,25 @@ impl EncryptionKeys {
         keys.open(sealed, id, attempt)
     }
 
+    /// Encrypts a text for a place, such as a row; `None` without keys.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if it can't be encrypted.
+    pub(super) fn seal_text(&self, text: &str, place: &str) -> Result<Option<Sealed>, Error> {
+        let Some(keys) = self.current() else { return Ok(None) };
+        let sealed = keys.seal_for(text, place.to_owned());
+        sealed.map(Some).map_err(|error| Error::Internal(format!("encrypting {place}"), error.into()))
+    }
+
+    /// Decrypts a text for its place.
+    ///
+    /// # Errors
+    /// [`Undecryptable`].
+    pub(super) fn unseal_text(&self, sealed: &Sealed, place: &str) -> Result<String, Undecryptable> {
+        let keys = self.current().ok_or_else(|| Undecryptable::Missing(sealed.key.clone()))?;
+        keys.open_for(sealed, place.to_owned())
+    }
+
     fn current(&self) -> Option<Arc<Keyring>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
     }

@@ -3,11 +3,13 @@
 
 mod time;
 mod value;
+pub(super) mod webhook;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::submitter::OWN;
 use crate::{spark::Refusal, store, submission::Wire};
+use webhook::SubmissionWebhook;
 
 /// The options of one request. Omitted ones may come from the operator's defaults.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct SubmissionOptions {
     pub retries: Retries,
     /// The Spark release, or its line, as the request names it.
     pub spark_version: Option<String>,
+    /// Where the submission's state changes are sent.
+    pub webhooks: Vec<SubmissionWebhook>,
 }
 
 /// Writes the options that all releases of the gateway know, and others only if they are set: the text is part of the hash that
@@ -54,6 +58,9 @@ impl fmt::Debug for SubmissionOptions {
         }
         if let Some(version) = &self.spark_version {
             options.field("spark_version", version);
+        }
+        for SubmissionWebhook { url, format, states, secret: _ } in &self.webhooks {
+            options.field("webhook", &(url, format, states));
         }
         options.finish()
     }
@@ -161,6 +168,7 @@ impl SubmissionOptions {
                 application: self.retries.application.or(others.retries.application),
             },
             spark_version: self.spark_version.or(others.spark_version),
+            webhooks: if self.webhooks.is_empty() { others.webhooks } else { self.webhooks },
         }
     }
 

@@ -66,6 +66,11 @@ impl Session {
         self.scope(Action::ManageKeys, None)
     }
 
+    /// Returns the tenants whose webhooks the caller may manage, and where it may manage its own.
+    pub(super) fn webhook_owners(&self) -> Scope {
+        self.scope(Action::ManageWebhooks, Some(Action::ManageOwnWebhooks))
+    }
+
     /// Returns the submissions of all tenants in which the caller may do `any`, and its own ones where it may do `own`.
     fn scope(&self, any: Action, own: Option<Action>) -> Scope {
         let tenants = |action| match self.access().tenants_for(&self.principal, action) {

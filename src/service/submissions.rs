@@ -21,6 +21,7 @@ use super::{
     session::Session,
     settings::{Settings, SparkSettings},
     wakeups::Wakeups,
+    webhooks::Webhooks,
 };
 use crate::{
     access::Action,
@@ -45,6 +46,7 @@ pub struct Submissions {
     logs: Arc<DriverLogs>,
     keys: Arc<EncryptionKeys>,
     files: Arc<Files>,
+    webhooks: Arc<Webhooks>,
 }
 
 impl Submissions {
@@ -58,8 +60,9 @@ impl Submissions {
         logs: Arc<DriverLogs>,
         keys: Arc<EncryptionKeys>,
         files: Arc<Files>,
+        webhooks: Arc<Webhooks>,
     ) -> Self {
-        Self { store, cluster, installation, settings, wakeups, logs, keys, files }
+        Self { store, cluster, installation, settings, wakeups, logs, keys, files, webhooks }
     }
 
     /// Returns the id in the label that marks this installation's pods.

@@ -278,6 +278,16 @@ impl Scene {
         ids.push(id);
     }
 
+    /// Creates a webhook with a token for its receiver. Its id is read as those of submissions are.
+    async fn create_webhook(&mut self) {
+        let Self { canaries, caller, ids, .. } = self;
+        let token = canaries.put("bearer token of a webhook");
+        let webhook = json!({"url": "https://hooks.invalid/x", "tenant": "red", "bearerToken": token});
+        let created = caller.post("/v1/webhooks", &webhook).await;
+        assert_eq!(created.0, 201, "{created:?}");
+        ids.push(document(&created.1)["id"].as_str().unwrap().to_owned());
+    }
+
     /// Calls every operation that reads.
     async fn read_everything(&mut self) {
         let Self { caller, ids, .. } = self;
@@ -324,6 +334,7 @@ async fn secrets_of_requests_are_found_in_no_output(pool: PgPool) {
     scene.run_submissions().await;
     scene.provoke_refusals().await;
     scene.run_into_errors().await;
+    scene.create_webhook().await;
     scene.read_everything().await;
 
     let Scene { canaries, caller, audit_log, .. } = &scene;

@@ -58,6 +58,17 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         // The signature in its path is the credential.
         "fetchFile" => Needs::Nothing,
         "listTokens" | "readAudit" => Needs::Somewhere(Role::Operator),
+        "listWebhooks"
+        | "getWebhook"
+        | "deleteWebhook"
+        | "rotateWebhookSecret"
+        | "listWebhookDeliveries"
+        | "replayWebhook"
+        | "replayWebhookDelivery" => Needs::Somewhere(Role::Submitter),
+        "createWebhook" => {
+            let body = json!({"url": "https://hooks.example.org/x", "tenant": "{namespace}", "submissions": "tenant"});
+            return Some((Needs::There(Role::Operator), Some(body)));
+        }
         "revokeToken" => return Some((Needs::Somewhere(Role::Operator), None)),
         "createToken" => {
             let body = json!({"name": "new", "tenant": "{namespace}", "role": "viewer", "expiresInSeconds": 60});
@@ -106,10 +117,14 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
         }
         // No key has the submission's id.
         Needs::Somewhere(_) if operation == "revokeToken" => [404].into(),
+        // No webhook has it, either.
+        Needs::Somewhere(_) if operation.contains("Webhook") && operation != "listWebhooks" => [404].into(),
         Needs::Somewhere(_) => [200].into(),
         // An unknown namespace of one's own is answered in the same way.
         Needs::There(least) if role < least => [403].into(),
-        Needs::There(_) if is_foreign => if operation == "createToken" { [403] } else { [400] }.into(),
+        Needs::There(_) if is_foreign => {
+            if ["createToken", "createWebhook"].contains(&operation) { [403] } else { [400] }.into()
+        }
         Needs::There(_) => [200, 201].into(),
     }
 }

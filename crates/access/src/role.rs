@@ -9,8 +9,8 @@ use thiserror::Error;
 /// | role | may |
 /// |---|---|
 /// | viewer | read everything of the tenant: submissions, events, logs, executors, attempts, manifests |
-/// | submitter | submit, dry-run; kill and clear its own submissions |
-/// | operator | kill and clear all submissions of the tenant, read its audit, manage its API keys up to its own role |
+/// | submitter | submit, dry-run; kill and clear its own submissions, and have webhooks for them |
+/// | operator | kill and clear all submissions of the tenant, read its audit, manage its webhooks, and its API keys up to its own role |
 /// | admin | be operator of every tenant; read the whole audit, manage all API keys |
 ///
 /// Admin exists only for all tenants at once.
@@ -79,11 +79,15 @@ pub enum Action {
     ReadAudit,
     /// To list, create and revoke API keys of the tenant.
     ManageKeys,
+    /// To create webhooks for the caller's own submissions, and to manage those.
+    ManageOwnWebhooks,
+    /// To manage all webhooks of the tenant, also those for all of its submissions.
+    ManageWebhooks,
 }
 
 impl Action {
     /// Contains all actions.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Read,
         Self::Submit,
         Self::DryRun,
@@ -94,14 +98,21 @@ impl Action {
         Self::ClearAny,
         Self::ReadAudit,
         Self::ManageKeys,
+        Self::ManageOwnWebhooks,
+        Self::ManageWebhooks,
     ];
 
     /// Returns the weakest role that may do this in its tenant.
     pub fn least_role(self) -> Role {
         match self {
             Self::Read => Role::Viewer,
-            Self::Submit | Self::DryRun | Self::KillOwn | Self::ClearOwn => Role::Submitter,
-            Self::KillAny | Self::KillAll | Self::ClearAny | Self::ReadAudit | Self::ManageKeys => Role::Operator,
+            Self::Submit | Self::DryRun | Self::KillOwn | Self::ClearOwn | Self::ManageOwnWebhooks => Role::Submitter,
+            Self::KillAny
+            | Self::KillAll
+            | Self::ClearAny
+            | Self::ReadAudit
+            | Self::ManageKeys
+            | Self::ManageWebhooks => Role::Operator,
         }
     }
 }

@@ -131,6 +131,16 @@ catalogue! {
         => "`failed`: nodes don't return logs within 5 s, or the account lacks the right to read `pods/log`; the log says \
             which.";
 }
+"Webhooks" {
+    /// Tries of deliveries, by the format of their messages and the result: `delivered`, `failed` (tried again) and `dead` (given up).
+    webhook_deliveries: Counters<2> = "sparkgate_webhook_deliveries_total" ["format", "result"]
+        => "`dead`: a receiver was away for a day, or refuses what it gets; `GET /v1/webhooks/{id}/deliveries` says why.";
+    /// Time until the answer of a receiver, or until it was given up on.
+    webhook_seconds: Histogram = "sparkgate_webhook_delivery_duration_seconds" [] in CALL;
+    /// Events that aren't queued for webhooks yet. Only the replica that sends them has it.
+    webhook_events_behind: Gauge = "sparkgate_webhook_events_behind" []
+        => "If it grows, the database is slow, or no replica holds the lease `webhooks`.";
+}
 "Callers" {
     /// Requests without a valid caller: `missing` credentials, `invalid` ones, or `unavailable` (they can't be checked now).
     logins_refused: Counters<1> = "sparkgate_logins_refused_total" ["reason"]

@@ -39,6 +39,7 @@ mod state_log;
 mod submissions;
 mod traces;
 mod usage;
+mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
@@ -75,6 +76,10 @@ pub use session::PLANNED_ONCE;
 pub use submissions::{ExecutorCounts, Filter, Found, Page, Submission};
 pub use traces::{EndedAttempt, EndedTrace};
 pub use usage::{GroupBy, Price, Prices, SubmissionUsage, Usage, UsageFilter, UsageReport, Used};
+pub use webhooks::{
+    Delivery, DueDelivery, DueWebhook, NewWebhook, Queued, Settled, StoredSecrets, TriedDelivery, Webhook,
+    WebhookFilter,
+};
 
 /// Group commits of concurrent calls.
 #[derive(Debug, Default)]

@@ -16,7 +16,7 @@ const SCHEME: &str = "bearer";
 /// Operations without credentials.
 const OPEN: [&str; 4] = ["livez", "readyz", "getLogin", "fetchFile"];
 /// Reads that need more than to be known; writes need it anyway.
-const FOR_OPERATORS: [&str; 2] = ["listTokens", "readAudit"];
+const FOR_OPERATORS: [&str; 5] = ["listTokens", "readAudit", "listWebhooks", "getWebhook", "listWebhookDeliveries"];
 
 /// Adds the security scheme and these responses.
 pub(super) struct Authentication;

@@ -66,6 +66,7 @@ impl Parts {
             tracing::info!(store = store.name(), "uploaded files are kept");
             service.keep_files(store, settings);
         }
+        service.permit_webhooks(settings.webhooks.settings());
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
                 tracing::warn!("no driver is launched until the API server answers: {}", error_chain(&error));

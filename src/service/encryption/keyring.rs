@@ -95,13 +95,21 @@ impl Keyring {
     /// # Errors
     /// The operating system has no random bytes.
     pub(super) fn seal(&self, text: &str, id: &SubmissionId, attempt: i32) -> Result<Sealed, Unspecified> {
+        self.seal_for(text, place(id, attempt))
+    }
+
+    /// Encrypts a text with the first key. It decrypts only for the same place.
+    ///
+    /// # Errors
+    /// The operating system has no random bytes.
+    pub(super) fn seal_for(&self, text: &str, place: String) -> Result<Sealed, Unspecified> {
         let Key { id: key_id, key } = self.0.first().ok_or(Unspecified)?;
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce)?;
         let mut sealed = Vec::with_capacity(NONCE_LEN + text.len() + AES_256_GCM.tag_len());
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(text.as_bytes());
-        let aad = Aad::from(place(id, attempt));
+        let aad = Aad::from(place);
         let nonce = Nonce::assume_unique_for_key(nonce);
         let tag = key.seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..])?;
         sealed.extend_from_slice(tag.as_ref());
@@ -113,13 +121,21 @@ impl Keyring {
     /// # Errors
     /// [`Undecryptable`].
     pub(super) fn open(&self, sealed: &Sealed, id: &SubmissionId, attempt: i32) -> Result<String, Undecryptable> {
+        self.open_for(sealed, place(id, attempt))
+    }
+
+    /// Decrypts a text that was encrypted for a place.
+    ///
+    /// # Errors
+    /// [`Undecryptable`].
+    pub(super) fn open_for(&self, sealed: &Sealed, place: String) -> Result<String, Undecryptable> {
         let key = self.0.iter().find(|key| key.id == sealed.key);
         let Key { key, .. } = key.ok_or_else(|| Undecryptable::Missing(sealed.key.clone()))?;
         let wrong = || Undecryptable::Wrong(sealed.key.clone());
         let (nonce, text) = sealed.text.split_at_checked(NONCE_LEN).ok_or_else(wrong)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|Unspecified| wrong())?;
         let mut text = text.to_vec();
-        let aad = Aad::from(place(id, attempt));
+        let aad = Aad::from(place);
         let length = key.open_in_place(nonce, aad, &mut text).map_err(|Unspecified| wrong())?.len();
         text.truncate(length);
         String::from_utf8(text).map_err(|_| wrong())

@@ -64,6 +64,7 @@ impl Submissions {
             prepared.continue_trace(&trace);
         }
         prepared.options.check(&rules.caps)?;
+        self.webhooks.check(&prepared.options.webhooks)?;
         prepared.options = prepared.options.capped(&rules.caps).left_to_client();
         limits::properties(prepared.properties())?;
         limits::retries(&prepared.request, &prepared.options)?;

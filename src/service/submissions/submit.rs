@@ -105,6 +105,8 @@ impl Submissions {
         let mut drawn = self.store.draw().await?;
         for _ in 0..TRIES {
             self.files.hold(&drawn.id, tenant, &files, &prepared.request.request).await?;
+            let webhooks = &prepared.options.webhooks;
+            self.webhooks.attach(&drawn.id, tenant, principal, webhooks).await?;
             let rendered = self.render(&rules, &prepared, &drawn)?;
             let StoredObjects { objects, sealed } = self.keys.seal(rendered.manifest, &drawn.id, 1)?;
             let pod = format!("{}/{}", rendered.driver.namespace, rendered.names.driver_pod);
@@ -163,6 +165,7 @@ impl Submissions {
                 store::Accepted::InDoubt(id, source) => return Err(Error::InDoubt { id, source }),
                 // Names and labels contain the number, so they are built again.
                 store::Accepted::Taken(new) => {
+                    self.webhooks.detach(&new.drawn.id, &prepared.options.webhooks).await?;
                     drawn = self.store.draw_beyond(&new.drawn).await?;
                     prepared.request.request = new.request;
                 }

@@ -87,6 +87,17 @@ impl Place {
         (url.strip_prefix("http://gateway:6066").unwrap().to_owned(), id)
     }
 
+    /// Returns the ids of a webhook, and of a delivery that was given up.
+    pub(super) async fn webhook(&self) -> (String, String) {
+        let webhook = json!({"url": "https://hooks.example.org/x"});
+        let webhook = ask(&self.router, "POST", "/v1/webhooks", Some(&webhook)).await.json();
+        let webhook = webhook["id"].as_str().unwrap().to_owned();
+        let dead = "INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event, status, ended_at)
+            VALUES ($1, 'driver-20260102030405-0000', 1, '{\"attempt\": 1, \"state\": \"QUEUED\"}', 'dead', now()) RETURNING id";
+        let delivery: i64 = sqlx::query_scalar(dead).bind(&webhook).fetch_one(&self.pool).await.unwrap();
+        (webhook, delivery.to_string())
+    }
+
     pub(super) async fn killed(&self) -> String {
         let id = self.submitted().await;
         ask(&self.router, "DELETE", &format!("/v1/submissions/{id}"), None).await;

@@ -41,7 +41,18 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
             let elsewhere = json!({"name": "new", "role": "viewer", "tenant": "nowhere"});
             ask(router, "POST", promise.path, Some(&elsewhere)).await
         }
-        ("createToken", 201) => good(place, router, promise).await,
+        ("createToken" | "createWebhook", 201) => good(place, router, promise).await,
+        ("createWebhook", 403) => {
+            let elsewhere = json!({"url": "https://hooks.example.org/x", "tenant": "nowhere"});
+            ask(router, "POST", promise.path, Some(&elsewhere)).await
+        }
+        ("getWebhook" | "listWebhookDeliveries" | "rotateWebhookSecret", 200)
+        | ("deleteWebhook", 204)
+        | ("replayWebhook" | "replayWebhookDelivery", 202) => {
+            let (webhook, delivery) = place.webhook().await;
+            let path = promise.path_of(&webhook).replace("{delivery}", &delivery);
+            ask(router, &promise.method, &path, None).await
+        }
         ("revokeToken", 204) => {
             let created = ask(router, "POST", "/v1/tokens", Some(&new_key())).await.json();
             ask(router, "DELETE", &promise.path_of(created["id"].as_str().unwrap()), None).await
@@ -181,6 +192,7 @@ async fn good(place: &Place, router: &Router, promise: &Promise<'_>) -> Answer {
     let body = match promise.operation {
         CREATE | SPARKS_CREATE => Some(body(promise)),
         "createToken" => Some(new_key()),
+        "createWebhook" => Some(json!({"url": "https://hooks.example.org/x"})),
         _ => None,
     };
     let path = match promise.path.contains("{id}") {

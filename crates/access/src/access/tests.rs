@@ -36,11 +36,26 @@ fn key(grants: Vec<Grant>) -> Principal {
 
 #[test]
 fn each_role_may_do_its_actions_in_its_tenants_only() {
-    use Action::{ClearAny, ClearOwn, DryRun, KillAll, KillAny, KillOwn, ManageKeys, Read, ReadAudit, Submit};
+    use Action::{
+        ClearAny, ClearOwn, DryRun, KillAll, KillAny, KillOwn, ManageKeys, ManageOwnWebhooks, ManageWebhooks, Read,
+        ReadAudit, Submit,
+    };
     let viewer: &[Action] = &[Read];
-    let submitter: &[Action] = &[Read, Submit, DryRun, KillOwn, ClearOwn];
-    let operator: &[Action] =
-        &[Read, Submit, DryRun, KillOwn, ClearOwn, KillAny, KillAll, ClearAny, ReadAudit, ManageKeys];
+    let submitter: &[Action] = &[Read, Submit, DryRun, KillOwn, ClearOwn, ManageOwnWebhooks];
+    let operator: &[Action] = &[
+        Read,
+        Submit,
+        DryRun,
+        KillOwn,
+        ClearOwn,
+        KillAny,
+        KillAll,
+        ClearAny,
+        ReadAudit,
+        ManageKeys,
+        ManageOwnWebhooks,
+        ManageWebhooks,
+    ];
     let nothing: &[Action] = &[];
     let access = access();
     // The actions in `one`, in `two`, and in a tenant that the file doesn't have.

@@ -11,9 +11,11 @@ use crate::{
     api::v1::{
         Problem,
         json::{self, Text},
-        problem::{Code, pointer},
+        problem::{Code, FieldError, pointer},
+        submissions::StateWord,
+        webhooks::{FormatWord, format_of, states_of},
     },
-    service::{Retries, SubmissionOptions},
+    service::{self, Retries, SubmissionOptions},
     spark::{
         CreateSubmissionRequest, SparkVersion,
         rest::{RequestError, first_value, refused_properties},
@@ -73,6 +75,9 @@ pub(in crate::api::v1) struct NewSubmission {
     #[serde(default)]
     #[schema(value_type = Option<MaxRetries>)]
     max_retries: NewRetries,
+    /// Where the state changes of this submission are sent; at most 4.
+    #[serde(default)]
+    webhooks: Vec<SubmissionWebhook>,
     /// The user that the application impersonates: `--proxy-user`.
     #[schema(value_type = Option<String>)]
     proxy_user: Option<Text>,
@@ -94,6 +99,38 @@ pub(in crate::api::v1) struct NewSubmission {
     _message: Option<IgnoredAny>,
 }
 
+/// A webhook of this submission only.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub(in crate::api::v1) struct SubmissionWebhook {
+    /// Where messages are sent.
+    #[schema(required = true, example = "https://hooks.example.org/spark")]
+    url: String,
+    /// The signing secret: `whsec_`, and 24 to 64 bytes as base64.
+    #[schema(required = true, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    secret: String,
+    #[schema(value_type = Option<FormatWord>)]
+    format: Option<String>,
+    /// Only these states; all by default.
+    #[schema(value_type = Vec<StateWord>)]
+    states: Vec<String>,
+}
+
+impl SubmissionWebhook {
+    /// Parses its words.
+    ///
+    /// # Errors
+    /// The field that can't be used, and the reason.
+    fn into_option(self) -> Result<service::SubmissionWebhook, (String, String)> {
+        Ok(service::SubmissionWebhook {
+            url: self.url,
+            secret: self.secret.into(),
+            format: format_of(self.format.as_deref()).map_err(|reason| ("format".to_owned(), reason))?,
+            states: states_of(&self.states).map_err(|(at, reason)| (format!("states/{at}"), reason))?,
+        })
+    }
+}
+
 #[derive(Default, Deserialize)]
 struct NewRetries {
     infrastructure: Option<u32>,
@@ -101,7 +138,15 @@ struct NewRetries {
 }
 
 impl NewSubmission {
-    fn into_parts(self) -> (CreateSubmissionRequest, SubmissionOptions) {
+    /// Adds what is wrong with webhooks to `errors`.
+    fn into_parts(self, errors: &mut Vec<FieldError>) -> (CreateSubmissionRequest, SubmissionOptions) {
+        let webhooks = self.webhooks.into_iter().enumerate().filter_map(|(at, webhook)| {
+            let refused = |(field, reason)| {
+                errors.extend(Problem::field(format!("#/webhooks/{at}/{field}"), reason).errors);
+            };
+            webhook.into_option().map_err(refused).ok()
+        });
+        let webhooks = webhooks.collect();
         let text = |text: Option<Text>| text.map(|Text(text)| text);
         let texts = |texts: BTreeMap<String, Text>| -> BTreeMap<String, String> {
             texts.into_iter().map(|(key, Text(text))| (key, text)).collect()
@@ -134,6 +179,7 @@ impl NewSubmission {
                 application: self.max_retries.application,
             },
             spark_version: text(self.spark_version),
+            webhooks,
         };
         (request, options)
     }
@@ -151,7 +197,7 @@ pub(in crate::api::v1) fn parse(
         return Err(Problem::new(Code::InvalidRequest, "The request is not a JSON object."));
     }
     let (submission, mut errors) = json::read::<NewSubmission>(document);
-    let Some((request, options)) = submission.map(NewSubmission::into_parts) else {
+    let Some((request, options)) = submission.map(|submission| submission.into_parts(&mut errors)) else {
         return Err(Problem::of_fields(Code::InvalidRequest, errors));
     };
     for refusal in refused_properties(&request.spark_properties, version) {

@@ -1,0 +1,59 @@
+//! Webhooks: sends state changes to URLs of users, signed after Standard Webhooks.
+//!
+//! Events are queued for the webhooks that they match in the order of their numbers, by one statement that also moves the cursor
+//! (`store/webhooks/deliveries.rs`). One replica sends what is due, under a lease. Of each submission, a webhook gets one change
+//! after the other: at least once, until the receiver answers with 2xx.
+
+mod attach;
+mod deliver;
+mod destination;
+mod manage;
+mod message;
+mod secrets;
+mod send;
+
+use std::sync::{Arc, OnceLock};
+
+use super::{encryption::EncryptionKeys, leadership::leases::Leases, shares::Shares};
+use crate::{store::Store, submission::Installation};
+use send::Sender;
+
+pub use destination::WebhookSettings;
+pub use manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest};
+
+/// Webhooks of one tenant that are served at the same time. Others of it wait.
+const AT_ONCE: usize = 32;
+
+/// The webhooks of all tenants, and their deliveries.
+#[derive(Debug)]
+pub struct Webhooks {
+    store: Store,
+    leases: Arc<Leases>,
+    keys: Arc<EncryptionKeys>,
+    installation: Arc<Installation>,
+    settings: OnceLock<Arc<WebhookSettings>>,
+    sender: OnceLock<Sender>,
+    /// By tenant.
+    shares: Shares,
+}
+
+impl Webhooks {
+    pub(super) fn new(
+        store: Store,
+        leases: Arc<Leases>,
+        keys: Arc<EncryptionKeys>,
+        installation: Arc<Installation>,
+    ) -> Self {
+        let shares = Shares::new(AT_ONCE);
+        Self { store, leases, keys, installation, settings: OnceLock::new(), sender: OnceLock::new(), shares }
+    }
+
+    /// Sets where webhooks may lead. Only the first call has an effect.
+    pub(super) fn permit(&self, settings: WebhookSettings) {
+        let _ = self.settings.set(Arc::new(settings));
+    }
+
+    fn settings(&self) -> &Arc<WebhookSettings> {
+        self.settings.get_or_init(Arc::default)
+    }
+}

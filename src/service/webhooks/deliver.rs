@@ -1,0 +1,267 @@
+//! The loop that queues deliveries and sends what is due, on the replica that holds the lease.
+
+use std::{
+    collections::HashMap,
+    future::ready,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use chrono::Utc;
+use futures::StreamExt;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::{
+    Webhooks,
+    message::Message,
+    secrets::Secrets,
+    send::{Failed, Sender},
+};
+use crate::{
+    metrics::metrics,
+    service::{
+        error::{Error, error_chain},
+        options::webhook::MessageFormat,
+    },
+    store::{DueDelivery, DueWebhook, Settled, TriedDelivery},
+};
+
+const LEASE: &str = "webhooks";
+/// Events that are queued in one statement.
+const PAGE: u32 = 500;
+/// Pause between two rounds, and the pause if deliveries of a webhook ended and more may be due.
+const PERIOD: Duration = Duration::from_millis(500);
+const GAP: Duration = Duration::from_millis(10);
+const RETRY: Duration = Duration::from_secs(1);
+/// Interval of the clean-up, and how many rows it deletes at once.
+const CLEAN_UP: Duration = Duration::from_secs(60);
+const CLEANED_AT_ONCE: u32 = 5000;
+/// Deliveries of one webhook in one turn, and the messages that it gets at the same time.
+const TURN: u32 = 100;
+const ABREAST: usize = 8;
+/// How long a turn begins deliveries. Then other webhooks have theirs.
+const TURN_TIME: Duration = Duration::from_secs(10);
+/// Pauses between the tries of a delivery: each is lengthened at random, up to twice its length.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LAST_PAUSE: Duration = Duration::from_secs(300);
+/// A delivery is tried for a day.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// The state of the rounds of this replica.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// The turns of webhooks that are being served.
+    turns: HashMap<String, AbortOnDropHandle<()>>,
+    /// Webhooks whose receivers take nothing: these get one message at a time.
+    failing: Arc<Mutex<HashMap<String, Instant>>>,
+    /// Notified when a turn ends.
+    ended: Arc<Notify>,
+    cleaned: Option<Instant>,
+}
+
+impl Webhooks {
+    /// Queues and sends while this replica holds the lease, until `stop`.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let leases = self.leases.clone();
+        // Turns belong to the rounds: they end with the lease.
+        leases.while_held(LEASE, &stop, || ready(Ok(true)), || self.clone().rounds()).await;
+    }
+
+    async fn rounds(self: Arc<Self>) {
+        let mut rounds = Rounds::default();
+        loop {
+            let round = self.round(&mut rounds).await;
+            match round {
+                // Ends of turns are collected for a moment.
+                Ok(false) => {
+                    tokio::select! {
+                        () = sleep(PERIOD) => {}
+                        () = rounds.ended.notified() => sleep(GAP).await,
+                    }
+                }
+                Ok(true) => {}
+                Err(error) => {
+                    tracing::warn!(retry_in = ?RETRY, "queueing deliveries of webhooks failed: {}", error_chain(&error));
+                    sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    /// Queues a page of events, and begins turns of the webhooks with due deliveries. Returns whether more events may wait.
+    async fn round(self: &Arc<Self>, rounds: &mut Rounds) -> Result<bool, Error> {
+        let behind = self.store.events_behind_webhooks().await?;
+        metrics().webhook_events_behind.set(behind as f64);
+        let mut more = false;
+        if behind > 0 {
+            let queued = self.store.queue_deliveries(PAGE).await?;
+            more = queued.events == i64::from(PAGE);
+        }
+        rounds.turns.retain(|_, turn| !turn.is_finished());
+        for due in self.store.due_webhooks().await? {
+            let id = &due.webhook.id;
+            if !rounds.turns.contains_key(id) {
+                let turn = self.clone().turn(due.clone(), rounds.failing.clone(), rounds.ended.clone());
+                rounds.turns.insert(id.clone(), AbortOnDropHandle::new(tokio::spawn(turn)));
+            }
+        }
+        if rounds.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_UP) {
+            self.store.clean_up_webhooks(CLEANED_AT_ONCE).await?;
+            rounds.cleaned = Some(Instant::now());
+            let mut failing = rounds.failing.lock().unwrap_or_else(PoisonError::into_inner);
+            failing.retain(|_, since| since.elapsed() < 2 * LAST_PAUSE);
+        }
+        Ok(more)
+    }
+
+    /// Sends what is due to one webhook, for a limited time.
+    async fn turn(self: Arc<Self>, due: DueWebhook, failing: Arc<Mutex<HashMap<String, Instant>>>, ended: Arc<Notify>) {
+        let Some(_place) = self.shares.acquire(&due.webhook.tenant).await else { return };
+        let id = &due.webhook.id;
+        let had_failed = failing.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id);
+        match self.serve(&due, had_failed).await {
+            Ok(takes) => {
+                let mut failing = failing.lock().unwrap_or_else(PoisonError::into_inner);
+                match takes {
+                    true => failing.remove(id),
+                    false => failing.insert(id.clone(), Instant::now()),
+                };
+            }
+            Err(error) => {
+                tracing::warn!(webhook = id, retry_in = ?RETRY, "serving a webhook failed: {}", error_chain(&error));
+                sleep(RETRY).await;
+            }
+        }
+        ended.notify_one();
+    }
+
+    /// Sends deliveries of a webhook and returns whether its receiver takes messages: not if as many in a row failed as it gets at the
+    /// same time, or if all did. Then no further one is begun in this turn, and one is tried in the next.
+    async fn serve(&self, due: &DueWebhook, had_failed: bool) -> Result<bool, Error> {
+        let (limit, abreast) = if had_failed { (1, 1) } else { (TURN, ABREAST) };
+        let deliveries = self.store.due_deliveries(&due.webhook.id, limit).await?;
+        let sender = self.sender()?;
+        let secrets = Secrets::unseal(&due.webhook.id, due.secrets.clone(), &self.keys);
+        if let Err(error) = &secrets {
+            tracing::error!(webhook = due.webhook.id, "a webhook can't be signed: {}", error_chain(error));
+        }
+        let secrets =
+            secrets.map_err(|_| "its secrets can't be decrypted with the gateway's encryption keys".to_owned());
+        let (in_a_row, any) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let until = Instant::now() + TURN_TIME;
+        let (secrets, failures, arrived) = (&secrets, &in_a_row, &any);
+        let results: Vec<Result<(), Error>> = futures::stream::iter(deliveries)
+            .map(|delivery| async move {
+                if failures.load(Ordering::Relaxed) >= ABREAST || Instant::now() >= until {
+                    return Ok(());
+                }
+                match self.deliver(sender, due, secrets.as_ref(), delivery).await? {
+                    true => {
+                        failures.store(0, Ordering::Relaxed);
+                        arrived.store(true, Ordering::Relaxed);
+                    }
+                    false => {
+                        failures.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Ok(())
+            })
+            .buffer_unordered(abreast)
+            .collect()
+            .await;
+        results.into_iter().collect::<Result<(), Error>>()?;
+        let failures = in_a_row.into_inner();
+        Ok(failures < ABREAST && (failures == 0 || any.into_inner()))
+    }
+
+    /// Tries one delivery and records the result. Returns whether it arrived.
+    async fn deliver(
+        &self,
+        sender: &Sender,
+        due: &DueWebhook,
+        secrets: Result<&Secrets, &String>,
+        delivery: DueDelivery,
+    ) -> Result<bool, Error> {
+        let begun = Instant::now();
+        let sent = self.send(sender, due, secrets, delivery.event).await;
+        let format = due.webhook.format.parse().map_or("unknown", MessageFormat::as_str);
+        metrics().webhook_seconds.observe(begun.elapsed().as_secs_f64());
+        let failed = match sent {
+            Ok(status) => {
+                self.store.delivered(delivery.id, i32::from(status)).await?;
+                metrics().webhook_deliveries.with([format, "delivered"]).inc();
+                return Ok(true);
+            }
+            Err(failed) => failed,
+        };
+        let tried = TriedDelivery {
+            http_status: failed.status.map(i32::from),
+            pause: failed.pause.unwrap_or_default().max(pause(delivery.tries)),
+            is_final: failed.is_final(),
+            error: failed.reason,
+        };
+        let settled = self.store.not_delivered(delivery.id, &tried, PATIENCE).await?;
+        let result = if settled == Settled::Dead { "dead" } else { "failed" };
+        metrics().webhook_deliveries.with([format, result]).inc();
+        if settled == Settled::Dead {
+            let (webhook, submission, sequence) = (&due.webhook.id, delivery.submission_id, delivery.sequence);
+            tracing::warn!(webhook, submission, sequence, reason = tried.error, "delivery of a webhook given up");
+        }
+        Ok(false)
+    }
+
+    async fn send(
+        &self,
+        sender: &Sender,
+        due: &DueWebhook,
+        secrets: Result<&Secrets, &String>,
+        event: serde_json::Value,
+    ) -> Result<u16, Failed> {
+        let failed = |reason: String| Failed { status: None, reason, pause: None };
+        let format: MessageFormat = due.webhook.format.parse().map_err(|error| failed(format!("{error}")))?;
+        let message = Message::new(format, event, self.installation.id);
+        let message = message.map_err(|error| failed(format!("its event can't be read: {error}")))?;
+        let message = message.ok_or_else(|| failed(format!("{format} has no message for this state")))?;
+        let secrets = secrets.map_err(|reason| failed(reason.clone()))?;
+        let with_previous = due.webhook.previous_until.is_some_and(|until| Utc::now() < until);
+        sender.send(&due.webhook.url, &message, secrets, with_previous).await
+    }
+
+    fn sender(&self) -> Result<&Sender, Error> {
+        if let Some(sender) = self.sender.get() {
+            return Ok(sender);
+        }
+        let sender = Sender::new(self.settings().clone());
+        let sender =
+            sender.map_err(|error| Error::Internal("creating the client of webhooks".to_owned(), error.into()))?;
+        Ok(self.sender.get_or_init(|| sender))
+    }
+}
+
+/// Returns the pause after so many tries.
+fn pause(tries: i32) -> Duration {
+    let pauses = ExponentialBuilder::new().with_min_delay(FIRST_PAUSE).with_max_delay(LAST_PAUSE).with_jitter();
+    let tries = usize::try_from(tries).unwrap_or_default().min(32);
+    pauses.without_max_times().build().nth(tries).unwrap_or(LAST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_some_minutes() {
+        for (tries, least) in [(0, FIRST_PAUSE), (3, 8 * FIRST_PAUSE), (20, LAST_PAUSE), (i32::MAX, LAST_PAUSE)] {
+            let pause = pause(tries);
+            assert!(pause >= least && pause <= 2 * least, "{tries}: {pause:?}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Webhooks: a real Postgres, replicas that die, and receivers that fail, hang and lie.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod delivery;
+mod destinations;
+mod manage;
+mod receiver;
+mod verified;
+mod world;

@@ -1,0 +1,122 @@
+//! Replicas of the gateway on one database, whose webhooks may lead to this machine. Their cluster is one in memory without a node,
+//! so submissions stay queued until the test writes other states.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use axum::{Router, body::Body, http::Request};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use sparkgate::{
+    api::{HttpSettings, router},
+    cluster::Cluster,
+    sandbox::apiserver::Apiserver,
+    service::{AccessFile, Caps, EncryptionKeys, Service, Settings, SparkSettings, Submitter, WebhookSettings},
+    store::Store,
+    submission::SubmissionId,
+};
+use sqlx::PgPool;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, ServiceExt, util::MapRequestLayer};
+
+/// A replica.
+pub(crate) struct Replica {
+    pub(crate) service: Service,
+    router: Router,
+    pool: PgPool,
+    loops: JoinSet<()>,
+}
+
+impl Replica {
+    /// Creates a replica whose webhooks may lead to loopback.
+    pub(crate) async fn new(pool: &PgPool) -> Self {
+        let networks = vec!["127.0.0.0/8".parse().unwrap()];
+        Self::with(pool, WebhookSettings { networks, http: true, ..WebhookSettings::default() }).await
+    }
+
+    /// Creates a replica that encrypts secrets.
+    pub(crate) async fn with_keys(pool: &PgPool, file: &Path) -> Self {
+        let keys = EncryptionKeys::open(file.to_owned()).unwrap();
+        let networks = vec!["127.0.0.0/8".parse().unwrap()];
+        Self::of(pool, WebhookSettings { networks, http: true, ..WebhookSettings::default() }, keys).await
+    }
+
+    pub(crate) async fn with(pool: &PgPool, webhooks: WebhookSettings) -> Self {
+        Self::of(pool, webhooks, EncryptionKeys::none()).await
+    }
+
+    async fn of(pool: &PgPool, webhooks: WebhookSettings, keys: EncryptionKeys) -> Self {
+        let cluster = Apiserver::new(CancellationToken::new()).router();
+        let cluster =
+            MapRequestLayer::new(|request: Request<kube::client::Body>| request.map(Body::new)).layer(cluster);
+        let cluster = Cluster::new(kube::Client::new(cluster, "default"), &[]);
+        let defaults = BTreeMap::from([("spark.kubernetes.container.image".to_owned(), "spark".to_owned())]);
+        let version = "4.3.0".parse().unwrap();
+        let spark = SparkSettings::new(version, defaults, Submitter::default(), "tester".to_owned());
+        let settings = Settings { spark, outcome_finalizer: true, caps: Caps::default(), kept_log: 0 };
+        let access = Arc::new(AccessFile::none(settings));
+        let store = Store::new(pool.clone());
+        let service = Service::with_files(store, cluster, access, Arc::new(keys)).await.unwrap();
+        service.permit_webhooks(webhooks);
+        let router = router(service.clone(), HttpSettings::default()).unwrap();
+        Self { service, router, pool: pool.clone(), loops: JoinSet::new() }
+    }
+
+    /// Runs the loops that webhooks need.
+    pub(crate) fn run(mut self) -> Self {
+        // Nothing cancels it: a replica ends as a process that is killed.
+        let stop = CancellationToken::new();
+        self.loops.spawn(self.service.leadership.clone().run_renewal(stop.clone()));
+        self.loops.spawn(self.service.events.clone().run(stop.clone()));
+        self.loops.spawn(self.service.webhooks.clone().run(stop));
+        self
+    }
+
+    /// Ends the loops wherever they are. Leases expire by themselves.
+    pub(crate) async fn kill(mut self) {
+        self.loops.shutdown().await;
+    }
+
+    /// Sends a request to the API, and returns status and document.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path).header("host", "gateway");
+        let request = request.header("content-type", "application/json");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    /// Creates a webhook and returns it.
+    pub(crate) async fn create(&self, request: Value) -> Value {
+        let (status, webhook) = self.ask("POST", "/v1/webhooks", Some(request)).await;
+        assert_eq!(status, 201, "{webhook}");
+        webhook
+    }
+
+    pub(crate) async fn submit(&self, more: Value) -> SubmissionId {
+        let mut request =
+            json!({"appResource": "local:///app.jar", "mainClass": "org.example.Main", "name": "etl-job"});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, submission) = self.ask("POST", "/v1/submissions", Some(request)).await;
+        assert_eq!(status, 201, "{submission}");
+        submission["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Writes the state of a submission with its event, as a replica does that runs it.
+    pub(crate) async fn advance(&self, id: &SubmissionId, state: &str) {
+        let statement = "WITH changed AS (
+                UPDATE submissions SET state = $2, exit_code = CASE WHEN $2 = 'FAILED' THEN 3 END WHERE id = $1 RETURNING id)
+            INSERT INTO submission_events (submission_id, attempt, state) SELECT id, 1, $2 FROM changed";
+        sqlx::query(statement).bind(id.as_str()).bind(state).execute(&self.pool).await.unwrap();
+    }
+
+    /// Returns the deliveries of a webhook, the oldest first.
+    pub(crate) async fn deliveries(&self, webhook: &Value) -> Vec<Value> {
+        let path = format!("/v1/webhooks/{}/deliveries", webhook["id"].as_str().unwrap());
+        let (status, page) = self.ask("GET", &path, None).await;
+        assert_eq!(status, 200, "{page}");
+        page["items"].as_array().unwrap().iter().rev().cloned().collect()
+    }
+}
