@@ -224,7 +224,7 @@ async fn repeated<T>(call: &Call, once: impl AsyncFn() -> Result<T, Failed>) -> 
         };
         misses += 1;
         let miss = miss.filter(|miss| call.is_repeatable || *miss == Miss::NoConnection);
-        let Some(pause) = miss.and_then(|miss| backoff::pause(misses, miss)) else { return Err(error) };
+        let Some(pause) = miss.and_then(|miss| backoff::pause(misses, miss, call.is_patient)) else { return Err(error) };
         if pause >= LONG {
             note(&format!("{error}\n  retrying in {}s", pause.as_secs()));
         }
