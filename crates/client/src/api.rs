@@ -57,13 +57,19 @@ impl Api {
     pub(super) fn new(gateway: &Gateway) -> Result<Self, Error> {
         let connection = Connection::of(gateway)?;
         let tokens = Tokens::of(gateway, &connection)?;
-        if tokens.origin().is_some() && !connection.server.is_private() {
-            return Err(Error::Here(format!(
-                "the token is not sent to {}, because anyone on the way could read it there: use an https URL",
-                connection.server
-            )));
-        }
+        check_privacy(&connection.server, &tokens)?;
         Self::with(&connection, tokens)
+    }
+
+    /// Returns a client of the same gateway with the token of a caller.
+    ///
+    /// # Errors
+    /// The token would be sent over plain HTTP.
+    pub(super) fn for_caller(&self, token: Option<SecretString>) -> Result<Self, Error> {
+        let origin = Origin::Setting("the request's Authorization header");
+        let tokens = token.map_or(Tokens::None, |token| Tokens::Text { token, origin });
+        check_privacy(&self.server, &tokens)?;
+        Ok(Self { server: self.server.clone(), http: self.http.clone(), tokens })
     }
 
     /// Creates a client that sends no token.
@@ -192,6 +198,16 @@ impl Api {
         let miss = busy.then(|| Miss::Busy(backoff::retry_after(text("retry-after"))));
         Failed { error: Error::Problem(Box::new(problem)), miss }
     }
+}
+
+/// Fails if there is a token, and others than the server could read it on its way.
+fn check_privacy(server: &Server, tokens: &Tokens) -> Result<(), Error> {
+    if tokens.origin().is_none() || server.is_private() {
+        return Ok(());
+    }
+    Err(Error::Here(format!(
+        "the token is not sent to {server}, because anyone on the way could read it there: use an https URL"
+    )))
 }
 
 /// Returns the header with a token.

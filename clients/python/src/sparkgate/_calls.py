@@ -161,9 +161,7 @@ class Calls:
         body = _request.patched(patch or {}, _request.body(None, args, options))
         return (yield from self._create(f"submitting {id} again", ("submissions", _id(id), "rerun"), key, body))
 
-    def _create(
-        self, action: str, path: tuple[str, ...], key: str | None, body: dict[str, Any]
-    ) -> Call[tuple[Submission, bool]]:
+    def _create(self, action: str, path: tuple[str, ...], key: str | None, body: dict[str, Any]) -> Call[tuple[Submission, bool]]:
         # With a key, a request whose response was lost can be repeated.
         headers = {"Idempotency-Key": key if key is not None else f"sparkgate-python/{uuid.uuid4()}"}
         request = Request(action, "POST", path, headers=headers, json=body)
