@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
     handler::server::router::tool::ToolRouter,
-    model::{Implementation, ServerCapabilities, ServerInfo},
+    model::{Implementation, ServerCapabilities, ServerConfig},
     service::RequestContext,
     tool_handler,
     transport::io::stdio_pipes,
@@ -72,8 +72,8 @@ impl Tools {
 
 #[tool_handler(router = self.router)]
 impl ServerHandler for Tools {
-    fn get_info(&self) -> ServerInfo {
-        ServerInfo::new(ServerCapabilities::builder().enable_tools().build())
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("sparkgate", env!("CARGO_PKG_VERSION")).with_title("Sparkgate"))
             .with_instructions(INSTRUCTIONS)
     }

@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use futures::{Stream, StreamExt};
-
 use super::bounds::{cut, visible};
-use crate::error::Error;
 
 /// The longest line, in characters.
 const LONGEST_LINE: usize = 2000;
@@ -21,6 +18,9 @@ pub(super) struct Excerpt {
     most: usize,
     lines: VecDeque<(usize, String)>,
     bytes: usize,
+    /// The beginning of a line.
+    begun: Vec<u8>,
+    taken: usize,
     /// The number of lines that were read.
     pub(super) read: usize,
     /// The number of lines that were kept or would have been.
@@ -33,46 +33,35 @@ impl Excerpt {
     /// Keeps the last `most` lines, or the last ones that have a text, whatever its case.
     pub(super) fn new(search: Option<&str>, most: usize) -> Self {
         let search = search.map(str::to_lowercase);
-        Self { search, most, lines: VecDeque::new(), bytes: 0, read: 0, found: 0, is_cut: false }
+        Self { search, most, lines: VecDeque::new(), bytes: 0, begun: Vec::new(), taken: 0, read: 0, found: 0, is_cut: false }
     }
 
-    /// Reads a log to its end.
-    ///
-    /// # Errors
-    /// The connection breaks.
-    pub(super) async fn read<T: AsRef<[u8]>>(
-        &mut self,
-        log: impl Stream<Item = Result<T, Error>>,
-    ) -> Result<(), Error> {
-        let mut log = std::pin::pin!(log);
-        let (mut line, mut bytes) = (Vec::new(), 0);
-        while let Some(piece) = log.next().await {
-            let piece = piece?;
-            let piece = piece.as_ref();
-            bytes += piece.len();
-            for part in piece.split_inclusive(|byte| *byte == b'\n') {
-                // More of a line than is shown isn't kept.
-                let room = (4 * LONGEST_LINE).saturating_sub(line.len());
-                line.extend_from_slice(&part[..part.len().min(room)]);
-                if part.ends_with(b"\n") {
-                    self.take(&line);
-                    line.clear();
-                }
-            }
-            if bytes >= SEARCHED {
-                self.is_cut = true;
-                break;
+    /// Takes a piece of the log. Returns whether more of it is to be read.
+    pub(super) fn take(&mut self, piece: &[u8]) -> bool {
+        self.taken += piece.len();
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            // More of a line than is shown isn't kept.
+            let room = (4 * LONGEST_LINE).saturating_sub(self.begun.len());
+            self.begun.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                self.end_line();
             }
         }
-        if !line.is_empty() {
-            self.take(&line);
-        }
-        Ok(())
+        self.is_cut = self.taken >= SEARCHED;
+        !self.is_cut
     }
 
-    fn take(&mut self, line: &[u8]) {
+    /// Ends a last line without a line break.
+    pub(super) fn finish(&mut self) {
+        if !self.begun.is_empty() {
+            self.end_line();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.begun);
         self.read += 1;
-        let text = String::from_utf8_lossy(line);
+        let text = String::from_utf8_lossy(&line);
         let text = text.trim_end_matches(['\r', '\n']);
         if self.search.as_ref().is_some_and(|search| !text.to_lowercase().contains(search)) {
             return;
@@ -102,34 +91,32 @@ impl Excerpt {
 
 #[cfg(test)]
 mod tests {
-    use futures::stream;
-
     use super::*;
 
-    async fn excerpt(log: &str, search: Option<&str>, most: usize) -> Excerpt {
+    fn excerpt(log: &str, search: Option<&str>, most: usize) -> Excerpt {
         let mut excerpt = Excerpt::new(search, most);
-        let pieces = log.as_bytes().chunks(7).map(|piece| Ok::<_, Error>(piece.to_vec()));
-        excerpt.read(stream::iter(pieces.collect::<Vec<_>>())).await.unwrap();
+        assert!(log.as_bytes().chunks(7).all(|piece| excerpt.take(piece)));
+        excerpt.finish();
         excerpt
     }
 
-    #[tokio::test]
-    async fn the_last_lines_are_kept() {
+    #[test]
+    fn the_last_lines_are_kept() {
         let log: String = (1..=100).map(|number| format!("line {number}\n")).collect();
-        let last = excerpt(&log, None, 2).await;
+        let last = excerpt(&log, None, 2);
         assert_eq!((last.text().as_str(), last.read, last.found), ("line 99\nline 100\n", 100, 100));
-        let found = excerpt(&log, Some("LINE 9"), 3).await;
+        let found = excerpt(&log, Some("LINE 9"), 3);
         assert_eq!((found.text().as_str(), found.found), ("97: line 97\n98: line 98\n99: line 99\n", 11));
-        assert_eq!(excerpt("no end", None, 5).await.text(), "no end\n");
-        assert_eq!(excerpt("", None, 5).await.len(), 0);
+        assert_eq!(excerpt("no end", None, 5).text(), "no end\n");
+        assert_eq!(excerpt("", None, 5).len(), 0);
     }
 
-    #[tokio::test]
-    async fn long_lines_and_long_logs_are_cut() {
-        let long = excerpt(&format!("{}end\n", "x".repeat(100_000)), None, 5).await;
+    #[test]
+    fn long_lines_and_long_logs_are_cut() {
+        let long = excerpt(&format!("{}end\n", "x".repeat(100_000)), None, 5);
         assert!(long.text().len() < 3 * LONGEST_LINE, "{}", long.text().len());
         let log: String = (0..10_000).map(|number| format!("{number} {}\n", "y".repeat(90))).collect();
-        let all = excerpt(&log, None, 10_000).await;
+        let all = excerpt(&log, None, 10_000);
         assert!(all.text().len() <= LARGEST && all.text().contains("9999 y"), "{}", all.len());
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use chrono::Utc;
-use futures::stream;
 use rmcp::{
     RoleServer,
     handler::server::wrapper::Parameters,
@@ -303,7 +302,11 @@ async fn failure(api: Client, id: &str) -> Result<Value, Error> {
         LogParameters { id: id.to_owned(), tail: Some(TAIL_OF_FAILURE), search: None, executor: None, attempt: None };
     // The failure has the end of the log, too, if it was kept.
     answer["log"] = match log(Ok(std::sync::Arc::clone(&api)), &parameters).await {
-        Ok((_, text)) => text.into(),
+        Ok((_, text)) => {
+            // It has what the reason has of it.
+            answer["reason"].as_object_mut().and_then(|reason| reason.remove("logTail"));
+            text.into()
+        }
         Err(error) if error.is_passing() => return Err(error),
         Err(error) => json!({ "missing": error.to_string() }),
     };
@@ -332,19 +335,17 @@ async fn log(api: Client, parameters: &LogParameters) -> Result<(Value, String),
         .query("tail", if search.is_some() { READ } else { most })
         .query_if("executor", parameters.executor)
         .query_if("attempt", parameters.attempt);
-    let response = api.open(&call).await?;
+    let mut response = api.open(&call).await?;
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (source, is_cut) = (header("sparkgate-log-source"), header("sparkgate-log-cut").is_some());
-    let pieces = stream::unfold(response, async |mut response| {
-        let piece = response.chunk().await.transpose()?;
-        Some((piece, response))
-    });
-    let action = call.action().to_owned();
-    let pieces = futures::StreamExt::map(pieces, move |piece| {
-        piece.map_err(|error: reqwest::Error| Error::Broken { action: action.clone(), cause: root(&error) })
-    });
+    let broken = |error| Error::Broken { action: call.action().to_owned(), cause: root(&error) };
     let mut excerpt = Excerpt::new(search, most as usize);
-    excerpt.read(pieces).await?;
+    while let Some(piece) = response.chunk().await.map_err(broken)? {
+        if !excerpt.take(&piece) {
+            break;
+        }
+    }
+    excerpt.finish();
     let mut about = json!({
         "id": id.as_str(),
         "source": match source.as_deref() {
