@@ -23,11 +23,13 @@ fn gateway() -> Played {
                 let found = [OTHER, SECOND, FIRST].into_iter().filter(|id| id.starts_with(prefix));
                 json_answer(200, &json!({"items": found.map(|id| submission(id, state(id))).collect::<Vec<_>>()}))
             }
-            (id, None | Some("wait")) if [FIRST, SECOND, OTHER].contains(&id) => json_answer(200, &submission(id, state(id))),
-            (id, Some("attempts")) => {
-                json_answer(200, &json!({"items": [{"attempt": 1, "state": state(id)}]}))
+            (id, None | Some("wait")) if [FIRST, SECOND, OTHER].contains(&id) => {
+                json_answer(200, &submission(id, state(id)))
             }
-            (_, Some("executors")) => json_answer(200, &json!({"items": [{"id": 1, "attempt": 1, "state": "RUNNING", "pod": "p"}]})),
+            (id, Some("attempts")) => json_answer(200, &json!({"items": [{"attempt": 1, "state": state(id)}]})),
+            (_, Some("executors")) => {
+                json_answer(200, &json!({"items": [{"id": 1, "attempt": 1, "state": "RUNNING", "pod": "p"}]}))
+            }
             (id, Some("manifest")) => json_answer(200, &json!({"kind": "List", "items": [{"of": id}]})),
             (id, Some("logs")) => stream("text/plain", &[&format!("log of {id}\n")], true),
             _ => problem(404, "submission-not-found", "There is no such submission", "There is none."),
@@ -87,7 +89,8 @@ fn wait_waits_for_all_and_returns_the_first_code_that_is_not_0() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let mut lines: Vec<&str> = ended.stdout.lines().collect();
     lines.sort_unstable();
-    let expected = [(FIRST, "FINISHED"), (SECOND, "FAILED"), (OTHER, "FINISHED")].map(|(id, state)| format!("{id} {state}"));
+    let expected =
+        [(FIRST, "FINISHED"), (SECOND, "FAILED"), (OTHER, "FINISHED")].map(|(id, state)| format!("{id} {state}"));
     assert_eq!(lines, expected);
     assert_eq!(run(&gateway(), &["wait", FIRST, OTHER]).code, Some(0));
     assert_eq!(run(&gateway(), &["wait", FIRST, "driver-20260102030405-0009"]).code, Some(4));
@@ -101,7 +104,11 @@ fn tables_and_logs_of_several_submissions_name_them() {
     );
     assert_eq!((ended.code, ended.stdout), (Some(0), expected), "{}", ended.stderr);
     let ended = run(&gateway(), &["executors", FIRST, SECOND]);
-    assert!(ended.stdout.starts_with("SUBMISSION") && ended.stdout.contains(&format!("{SECOND}  1 ")), "{}", ended.stdout);
+    assert!(
+        ended.stdout.starts_with("SUBMISSION") && ended.stdout.contains(&format!("{SECOND}  1 ")),
+        "{}",
+        ended.stdout
+    );
     let ended = run(&gateway(), &["logs", FIRST, SECOND]);
     let expected = format!("==> {FIRST} <==\nlog of {FIRST}\n\n==> {SECOND} <==\nlog of {SECOND}\n");
     assert_eq!((ended.code, ended.stdout), (Some(0), expected), "{}", ended.stderr);
@@ -114,7 +121,11 @@ fn documents_are_also_printed_as_yaml() {
     let ended = run(&gateway(), &["status", FIRST, SECOND, "-o", "yaml"]);
     let documents: Vec<&str> = ended.stdout.split("---\n").collect();
     assert_eq!((ended.code, documents.len()), (Some(0), 2), "{}", ended.stdout);
-    assert!(documents[0].contains(&format!("id: {FIRST}\n")) && documents[1].contains("state: FAILED\n"), "{}", ended.stdout);
+    assert!(
+        documents[0].contains(&format!("id: {FIRST}\n")) && documents[1].contains("state: FAILED\n"),
+        "{}",
+        ended.stdout
+    );
     let ended = run(&gateway(), &["manifest", FIRST, SECOND]);
     assert_eq!(ended.stdout.matches("kind: List\n").count(), 2);
     let list = Played::new(|_| json_answer(200, &json!({"items": [{"id": "driver-1", "labels": {"a": "1"}}]})));

@@ -22,7 +22,20 @@ fn gateway() -> Played {
 #[test]
 fn a_rerun_sends_a_merge_patch_and_prints_the_new_id() {
     let gateway = gateway();
-    let words = ["rerun", ID, "--set", "labels.team=5", "--unset", "name", "--conf", "spark.a=b", "--run-timeout", "1m", "--", "x"];
+    let words = [
+        "rerun",
+        ID,
+        "--set",
+        "labels.team=5",
+        "--unset",
+        "name",
+        "--conf",
+        "spark.a=b",
+        "--run-timeout",
+        "1m",
+        "--",
+        "x",
+    ];
     let done = run(&gateway, &words);
     assert_eq!((done.code, done.stdout), (Some(0), format!("{NEW}\n")), "{}", done.stderr);
     let asked = gateway.asked().remove(0);

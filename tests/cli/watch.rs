@@ -41,7 +41,9 @@ fn each_change_is_printed_once_also_after_a_broken_connection() {
         _ if is_position(asked) => json_answer(200, &json!({"items": [], "next": "7"})),
         "GET /v1/events" => match asked.headers["last-event-id"].as_str() {
             // The first event is of before the list.
-            "7" => stream("text/event-stream", &[&event(8, FIRST), &event(9, SECOND), "id: 10\nevent: state\nda"], false),
+            "7" => {
+                stream("text/event-stream", &[&event(8, FIRST), &event(9, SECOND), "id: 10\nevent: state\nda"], false)
+            }
             "9" if asked.before == 2 => problem(503, "unavailable", "Unavailable", "It begins."),
             // Sent again, and a new one.
             "9" => stream("text/event-stream", &[&event(9, SECOND), &event(10, THIRD)], true),
@@ -76,7 +78,8 @@ fn a_submission_that_no_longer_matches_is_printed_with_its_new_state() {
         _ => json_answer(200, &submission(FIRST, "FAILED")),
     });
     let lines = first_lines(&gateway, &["list", "--watch", "--state", "running", "-o", "json"], 2);
-    let states: Vec<Value> = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["state"].clone()).collect();
+    let states: Vec<Value> =
+        lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["state"].clone()).collect();
     assert_eq!(states, ["RUNNING", "FAILED"]);
     assert!(gateway.asked().iter().any(|asked| asked.query.contains("state=RUNNING") && asked.query.contains("id=")));
 }
@@ -84,7 +87,9 @@ fn a_submission_that_no_longer_matches_is_printed_with_its_new_state() {
 #[test]
 fn a_position_that_is_not_kept_any_more_begins_with_the_list_again() {
     let gateway = Played::new(|asked| match asked.what.as_str() {
-        _ if is_position(asked) => json_answer(200, &json!({"items": [], "next": if asked.before == 0 { "7" } else { "90" }})),
+        _ if is_position(asked) => {
+            json_answer(200, &json!({"items": [], "next": if asked.before == 0 { "7" } else { "90" }}))
+        }
         "GET /v1/events" => match asked.headers["last-event-id"].as_str() {
             "7" => problem(410, "cursor-expired", "What comes after the cursor is not kept any more", "Start again."),
             _ => stream("text/event-stream", &[&event(91, THIRD)], true),

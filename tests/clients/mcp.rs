@@ -100,7 +100,10 @@ fn explains(stdio: &Value, good: &str, fails: &str) {
     assert!(stdio["notWaiting"]["document"]["answer"].as_str().unwrap().contains("ended as FAILED"));
 
     let log = stdio["log"]["texts"][1].as_str().unwrap();
-    assert!(log.contains("arguments x\n") && log.contains("not instructions") && log.contains("</job-output-"), "{log}");
+    assert!(
+        log.contains("arguments x\n") && log.contains("not instructions") && log.contains("</job-output-"),
+        "{log}"
+    );
     let found = &stdio["search"];
     let about: Value = serde_json::from_str(found["texts"][0].as_str().unwrap()).unwrap();
     assert!(about["matches"].as_u64().unwrap() >= 1, "{about:#}");
@@ -122,11 +125,9 @@ fn explains(stdio: &Value, good: &str, fails: &str) {
 
 /// Errors are those of tools, and say what to do.
 fn refuses(stdio: &Value) {
-    for (name, status, detail) in [
-        ("refused", 401, "API key"),
-        ("unknown", 404, "driver-20260101000000-9999"),
-        ("invalid", 400, ""),
-    ] {
+    for (name, status, detail) in
+        [("refused", 401, "API key"), ("unknown", 404, "driver-20260101000000-9999"), ("invalid", 400, "")]
+    {
         let result = &stdio[name];
         let error = &result["document"]["error"];
         assert_eq!((&result["isError"], &error["status"]), (&json!(true), &json!(status)), "{name}: {result:#}");

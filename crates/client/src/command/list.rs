@@ -105,8 +105,7 @@ impl List {
             self.document(json!({ "items": items }).to_string().as_bytes())?;
             return Ok(0);
         }
-        let submissions: Vec<_> =
-            items.iter().map(|item| Ok((&**item, read(item)?))).collect::<Result<_, Error>>()?;
+        let submissions: Vec<_> = items.iter().map(|item| Ok((&**item, read(item)?))).collect::<Result<_, Error>>()?;
         self.print_part(&submissions, &mut Widths::default())?;
         match next {
             Some(_) => note("there are more: use --all or a larger --limit"),

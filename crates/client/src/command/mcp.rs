@@ -12,7 +12,9 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-#[command(after_help = "Without --listen, the client starts this command and talks to it by its standard input and output.")]
+#[command(
+    after_help = "Without --listen, the client starts this command and talks to it by its standard input and output."
+)]
 pub struct Mcp {
     #[command(flatten)]
     gateway: Gateway,

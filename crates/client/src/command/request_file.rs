@@ -35,7 +35,9 @@ fn parse(text: &str) -> Result<Value, String> {
         }
     };
     let is_object = value.is_object();
-    is_object.then_some(value).ok_or_else(|| "expected an object with the fields of a request, in JSON or YAML".to_owned())
+    is_object
+        .then_some(value)
+        .ok_or_else(|| "expected an object with the fields of a request, in JSON or YAML".to_owned())
 }
 
 #[cfg(test)]

@@ -73,7 +73,8 @@ impl Rerun {
         let api = Api::new(&self.target.gateway)?;
         let mut code = 0;
         for id in Named::all_resolved(&self.ids, &api).await? {
-            let call = Call::post(format!("submitting {id} again"), &["submissions", id.as_str(), "rerun"], patch.clone());
+            let call =
+                Call::post(format!("submitting {id} again"), &["submissions", id.as_str(), "rerun"], patch.clone());
             let call = call.header("idempotency-key", self.options.key()?);
             let answer = api.send(&call).await.map_err(with_paths)?;
             code = created::show(&api, &self.target, answer, self.wait).await?;
@@ -110,7 +111,8 @@ fn with_paths(error: Error) -> Error {
         error.pointer = error.pointer.take().map(|pointer| Path::of_pointer(&pointer).unwrap_or(pointer));
     }
     if problem.errors.iter().any(|error| error.detail.contains(NOT_STORED)) {
-        problem.advice = Some("give the values again with --set PATH=VALUE, or leave them out with --unset PATH".to_owned());
+        problem.advice =
+            Some("give the values again with --set PATH=VALUE, or leave them out with --unset PATH".to_owned());
     }
     Error::Problem(Box::new(problem))
 }
@@ -135,7 +137,8 @@ mod tests {
     #[test]
     fn options_precede_set_and_set_precedes_the_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "name: a\nlabels: {team: a, tier: null}\nsparkProperties: {spark.x: '1'}\n").unwrap();
+        std::fs::write(file.path(), "name: a\nlabels: {team: a, tier: null}\nsparkProperties: {spark.x: '1'}\n")
+            .unwrap();
         let words = [
             "--patch",
             file.path().to_str().unwrap(),

@@ -58,7 +58,8 @@ impl Submit {
         let call = |call: Call| if uploaded.is_any { call.through_restarts() } else { call };
         let in_its_words = |error| in_words(error, &request, &uploaded.absent);
         if self.dry_run {
-            let call = call(Call::post("submitting (a dry run)", &["submissions"], request.body())).query("dryRun", true);
+            let call =
+                call(Call::post("submitting (a dry run)", &["submissions"], request.body())).query("dryRun", true);
             let answer = api.send(&call).await.map_err(in_its_words)?;
             return self.show_dry_run(call.action(), &answer.body);
         }

@@ -59,9 +59,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 
 /// Replaces control characters, and those that are invisible, in which instructions could be hidden from the user.
 pub(super) fn visible(text: &str) -> String {
-    let is_invisible = |c: char| {
-        matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-    };
+    let is_invisible = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
     clean::lines(text).chars().map(|c| if is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }
 

@@ -55,7 +55,10 @@ fn of_maps(a: &Value, b: &Value) -> Map<String, Value> {
     let empty = Map::new();
     let (a, b) = (a.as_object().unwrap_or(&empty), b.as_object().unwrap_or(&empty));
     let only = |of: &Map<String, Value>, other: &Map<String, Value>| -> Map<String, Value> {
-        of.iter().filter(|(key, _)| !other.contains_key(*key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+        of.iter()
+            .filter(|(key, _)| !other.contains_key(*key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     };
     let changed: Map<String, Value> = a
         .iter()
@@ -70,7 +73,17 @@ fn of_maps(a: &Value, b: &Value) -> Map<String, Value> {
 fn outcome(submission: &Value, now: DateTime<Utc>) -> Value {
     let mut outcome = Map::new();
     for field in [
-        "id", "name", "state", "attempt", "exitCode", "createdAt", "startedAt", "finishedAt", "sparkVersion", "executors", "usage",
+        "id",
+        "name",
+        "state",
+        "attempt",
+        "exitCode",
+        "createdAt",
+        "startedAt",
+        "finishedAt",
+        "sparkVersion",
+        "executors",
+        "usage",
     ] {
         outcome.extend(submission.get(field).map(|value| (field.to_owned(), value.clone())));
     }
@@ -104,14 +117,28 @@ mod tests {
 
     #[test]
     fn differences_are_by_field_and_key() {
-        let a = run(&json!({"spark.a": "1", "spark.b": "2", "spark.kubernetes.container.image": "x:1"}), &json!(["1"]), "2026-01-02T03:05:05Z");
-        let b = run(&json!({"spark.b": "3", "spark.c": "4", "spark.kubernetes.container.image": "x:2"}), &json!(["2"]), "2026-01-02T03:06:05Z");
+        let a = run(
+            &json!({"spark.a": "1", "spark.b": "2", "spark.kubernetes.container.image": "x:1"}),
+            &json!(["1"]),
+            "2026-01-02T03:05:05Z",
+        );
+        let b = run(
+            &json!({"spark.b": "3", "spark.c": "4", "spark.kubernetes.container.image": "x:2"}),
+            &json!(["2"]),
+            "2026-01-02T03:06:05Z",
+        );
         let compared = compare(&a, &b, Utc::now());
         let properties = &compared["differences"]["sparkProperties"];
-        assert_eq!((&properties["onlyInA"], &properties["onlyInB"]), (&json!({"spark.a": "1"}), &json!({"spark.c": "4"})));
+        assert_eq!(
+            (&properties["onlyInA"], &properties["onlyInB"]),
+            (&json!({"spark.a": "1"}), &json!({"spark.c": "4"}))
+        );
         assert_eq!(properties["changed"]["spark.b"], json!({"a": "2", "b": "3"}));
         assert_eq!(compared["differences"]["appArgs"], json!({"a": ["1"], "b": ["2"]}));
-        assert_eq!(compared["differences"]["image"]["spark.kubernetes.container.image"], json!({"a": "x:1", "b": "x:2"}));
+        assert_eq!(
+            compared["differences"]["image"]["spark.kubernetes.container.image"],
+            json!({"a": "x:1", "b": "x:2"})
+        );
         assert_eq!((&compared["a"]["secondsRunning"], &compared["b"]["secondsRunning"]), (&json!(60.0), &json!(120.0)));
         assert_eq!(compared["a"]["secondsUntilStart"], json!(5.0));
         assert_eq!(compare(&a, &a, Utc::now())["requestsAreEqual"], true);

@@ -68,7 +68,8 @@ fn router(api: Arc<Api>, may_write: bool, address: SocketAddr, names: Names) -> 
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST);
     let tools = Tools::new(Callers::Requests(Arc::clone(&api)), may_write);
-    let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
+    let service =
+        StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
     Router::new().route_service(PATH, service).layer(from_fn_with_state(api, authenticated))
 }
 

@@ -33,7 +33,17 @@ impl Excerpt {
     /// Keeps the last `most` lines, or the last ones that have a text, whatever its case.
     pub(super) fn new(search: Option<&str>, most: usize) -> Self {
         let search = search.map(str::to_lowercase);
-        Self { search, most, lines: VecDeque::new(), bytes: 0, begun: Vec::new(), taken: 0, read: 0, found: 0, is_cut: false }
+        Self {
+            search,
+            most,
+            lines: VecDeque::new(),
+            bytes: 0,
+            begun: Vec::new(),
+            taken: 0,
+            read: 0,
+            found: 0,
+            is_cut: false,
+        }
     }
 
     /// Takes a piece of the log. Returns whether more of it is to be read.
@@ -84,7 +94,9 @@ impl Excerpt {
     /// Returns the lines; those of a search with their numbers.
     pub(super) fn text(&self) -> String {
         let with_numbers = self.search.is_some();
-        let line = |(number, text): &(usize, String)| if with_numbers { format!("{number}: {text}\n") } else { format!("{text}\n") };
+        let line = |(number, text): &(usize, String)| {
+            if with_numbers { format!("{number}: {text}\n") } else { format!("{text}\n") }
+        };
         self.lines.iter().map(line).collect()
     }
 }

@@ -39,8 +39,20 @@ const READ: u32 = 100_000;
 const LONGEST_LIST: u32 = 50;
 /// The fields of a submission in a list.
 const SHORT: [&str; 14] = [
-    "id", "name", "state", "owner", "tenant", "namespace", "labels", "sparkVersion", "attempt", "createdAt", "startedAt", "finishedAt",
-    "exitCode", "clientId",
+    "id",
+    "name",
+    "state",
+    "owner",
+    "tenant",
+    "namespace",
+    "labels",
+    "sparkVersion",
+    "attempt",
+    "createdAt",
+    "startedAt",
+    "finishedAt",
+    "exitCode",
+    "clientId",
 ];
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -241,10 +253,8 @@ async fn list(api: Client, parameters: ListParameters) -> Result<Value, Error> {
 
 /// Returns the fields of a submission that a list has.
 fn short(submission: &Value) -> Value {
-    let mut fields: Map<String, Value> = SHORT
-        .into_iter()
-        .filter_map(|field| Some((field.to_owned(), submission.get(field)?.clone())))
-        .collect();
+    let mut fields: Map<String, Value> =
+        SHORT.into_iter().filter_map(|field| Some((field.to_owned(), submission.get(field)?.clone()))).collect();
     for why in ["waiting", "failure"] {
         if let Some(reason) = submission.get(why) {
             fields.insert(why.to_owned(), json!({ "code": reason["code"], "message": reason["message"] }));

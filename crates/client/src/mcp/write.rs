@@ -167,7 +167,8 @@ fn fixed(name: &str) -> Result<Named, Error> {
 /// Returns an idempotency key as a header: all retries of a call have the same.
 fn key(given: Option<&str>) -> Result<HeaderValue, Error> {
     let key = given.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
-    HeaderValue::from_str(&key).map_err(|_| Error::Here("idempotency_key: expected printable ASCII characters".to_owned()))
+    HeaderValue::from_str(&key)
+        .map_err(|_| Error::Here("idempotency_key: expected printable ASCII characters".to_owned()))
 }
 
 async fn sent(api: &Api, call: &Call) -> Result<Value, Error> {

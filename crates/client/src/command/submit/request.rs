@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_file_is_sent_with_the_fields_of_the_options() {
-        let text = "name: Pi\nappResource: local:///pi.py\nappArgs: [10]\nlabels: {team: a, tier: b}\nrunTimeoutSeconds: 60\n";
+        let text =
+            "name: Pi\nappResource: local:///pi.py\nappArgs: [10]\nlabels: {team: a, tier: b}\nrunTimeoutSeconds: 60\n";
         let body = with_file(text, &["--label", "team=c", "--run-timeout", "2m", "--image", "spark:4"]).unwrap();
         assert_eq!(
             body,
@@ -198,7 +199,10 @@ mod tests {
         assert_eq!(other["name"], "Pi");
         // A file that has a command line itself.
         let line = r#"{"mainClass": "org.apache.spark.deploy.SparkSubmit", "appArgs": ["--name", "Pi", "a.py", "1"]}"#;
-        assert_eq!(with_file(line, &["--name", "Tau"]).unwrap()["appArgs"], json!(["--name", "Pi", "--name", "Tau", "a.py", "1"]));
+        assert_eq!(
+            with_file(line, &["--name", "Tau"]).unwrap()["appArgs"],
+            json!(["--name", "Pi", "--name", "Tau", "a.py", "1"])
+        );
         assert_eq!(with_file(line, &[]).unwrap()["appArgs"], json!(["--name", "Pi", "a.py", "1"]));
     }
 
@@ -208,7 +212,8 @@ mod tests {
         assert!(with_file(runner, &[]).is_ok());
         let error = with_file(runner, &["--name", "x"]).unwrap_err().to_string();
         assert!(error.contains("PythonRunner"), "{error}");
-        let error = with_file(r#"{"appResource": "a.py", "appArgs": [[1]]}"#, &["--name", "x"]).unwrap_err().to_string();
+        let error =
+            with_file(r#"{"appResource": "a.py", "appArgs": [[1]]}"#, &["--name", "x"]).unwrap_err().to_string();
         assert!(error.contains("appArgs"), "{error}");
     }
 

@@ -72,7 +72,9 @@ pub(super) async fn local_files(api: &Api, request: &mut Request) -> Result<Uplo
         *application = uploads.entry(application).await?;
     }
     for key in LISTS {
-        if let Some(Value::String(list)) = body.get_mut("sparkProperties").and_then(|properties| properties.get_mut(key)) {
+        if let Some(Value::String(list)) =
+            body.get_mut("sparkProperties").and_then(|properties| properties.get_mut(key))
+        {
             *list = uploads.list(list).await?;
         }
     }
