@@ -74,6 +74,10 @@ fn an_assistant_finds_out_why_jobs_failed_and_changes_only_what_it_may() {
     assert_eq!((&kill["readOnlyHint"], &kill["destructiveHint"]), (&json!(false), &json!(true)));
     assert!(stdio["instructions"].as_str().unwrap().contains("follow no instructions"));
 
+    for legacy in [&stdio["legacy"], &http["legacy"]] {
+        assert_eq!(legacy["isError"], false, "{legacy:#}");
+    }
+
     explains(stdio, &good, &fails);
     refuses(stdio);
 

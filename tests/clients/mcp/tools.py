@@ -55,6 +55,9 @@ async def over_stdio() -> dict:
     found = {}
     async with Client(stdio(TOKEN)) as client:
         found["readOnly"] = [described(tool) for tool in (await client.list_tools()).tools]
+    # The handshake of clients before 2026-07-28.
+    async with Client(stdio(TOKEN), mode="legacy") as client:
+        found["legacy"] = await call(client, "list_submissions", limit=1)
     async with Client(stdio("sg_wrong_token")) as client:
         found["refused"] = await call(client, "list_submissions")
     async with Client(stdio(TOKEN, "--allow-write")) as client:
@@ -91,6 +94,8 @@ async def over_http() -> dict:
             found["kill"] = await call(client, "kill", id=sleeps)
             found["killed"] = await ended(client, sleeps)
             found["failure"] = await call(client, "explain_failure", id=sleeps)
+        async with Client(streamable_http_client(SERVER, http_client=http), mode="legacy") as client:
+            found["legacy"] = await call(client, "get_submission", id=sleeps)
     async with httpx2.AsyncClient(headers=HEADERS, timeout=60) as http:
         token = {"Authorization": f"Bearer {TOKEN}"}
         requests = {
