@@ -34,7 +34,7 @@ struct SubmitParameters {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct NewSubmission {
-    /// The application's jar, Python or R file: a URI that the driver can read, such as local:///opt/app.py or s3a://bucket/app.jar.
+    /// The application's jar, Python or R file: a URI that the driver can read, such as `local:///opt/app.py` or `s3a://bucket/app.jar`.
     app_resource: String,
     /// The class to run, for Java and Scala.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ struct NewSubmission {
 struct RerunParameters {
     /// The id of the earlier submission, or its beginning with at least the date.
     id: String,
-    /// Changes as a JSON merge patch of the request, which get_submission returns with include_request; null removes a field. Values that
+    /// Changes as a JSON merge patch of the request, which `get_submission` returns with `include_request`; null removes a field. Values that
     /// look like secrets aren't stored: the user has to give them again.
     #[serde(default)]
     patch: Map<String, Value>,
