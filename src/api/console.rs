@@ -3,7 +3,6 @@
 //!
 //! All links are relative, so that the pages work below a path prefix that a reverse proxy removes.
 
-mod advice;
 mod assets;
 mod chart;
 mod configuration;

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 55] = [
+const TEMPLATES: [&str; 56] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
@@ -50,6 +50,7 @@ const TEMPLATES: [&str; 55] = [
     "/v1/submissions/{id}/logs",
     "/v1/submissions/{id}/manifest",
     "/v1/submissions/{id}/outcome",
+    "/v1/submissions/{id}/request",
     "/v1/submissions/{id}/rerun",
     "/v1/submissions/{id}/wait",
     "/v1/tokens",

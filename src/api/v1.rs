@@ -65,6 +65,7 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(submissions::list))
         .routes(routes!(submissions::get, submissions::kill))
         .routes(routes!(submissions::wait::outcome))
+        .routes(routes!(submissions::rerun::request))
         .routes(routes!(attempts::attempts))
         .routes(routes!(attempts::manifest))
         .routes(routes!(events::of_submission))

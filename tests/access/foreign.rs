@@ -26,6 +26,7 @@ async fn a_foreign_submission_is_answered_as_an_unknown_one_byte_for_byte(pool: 
         ("GET", "/v1/submissions/{id}/wait?timeoutSeconds=0"),
         ("GET", "/v1/submissions/{id}/attempts"),
         ("GET", "/v1/submissions/{id}/manifest"),
+        ("GET", "/v1/submissions/{id}/request"),
         ("GET", "/v1/submissions/{id}/executors"),
         ("GET", "/v1/submissions/{id}/logs"),
         ("GET", "/v1/submissions/{id}/events"),

@@ -48,6 +48,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "waitForSubmission"
         | "listAttempts"
         | "getManifest"
+        | "getRequest"
         | "listExecutors"
         | "readLog"
         | "listSubmissionEvents"

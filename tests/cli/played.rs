@@ -79,7 +79,12 @@ pub(crate) struct Played {
 
 impl Played {
     pub(crate) fn new(script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::at(([127, 0, 0, 1], 0).into(), script)
+    }
+
+    /// Listens on an address.
+    pub(crate) fn at(address: SocketAddr, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (script, notes) = (Arc::new(script), Arc::clone(&asked));

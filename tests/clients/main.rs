@@ -1,8 +1,8 @@
-//! Third-party clients, and the examples of the documentation: Airflow, pylivy, schemathesis, a client that is generated from
+//! Third-party clients, and the examples of the documentation: Airflow, pylivy, the Python SDK of MCP, schemathesis, a client that is generated from
 //! the API's description, and the commands of the pages, all against `sparkgate dev`.
 //!
 //! Requires what `make test` provides: `DATABASE_URL`, Postgres' programs, `SPARK_HOME`, curl, and the Python environments
-//! `SPARKGATE_AIRFLOW`, `SPARKGATE_API_TOOLS` and `SPARKGATE_PYLIVY`.
+//! `SPARKGATE_AIRFLOW`, `SPARKGATE_API_TOOLS`, `SPARKGATE_PYLIVY` and `SPARKGATE_MCP`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,6 +16,7 @@ mod generated;
 mod http;
 mod livy;
 mod markdown;
+mod mcp;
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../program/process.rs"]
 mod process;

@@ -37,6 +37,9 @@ async fn a_rerun_is_the_same_with_changes_and_linked_both_ways(pool: PgPool) {
         missing.json()["errors"].as_array().unwrap().iter().map(|error| error["pointer"].clone()).collect();
     assert_eq!(pointers, ["#/appArgs/1", "#/environmentVariables/MY_SECRET", "#/sparkProperties/spark.my.password"]);
     assert!(!missing.body.contains("hidden-"));
+    let request = site.world.get(&site.key, &format!("/v1/submissions/{id}/request")).await;
+    assert_eq!((request.status, request.json()["labels"]["team"].as_str()), (200, Some("data")), "{request:?}");
+    assert!(!request.body.contains("hidden-"), "secrets aren't stored");
     let patch = json!({
         "name": "etl-again", "appArgs": ["b", "token=new"], "environmentVariables": {"MY_SECRET": null},
         "sparkProperties": {"spark.my.password": "new-2", "spark.executor.memory": "4g"},

@@ -28,6 +28,10 @@ async fn list_filters_select_the_submissions(pool: PgPool) {
     let created = get(&api, &format!("/v1/submissions/{bob}")).await.json()["createdAt"].as_str().unwrap().to_owned();
     for (query, expected) in [
         (String::new(), vec![&other, &bob, &alice]),
+        (format!("id={bob}"), vec![&bob]),
+        ("id=driver-".into(), vec![&other, &bob, &alice]),
+        (format!("id={}&name=etl", &bob[..11]), vec![&bob, &alice]),
+        ("id=driver-1999".into(), vec![]),
         ("name=etl".into(), vec![&bob, &alice]),
         ("name=etl_".into(), vec![&bob]),
         ("owner=alice".into(), vec![&alice]),

@@ -47,6 +47,7 @@ fn filters() -> Vec<(&'static str, Filter)> {
         ("two states, none there", Filter { states: vec![State::Queued, State::Pending], ..all() }),
         ("a common state", Filter { states: vec![State::Finished], ..all() }),
         ("common states", Filter { states: vec![State::Finished, State::Failed], ..all() }),
+        ("a rare id", Filter { id_prefix: text("driver-2"), ..all() }),
         ("a rare name", Filter { name_prefix: text("rare-9"), ..all() }),
         ("no such name", Filter { name_prefix: text("none"), ..all() }),
         ("a common name", Filter { name_prefix: text("job"), ..all() }),

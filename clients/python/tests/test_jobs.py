@@ -91,6 +91,28 @@ def test_the_same_key_returns_the_same_submission(client: Client, ends: str) -> 
     assert not reused.value.retryable
 
 
+def test_a_rerun_is_the_same_with_changes(client: Client, ends: str) -> None:
+    first = client.submit(ends, 3, name="first", labels={"team": "data", "tier": "1"}, env={"REGION": "eu"}).wait()
+    again = first.rerun()
+    assert (again.name, again.labels["sparkgate.dev/rerun-of"]) == ("first", first.id)
+    assert again.wait().exit_code == 3
+    changed = client.rerun(
+        first.id,
+        0,
+        name="third",
+        labels={"team": "ops"},
+        patch={"labels": {"team": "lost", "tier": None}, "environmentVariables": {"REGION": None}},
+    )
+    assert changed.labels == {"team": "ops", "sparkgate.dev/rerun-of": first.id}
+    assert (changed.name, changed.wait(check=True).exit_code) == ("third", 0)
+    key = f"test/{uuid.uuid4()}"
+    assert first.rerun(idempotency_key=key).id == first.rerun(idempotency_key=key).id
+    with pytest.raises(NotFound):
+        client.rerun("driver-20260101000000-9999")
+    with pytest.raises(TypeError, match="no options nme"):
+        first.rerun(nme="x")
+
+
 def test_options_reach_the_gateway(client: Client, waits: str, tmp_path: Path) -> None:
     job = client.submit(
         waits,
@@ -208,6 +230,8 @@ def test_the_asynchronous_client_does_the_same(dev: Dev, ends: str, waits: str, 
             assert [line async for line in jobs[0].logs(follow=True)] == ["ends with 0"]
             assert [event.state.value async for event in jobs[2].events()][-1] == "FAILED"
             assert len([job async for job in client.list(name="async", limit=2)]) == 2
+            again = await jobs[2].rerun(0)
+            assert (await again.wait(180)).exit_code == 0
             killed = await client.submit(waits, tmp_path / "never", 0, kill_grace=0)
             await killed.kill()
             with pytest.raises(SubmissionFailed):

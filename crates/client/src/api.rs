@@ -57,13 +57,19 @@ impl Api {
     pub(super) fn new(gateway: &Gateway) -> Result<Self, Error> {
         let connection = Connection::of(gateway)?;
         let tokens = Tokens::of(gateway, &connection)?;
-        if tokens.origin().is_some() && !connection.server.is_private() {
-            return Err(Error::Here(format!(
-                "the token is not sent to {}, because anyone on the way could read it there: use an https URL",
-                connection.server
-            )));
-        }
+        check_privacy(&connection.server, &tokens)?;
         Self::with(&connection, tokens)
+    }
+
+    /// Returns a client of the same gateway with the token of a caller.
+    ///
+    /// # Errors
+    /// The token would be sent over plain HTTP.
+    pub(super) fn for_caller(&self, token: Option<SecretString>) -> Result<Self, Error> {
+        let origin = Origin::Setting("the request's Authorization header");
+        let tokens = token.map_or(Tokens::None, |token| Tokens::Text { token, origin });
+        check_privacy(&self.server, &tokens)?;
+        Ok(Self { server: self.server.clone(), http: self.http.clone(), tokens })
     }
 
     /// Creates a client that sends no token.
@@ -89,12 +95,13 @@ impl Api {
     /// # Errors
     /// The gateway can't be reached or is overloaded, also after retries; or it refuses the request, which is not retried.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, Error> {
-        repeated(call, async || {
-            let mut response = self.once(call).await?;
-            let headers = mem::take(response.headers_mut());
-            Ok(Answer { headers, body: whole(call, response).await? })
-        })
-        .await
+        let mut retries = Retries::of(call);
+        loop {
+            match self.answered(call).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => retries.pause_after(failed).await?,
+            }
+        }
     }
 
     /// Makes a call whose response is read as it arrives.
@@ -102,7 +109,13 @@ impl Api {
     /// # Errors
     /// As [`Api::send`].
     pub(super) async fn open(&self, call: &Call) -> Result<Response, Error> {
-        repeated(call, async || self.once(call).await).await
+        let mut retries = Retries::of(call);
+        loop {
+            match self.once(call).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => retries.pause_after(failed).await?,
+            }
+        }
     }
 
     /// Makes a call with a body that `content` opens for each try.
@@ -114,12 +127,24 @@ impl Api {
         call: &Call,
         content: impl AsyncFn() -> Result<Body, Error>,
     ) -> Result<(), Error> {
-        repeated(call, async || {
-            let body = content().await.map_err(|error| Failed { error, miss: None })?;
-            let response = self.once_with(call, body).await?;
-            whole(call, response).await.map(drop)
-        })
-        .await
+        let mut retries = Retries::of(call);
+        loop {
+            let body = content().await?;
+            let uploaded = match self.once_with(call, body).await {
+                Ok(response) => whole(call, response).await.map(drop),
+                Err(failed) => Err(failed),
+            };
+            match uploaded {
+                Ok(()) => return Ok(()),
+                Err(failed) => retries.pause_after(failed).await?,
+            }
+        }
+    }
+
+    async fn answered(&self, call: &Call) -> Result<Answer, Failed> {
+        let mut response = self.once(call).await?;
+        let headers = mem::take(response.headers_mut());
+        Ok(Answer { headers, body: whole(call, response).await? })
     }
 
     async fn once(&self, call: &Call) -> Result<Response, Failed> {
@@ -194,6 +219,16 @@ impl Api {
     }
 }
 
+/// Fails if there is a token, and others than the server could read it on its way.
+fn check_privacy(server: &Server, tokens: &Tokens) -> Result<(), Error> {
+    if tokens.origin().is_none() || server.is_private() {
+        return Ok(());
+    }
+    Err(Error::Here(format!(
+        "the token is not sent to {server}, because anyone on the way could read it there: use an https URL"
+    )))
+}
+
 /// Returns the header with a token.
 fn authorized(token: &SecretString, origin: &Origin) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))
@@ -214,20 +249,31 @@ async fn whole(call: &Call, response: Response) -> Result<Bytes, Failed> {
     }
 }
 
-/// Retries a call until it succeeds or is refused, or until the retries are used up.
-async fn repeated<T>(call: &Call, once: impl AsyncFn() -> Result<T, Failed>) -> Result<T, Error> {
-    let mut misses = 0;
-    loop {
-        let Failed { error, miss } = match once().await {
-            Ok(answer) => return Ok(answer),
-            Err(failed) => failed,
-        };
-        misses += 1;
-        let miss = miss.filter(|miss| call.is_repeatable || *miss == Miss::NoConnection);
-        let Some(pause) = miss.and_then(|miss| backoff::pause(misses, miss)) else { return Err(error) };
+/// The retries of a call, until it succeeds or is refused, or until they are used up.
+struct Retries<'a> {
+    call: &'a Call,
+    misses: u32,
+}
+
+impl<'a> Retries<'a> {
+    fn of(call: &'a Call) -> Self {
+        Self { call, misses: 0 }
+    }
+
+    /// Pauses before the next try.
+    ///
+    /// # Errors
+    /// There is no next one.
+    async fn pause_after(&mut self, failed: Failed) -> Result<(), Error> {
+        let Failed { error, miss } = failed;
+        self.misses += 1;
+        let miss = miss.filter(|miss| self.call.is_repeatable || *miss == Miss::NoConnection);
+        let pause = miss.and_then(|miss| backoff::pause(self.misses, miss, self.call.is_patient));
+        let Some(pause) = pause else { return Err(error) };
         if pause >= LONG {
             note(&format!("{error}\n  retrying in {}s", pause.as_secs()));
         }
         sleep(pause).await;
+        Ok(())
     }
 }

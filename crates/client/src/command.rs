@@ -3,6 +3,7 @@
 mod attempts;
 mod audit;
 mod context;
+mod created;
 mod events;
 mod executors;
 mod kill;
@@ -10,6 +11,11 @@ mod list;
 mod login;
 mod logout;
 mod logs;
+mod mcp;
+mod of_submissions;
+mod request_file;
+mod request_options;
+mod rerun;
 mod status;
 mod submit;
 mod token;
@@ -28,6 +34,8 @@ use super::{error::Error, screen::note};
 pub enum ClientCommand {
     /// Submit an application with spark-submit's own arguments. Prints the submission's id.
     Submit(Box<submit::Submit>),
+    /// Submit the request of an earlier submission again, with changes. Prints the new submission's id.
+    Rerun(Box<rerun::Rerun>),
     /// Show a submission: its state, why it waits or failed, driver and executors.
     Status(status::Status),
     /// List submissions, newest first.
@@ -62,6 +70,8 @@ pub enum ClientCommand {
     Usage(usage::UsageCommand),
     /// Print the audit log: who requested what, and the verdict.
     Audit(audit::Audit),
+    /// Serve the gateway's submissions to assistants, by the Model Context Protocol.
+    Mcp(mcp::Mcp),
 }
 
 /// The exit code of a command without an error, or its error.
@@ -80,6 +90,7 @@ impl ClientCommand {
         let outcome = runtime.block_on(async {
             match self {
                 Self::Submit(command) => command.run().await,
+                Self::Rerun(command) => command.run().await,
                 Self::Status(command) => command.run().await,
                 Self::List(command) => command.run().await,
                 Self::Executors(command) => command.run().await,
@@ -96,6 +107,7 @@ impl ClientCommand {
                 Self::Token(command) => command.run().await,
                 Self::Usage(command) => command.run().await,
                 Self::Audit(command) => command.run().await,
+                Self::Mcp(command) => command.run().await,
             }
         });
         // Otherwise a DNS look-up that hangs would block the runtime's shutdown.

@@ -16,6 +16,8 @@ pub(super) enum Error {
     NotUnderstood { action: String, cause: String },
     /// Writing to standard output failed.
     Output(io::Error),
+    /// No submission has this name.
+    Unknown(String),
     /// `--timeout` has expired.
     TimedOut(String),
     /// A local error: a file of the command line, or the system's certificates.
@@ -28,7 +30,9 @@ impl Error {
         match self {
             Self::NoGateway { .. } | Self::Broken { .. } => true,
             Self::Problem(problem) => matches!(problem.status, 429 | 502 | 503 | 504),
-            Self::NotUnderstood { .. } | Self::Output(_) | Self::TimedOut(_) | Self::Here(_) => false,
+            Self::NotUnderstood { .. } | Self::Output(_) | Self::Unknown(_) | Self::TimedOut(_) | Self::Here(_) => {
+                false
+            }
         }
     }
 
@@ -37,6 +41,7 @@ impl Error {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Problem(problem) if problem.status == 404 && problem.code.ends_with("-not-found") => 4,
+            Self::Unknown(_) => 4,
             Self::TimedOut(_) => 124,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             _ => 1,
@@ -63,7 +68,7 @@ impl fmt::Display for Error {
                 write!(f, "{action}: the response is not one of a Sparkgate that this client knows: {cause}")
             }
             Self::Output(error) => write!(f, "writing to standard output: {error}"),
-            Self::TimedOut(what) | Self::Here(what) => f.write_str(what),
+            Self::Unknown(what) | Self::TimedOut(what) | Self::Here(what) => f.write_str(what),
         }
     }
 }

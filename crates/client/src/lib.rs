@@ -14,6 +14,7 @@ mod error;
 mod fields;
 mod follow;
 mod lines;
+mod mcp;
 mod named;
 mod oidc;
 mod options;

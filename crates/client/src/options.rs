@@ -7,6 +7,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     contexts::ContextName,
+    error::Error,
+    screen,
     server::{NoServer, Server},
 };
 
@@ -129,21 +131,34 @@ impl Args for Gateway {
 pub(super) struct Target {
     #[command(flatten)]
     pub(super) gateway: Gateway,
-    /// Output format: text tables, or the gateway's JSON unchanged.
+    /// Output format: text tables, the gateway's JSON unchanged, or the same as YAML.
     #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
-    pub(super) output: Format,
+    output: Format,
 }
 
 impl Target {
-    pub(super) fn json(&self) -> bool {
-        self.output == Format::Json
+    /// Returns whether documents are printed as the gateway sends them.
+    pub(super) fn is_document(&self) -> bool {
+        self.output != Format::Table
+    }
+
+    /// Prints a document of the gateway.
+    ///
+    /// # Errors
+    /// Those of standard output; the document isn't JSON.
+    pub(super) fn document(&self, body: &[u8]) -> Result<(), Error> {
+        match self.output {
+            Format::Yaml => screen::yaml(body),
+            Format::Json | Format::Table => screen::document(body),
+        }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+enum Format {
     Table,
     Json,
+    Yaml,
 }
 
 #[cfg(test)]

@@ -1,13 +1,18 @@
 //! Output: the requested data goes to standard output, everything else to standard error.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::{
+    io::{IsTerminal, Write, stderr, stdout},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use clap::builder::styling::{AnsiColor, Style};
 
 use super::{
     clean::{self, Pieces},
+    contexts::text_of,
+    document as documents,
     error::Error,
-    table::{self, Cell, Column},
+    table::{self, Cell, Column, Widths},
 };
 
 /// Output of text that other users have written and that arrives in pieces. A terminal gets it cleaned, a file or a pipe unchanged.
@@ -73,9 +78,25 @@ pub(super) fn document(body: &[u8]) -> Result<(), Error> {
     }
 }
 
+/// Writes a JSON document as YAML. A line `---` separates it from the one before.
+///
+/// # Errors
+/// Those of standard output; the document isn't JSON.
+pub(super) fn yaml(body: &[u8]) -> Result<(), Error> {
+    static IS_FURTHER: AtomicBool = AtomicBool::new(false);
+    let value: serde_json::Value = documents::read("printing YAML", body)?;
+    let separator = if IS_FURTHER.swap(true, Ordering::Relaxed) { "---\n" } else { "" };
+    document(format!("{separator}{}", text_of(&value)?).as_bytes())
+}
+
 /// Writes a table, which fits into the terminal if standard output is one.
 pub(super) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>]) -> Result<(), Error> {
     text(&table::layout(columns, rows, width()))
+}
+
+/// Writes a part of a table, as by [`table()`].
+pub(super) fn part(columns: &[Column<'_>], rows: &[Vec<Cell>], before: &mut Widths) -> Result<(), Error> {
+    text(&table::part(columns, rows, width(), before))
 }
 
 /// Writes rows as by [`table()`], without the titles.

@@ -41,11 +41,21 @@ pub(super) const fn cut(title: &str) -> Column<'_> {
     Column { title, may_be_cut: true }
 }
 
+/// The widths of the columns of a table that is printed in parts. Each part is aligned with those before it as far as its content fits.
+#[derive(Debug, Default)]
+pub(super) struct Widths(Vec<usize>);
+
 /// Formats rows below the titles. `width` is the terminal's, `None` if there is no terminal.
 pub(super) fn layout(columns: &[Column<'_>], rows: &[Vec<Cell>], width: Option<usize>) -> String {
+    part(columns, rows, width, &mut Widths::default())
+}
+
+/// Formats a part of a table. Only the first part has titles.
+pub(super) fn part(columns: &[Column<'_>], rows: &[Vec<Cell>], width: Option<usize>, before: &mut Widths) -> String {
     let titles: Vec<Cell> = columns.iter().map(|column| Cell::new(column.title)).collect();
-    let lines: Vec<&[Cell]> = std::iter::once(titles.as_slice()).chain(rows.iter().map(Vec::as_slice)).collect();
-    let widths = widths(columns, &lines, width);
+    let titles = before.0.is_empty().then_some(titles.as_slice());
+    let lines: Vec<&[Cell]> = titles.into_iter().chain(rows.iter().map(Vec::as_slice)).collect();
+    let widths = widths(columns, &lines, width, before);
     let mut text = String::new();
     for cells in lines {
         let mut blanks = 0;
@@ -63,9 +73,14 @@ pub(super) fn layout(columns: &[Column<'_>], rows: &[Vec<Cell>], width: Option<u
     text
 }
 
-fn widths(columns: &[Column<'_>], lines: &[&[Cell]], width: Option<usize>) -> Vec<usize> {
-    let widest = |at: usize| lines.iter().filter_map(|cells| cells.get(at)).map(|cell| cell.text.width()).max();
+fn widths(columns: &[Column<'_>], lines: &[&[Cell]], width: Option<usize>, before: &mut Widths) -> Vec<usize> {
+    let earlier = |at: usize| before.0.get(at).copied();
+    let widest = |at: usize| {
+        let these = lines.iter().filter_map(|cells| cells.get(at)).map(|cell| cell.text.width());
+        these.chain(earlier(at)).max()
+    };
     let mut widths: Vec<usize> = (0..columns.len()).map(|at| widest(at).unwrap_or(0)).collect();
+    before.0.clone_from(&widths);
     let Some(most) = width else { return widths };
     let all = widths.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
     let mut over = all.saturating_sub(most);
@@ -114,6 +129,14 @@ mod tests {
             "ID        NAME           STATE\ndriver-1  Pi             RUNNING\ndriver-1  a longer name  RUNNING\n"
         );
         assert_eq!(table(&[], None), "ID  NAME  STATE\n");
+    }
+
+    #[test]
+    fn a_later_part_is_aligned_with_the_first_and_has_no_titles() {
+        let row = |name: &str| vec![vec![Cell::new("driver-1"), Cell::new(name), Cell::new("RUNNING")]];
+        let mut widths = Widths::default();
+        assert!(part(&COLUMNS, &row("a longer name"), None, &mut widths).starts_with("ID "));
+        assert_eq!(part(&COLUMNS, &row("Pi"), None, &mut widths), "driver-1  Pi             RUNNING\n");
     }
 
     #[test]

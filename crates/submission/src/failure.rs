@@ -1,10 +1,12 @@
 //! Failure codes: why a submission failed, or still waits, as a closed list for programs, which can't interpret sentences.
 
+mod advice;
 mod cause;
 mod rules;
 
 use std::fmt;
 
+pub use advice::advice;
 pub use cause::cause;
 
 use super::State;

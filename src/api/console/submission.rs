@@ -10,7 +10,6 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    advice::advice,
     chart, copy, form,
     layout::{Frame, Live, Section, badge, facts, word},
     page,
@@ -26,7 +25,7 @@ use crate::{
     service::{
         AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, UsageOf,
     },
-    submission::{ExecutorRecord, SubmissionId},
+    submission::{ExecutorRecord, SubmissionId, advice},
 };
 
 /// The most rows that the page shows of each kind.

@@ -41,6 +41,8 @@ pub(in crate::api) struct ListQuery {
     #[serde(deserialize_with = "states")]
     #[param(value_type = Vec<StateWord>)]
     state: Vec<submission::State>,
+    /// Prefix of the id, such as `driver-20260102`: ids begin with the time of their submission (UTC).
+    id: Option<String>,
     /// Prefix of the name.
     name: Option<String>,
     owner: Option<String>,
@@ -115,6 +117,7 @@ pub(in crate::api) struct Listed {
 pub(in crate::api) async fn list_page(state: &AppState, caller: &Session, query: ListQuery) -> Result<Listed, Problem> {
     let filter = Filter {
         states: query.state,
+        id_prefix: query.id,
         name_prefix: query.name,
         owner: query.owner,
         namespace: query.namespace,

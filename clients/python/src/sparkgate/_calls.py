@@ -147,9 +147,24 @@ class Calls:
         options: Options,
     ) -> Call[tuple[Submission, bool]]:
         """Submits an application. Returns also whether an earlier request with the same key has created the submission."""
+        return (yield from self._create(f"submitting {app}", ("submissions",), key, _request.body(app, args, options)))
+
+    def rerun(
+        self,
+        id: str,
+        args: tuple[Scalar | os.PathLike[str], ...],
+        patch: Mapping[str, Any] | None,
+        key: str | None,
+        options: Options,
+    ) -> Call[tuple[Submission, bool]]:
+        """Submits the request of a submission again, with changes."""
+        body = _request.patched(patch or {}, _request.body(None, args, options))
+        return (yield from self._create(f"submitting {id} again", ("submissions", _id(id), "rerun"), key, body))
+
+    def _create(self, action: str, path: tuple[str, ...], key: str | None, body: dict[str, Any]) -> Call[tuple[Submission, bool]]:
         # With a key, a request whose response was lost can be repeated.
         headers = {"Idempotency-Key": key if key is not None else f"sparkgate-python/{uuid.uuid4()}"}
-        request = Request(f"submitting {app}", "POST", ("submissions",), headers=headers, json=_request.body(app, args, options))
+        request = Request(action, "POST", path, headers=headers, json=body)
         reply = yield from send(request, self._retry)
         submission = _read(Submission, request.action, reply)
         for warning in submission.warnings or []:

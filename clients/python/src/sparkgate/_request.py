@@ -53,13 +53,13 @@ class Options(TypedDict, total=False):
 _NAMES = set(Options.__annotations__)
 
 
-def body(app: str | os.PathLike[str], args: tuple[Scalar | os.PathLike[str], ...], options: Options) -> dict[str, Any]:
-    """Returns the JSON of a request."""
+def body(app: str | os.PathLike[str] | None, args: tuple[Scalar | os.PathLike[str], ...], options: Options) -> dict[str, Any]:
+    """Returns the JSON of a request. Without an app, it is a patch of one."""
     if unknown := sorted(set(options) - _NAMES):
         raise TypeError(f"submit() has no options {', '.join(unknown)}: it has {', '.join(sorted(_NAMES))}")
     retries = options.get("retries")
     request = NewSubmission(
-        app_resource=os.fspath(app),
+        app_resource=None if app is None else os.fspath(app),
         app_args=[_text(f"argument {number}", arg) for number, arg in enumerate(args, 1)] or None,
         main_class=options.get("main_class"),
         name=options.get("name"),
@@ -78,6 +78,15 @@ def body(app: str | os.PathLike[str], args: tuple[Scalar | os.PathLike[str], ...
         executor_pod_template=options.get("executor_pod_template"),
     )
     return request.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def patched(patch: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a merge patch that has the effect of the first and then of the second."""
+    merged = dict(patch)
+    for key, value in changes.items():
+        before = merged.get(key)
+        merged[key] = patched(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
+    return merged
 
 
 def _texts(option: str, values: Mapping[str, Scalar] | None) -> dict[str, str] | None:

@@ -74,6 +74,16 @@ class Submission(Handle):
         """Follows the state changes of the submission from the first one, or after a `sequence`, until it has ended."""
         return self._client._stream(self._client._calls.events_of(self.id, after))
 
+    def rerun(
+        self,
+        *args: Scalar | os.PathLike[str],
+        patch: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[Options],
+    ) -> Submission:
+        """Submits the request of the submission again, with changes, as `Client.rerun`. Returns the new submission."""
+        return self._client.rerun(self.id, *args, patch=patch, idempotency_key=idempotency_key, **options)
+
     def list_attempts(self) -> list[models.Attempt]:
         """Lists the attempts, the first one first."""
         return self._client._run(self._client._calls.attempts(self.id))
@@ -157,6 +167,25 @@ class Client:
     def dry_run(self, app: str | os.PathLike[str], *args: Scalar | os.PathLike[str], **options: Unpack[Options]) -> models.Plan:
         """Returns what `submit` would create. Nothing is stored."""
         return self._run(self._calls.dry_run(app, args, options))
+
+    def rerun(
+        self,
+        id: str,
+        *args: Scalar | os.PathLike[str],
+        patch: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[Options],
+    ) -> Submission:
+        """Submits the request of an earlier submission again. Returns the new submission.
+
+        Arguments and options replace those of the earlier request; without any, it is repeated as it was. `patch` is a JSON merge
+        patch of the request for everything else, with `None` to remove a field; options precede it. Values that look like secrets
+        aren't stored: give them again, or remove them.
+        """
+        document, is_replayed = self._run(self._calls.rerun(id, args, patch, idempotency_key, options))
+        submission = self._handle(document)
+        submission._is_replayed = is_replayed
+        return submission
 
     def get(self, id: str) -> Submission:
         """Reads a submission."""

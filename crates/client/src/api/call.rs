@@ -28,6 +28,8 @@ pub(crate) struct Call {
     pub(super) patience: Duration,
     /// The call may be made again although the gateway may have received it.
     pub(super) is_repeatable: bool,
+    /// The gateway is expected to be there, and to be back soon if it isn't.
+    pub(super) is_patient: bool,
 }
 
 impl Call {
@@ -46,6 +48,7 @@ impl Call {
             body: Bytes::new(),
             patience: PATIENCE,
             is_repeatable: true,
+            is_patient: false,
         }
     }
 
@@ -103,6 +106,12 @@ impl Call {
     /// Makes the call once: a retry might do twice what the gateway has done already.
     pub(crate) fn not_repeated(mut self) -> Self {
         self.is_repeatable = false;
+        self
+    }
+
+    /// Waits for a gateway that restarts, for half a minute: for calls after others that it has answered.
+    pub(crate) fn through_restarts(mut self) -> Self {
+        self.is_patient = true;
         self
     }
 

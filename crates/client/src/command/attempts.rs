@@ -3,10 +3,9 @@
 use chrono::Utc;
 use clap::Args;
 
-use super::Outcome;
+use super::{Outcome, of_submissions::OfSubmissions};
 use crate::{
     api::{Api, Call},
-    contexts::text_of,
     document::{self, Attempt},
     named::Named,
     options::{Gateway, Target},
@@ -18,8 +17,9 @@ use crate::{
 pub struct Attempts {
     #[command(flatten)]
     target: Target,
-    /// The submission's id, or @latest.
-    id: Named,
+    /// The ids of the submissions, or their beginnings; @latest is the newest one.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Named>,
 }
 
 const COLUMNS: [Column<'static>; 4] = [whole("ATTEMPT"), whole("STATE"), whole("DURATION"), cut("FAILURE")];
@@ -32,15 +32,22 @@ struct List {
 impl Attempts {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        let id = self.id.resolved(&api).await?;
-        let call = Call::get(format!("asking for the attempts of {id}"), &["submissions", id.as_str(), "attempts"]);
-        let body = api.send(&call).await?.body;
-        if self.target.json() {
-            screen::document(&body)?;
-            return Ok(0);
+        let mut table = OfSubmissions::new(&COLUMNS, self.ids.len());
+        for id in Named::all_resolved(&self.ids, &api).await? {
+            let call = Call::get(format!("asking for the attempts of {id}"), &["submissions", id.as_str(), "attempts"]);
+            let body = api.send(&call).await?.body;
+            if self.target.is_document() {
+                self.target.document(&body)?;
+                continue;
+            }
+            let List { items } = document::read(call.action(), &body)?;
+            for attempt in &items {
+                table.add(&id, row(attempt));
+            }
         }
-        let List { items } = document::read(call.action(), &body)?;
-        screen::table(&COLUMNS, &items.iter().map(row).collect::<Vec<_>>())?;
+        if !self.target.is_document() {
+            table.print()?;
+        }
         Ok(0)
     }
 }
@@ -60,8 +67,9 @@ fn row(attempt: &Attempt) -> Vec<Cell> {
 pub struct Manifest {
     #[command(flatten)]
     gateway: Gateway,
-    /// The submission's id, or @latest.
-    id: Named,
+    /// The ids of the submissions, or their beginnings; @latest is the newest one.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Named>,
     /// The objects of this attempt instead of the latest.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
@@ -79,16 +87,14 @@ enum ManifestFormat {
 impl Manifest {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.gateway)?;
-        let id = self.id.resolved(&api).await?;
-        let call = Call::get(format!("asking for the objects of {id}"), &["submissions", id.as_str(), "manifest"]);
-        let call = call.query_if("attempt", self.attempt);
-        let body = api.send(&call).await?.body;
-        if self.output == ManifestFormat::Json {
-            screen::document(&body)?;
-            return Ok(0);
+        for id in Named::all_resolved(&self.ids, &api).await? {
+            let call = Call::get(format!("asking for the objects of {id}"), &["submissions", id.as_str(), "manifest"]);
+            let body = api.send(&call.query_if("attempt", self.attempt)).await?.body;
+            match self.output {
+                ManifestFormat::Json => screen::document(&body)?,
+                ManifestFormat::Yaml => screen::yaml(&body)?,
+            }
         }
-        let objects: serde_json::Value = document::read(call.action(), &body)?;
-        screen::document(text_of(&objects)?.as_bytes())?;
         Ok(0)
     }
 }

@@ -78,8 +78,8 @@ impl Audit {
             return Ok(0);
         }
         let (entries, _) = self.read(&api, self.after.clone()).await?;
-        if self.target.json() {
-            screen::document(json!({ "entries": entries }).to_string().as_bytes())?;
+        if self.target.is_document() {
+            self.target.document(json!({ "entries": entries }).to_string().as_bytes())?;
             return Ok(0);
         }
         self.tell(&entries, true)?;
@@ -111,8 +111,8 @@ impl Audit {
     }
 
     fn tell(&self, entries: &[Box<RawValue>], with_titles: bool) -> Result<(), Error> {
-        if self.target.json() {
-            return entries.iter().try_for_each(|entry| screen::document(entry.get().as_bytes()));
+        if self.target.is_document() {
+            return entries.iter().try_for_each(|entry| self.target.document(entry.get().as_bytes()));
         }
         let rows = entries.iter().map(|entry| Ok(row(&parsed(entry)?))).collect::<Result<Vec<_>, Error>>()?;
         match with_titles {

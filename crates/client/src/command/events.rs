@@ -28,7 +28,7 @@ pub struct Events {
     #[command(flatten)]
     target: Target,
     /// Print all state changes of this submission, until it has ended. Without an id, print the state changes of all
-    /// submissions from now on. @latest is the newest submission.
+    /// submissions from now on. The beginning of the id will do; @latest is the newest submission.
     id: Option<Named>,
     /// Start after the event with this sequence number.
     #[arg(long, value_name = "SEQUENCE")]
@@ -65,12 +65,12 @@ struct Printed {
 impl Events {
     pub(super) async fn run(mut self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        if let Some(id) = self.id {
-            self.id = Some(id.resolved(&api).await?);
+        if let Some(name) = &self.id {
+            self.id = Some(Named::Id(name.resolved(&api).await?));
         }
         let mut printed = Printed { last: self.after.map(|after| after.to_string()), terminal: false };
         if let (Some(id), None) = (&self.id, self.after) {
-            let (sequence, has_ended) = self.history(&api, id.as_str()).await?;
+            let (sequence, has_ended) = self.history(&api, &id.to_string()).await?;
             if has_ended {
                 return Ok(0);
             }
@@ -158,7 +158,7 @@ impl Events {
     /// Returns whether the last event of the submission was printed. A failed attempt may be followed by a retry.
     async fn is_done(&self, api: &Api, printed: &Printed) -> Result<bool, Error> {
         match &self.id {
-            Some(id) if printed.terminal => Ok(look(api, id.as_str()).await?.submission.has_ended()),
+            Some(id) if printed.terminal => Ok(look(api, &id.to_string()).await?.submission.has_ended()),
             _ => Ok(false),
         }
     }
@@ -166,8 +166,8 @@ impl Events {
     /// Prints an event. Returns whether its state is terminal.
     fn tell(&self, data: &str) -> Result<bool, Error> {
         let change: Change = document::read(ACTION, data.as_bytes())?;
-        match self.target.json() {
-            true => screen::document(data.as_bytes())?,
+        match self.target.is_document() {
+            true => self.target.document(data.as_bytes())?,
             false => screen::line(&line(&change))?,
         }
         Ok(change.state.parse().is_ok_and(State::is_terminal))

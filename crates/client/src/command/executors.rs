@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::Outcome;
+use super::{Outcome, of_submissions::OfSubmissions};
 use crate::{
     api::{Api, Call},
     document,
@@ -16,13 +16,15 @@ use crate::{
     span,
     table::{Cell, Column, cut, whole},
 };
+use sparkgate_submission::SubmissionId;
 
 #[derive(Debug, Args)]
 pub struct Executors {
     #[command(flatten)]
     target: Target,
-    /// The submission's id, or @latest.
-    id: Named,
+    /// The ids of the submissions, or their beginnings; @latest is the newest one.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Named>,
 }
 
 #[derive(Deserialize)]
@@ -59,31 +61,40 @@ const COLUMNS: [Column<'static>; 8] = [
 impl Executors {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        let id = self.id.resolved(&api).await?;
-        let (mut items, mut cursor) = (Vec::new(), None::<String>);
-        loop {
-            let call =
-                Call::get(format!("asking for the executors of {id}"), &["submissions", id.as_str(), "executors"]);
-            let call = call.query_if("cursor", cursor.as_ref());
-            let page: Page = document::read(call.action(), &api.send(&call).await?.body)?;
-            items.extend(page.items);
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => break,
+        let now = Utc::now();
+        let mut table = OfSubmissions::new(&COLUMNS, self.ids.len());
+        for id in Named::all_resolved(&self.ids, &api).await? {
+            let items = executors(&api, &id).await?;
+            if self.target.is_document() {
+                self.target.document(json!({ "items": items }).to_string().as_bytes())?;
+                continue;
+            }
+            for item in items {
+                table.add(&id, row(&document::read("reading an executor", item.get().as_bytes())?, now));
             }
         }
-        if self.target.json() {
-            screen::document(json!({ "items": items }).to_string().as_bytes())?;
-            return Ok(0);
-        }
-        let now = Utc::now();
-        let read = |item: &RawValue| document::read("reading an executor", item.get().as_bytes());
-        let rows: Result<Vec<_>, Error> = items.iter().map(|item| Ok(row(&read(item)?, now))).collect();
-        screen::table(&COLUMNS, &rows?)?;
-        if items.is_empty() {
-            note("no executors");
+        if !self.target.is_document() {
+            table.print()?;
+            if table.is_empty() {
+                note("no executors");
+            }
         }
         Ok(0)
+    }
+}
+
+/// Reads the executors of a submission, from all pages.
+async fn executors(api: &Api, id: &SubmissionId) -> Result<Vec<Box<RawValue>>, Error> {
+    let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let call = Call::get(format!("asking for the executors of {id}"), &["submissions", id.as_str(), "executors"]);
+        let call = call.query_if("cursor", cursor.as_ref());
+        let page: Page = document::read(call.action(), &api.send(&call).await?.body)?;
+        items.extend(page.items);
+        match page.next {
+            Some(next) => cursor = Some(next),
+            None => return Ok(items),
+        }
     }
 }
 

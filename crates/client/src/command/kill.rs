@@ -15,6 +15,7 @@ use crate::{
     document::{self, Submission},
     error::Error,
     follow::{Seen, follow},
+    named::Named,
     options::Target,
     screen::{self, note},
 };
@@ -24,9 +25,9 @@ use sparkgate_submission::{State, SubmissionId};
 pub struct Kill {
     #[command(flatten)]
     target: Target,
-    /// The ids of the submissions.
-    #[arg(value_name = "ID", required_unless_present = "labels", conflicts_with = "labels")]
-    ids: Vec<SubmissionId>,
+    /// The ids of the submissions, or their beginnings.
+    #[arg(value_name = "ID", required_unless_present = "labels", conflicts_with = "labels", value_parser = Named::fixed)]
+    ids: Vec<Named>,
     /// Kill all submissions with this label that haven't ended, after a question; may be repeated, all labels must match.
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
@@ -51,7 +52,7 @@ impl Kill {
         let mut failed = None;
         let mut ids = Vec::new();
         let wanted = match self.labels.is_empty() {
-            true => self.ids.clone(),
+            true => Named::all_resolved(&self.ids, &api).await?,
             false => self.confirmed(&api).await?,
         };
         for id in &wanted {
@@ -110,8 +111,8 @@ impl Kill {
     }
 
     fn show(&self, seen: &Seen) -> Result<(), Error> {
-        match self.target.json() {
-            true => screen::document(&seen.body),
+        match self.target.is_document() {
+            true => self.target.document(&seen.body),
             false => {
                 let id = clean::line(&seen.submission.id);
                 screen::line(&format!("{id} {}", screen::state(&seen.submission.state)))

@@ -1,5 +1,7 @@
 //! `sparkgate list`.
 
+mod watch;
+
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -14,14 +16,15 @@ use crate::{
     options::Gateway,
     screen::{self, note},
     span::{self, Moment},
-    table::{Cell, Column, cut, whole},
+    table::{Cell, Column, Widths, cut, whole},
 };
+use watch::Watch;
 
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
     gateway: Gateway,
-    /// Output format: a text table, also with more columns (wide), only ids (name), or the gateway's JSON unchanged.
+    /// Output format: a text table, also with more columns (wide), only ids (name), the gateway's JSON unchanged, or the same as YAML.
     #[arg(short, long, default_value = "table", value_name = "FORMAT", help_heading = "Gateway")]
     output: ListFormat,
     /// Only submissions in these states, separated by commas.
@@ -60,6 +63,10 @@ pub struct List {
     /// Continue an earlier list with the same filters: its `next`.
     #[arg(long)]
     cursor: Option<String>,
+    /// After the list, print each submission again when its state changes, and new ones, until Ctrl-C. Goes on when the gateway
+    /// restarts.
+    #[arg(short, long, conflicts_with = "cursor")]
+    watch: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,6 +75,7 @@ enum ListFormat {
     Wide,
     Name,
     Json,
+    Yaml,
 }
 
 #[derive(Deserialize)]
@@ -82,40 +90,68 @@ const PAGE: u32 = 500;
 impl List {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.gateway)?;
+        if self.watch {
+            Watch::new(&self, &api).run().await?;
+            return Ok(0);
+        }
         let now = Utc::now();
-        let first = api.send(&self.call(now, self.cursor.as_deref())).await?.body;
-        if self.output == ListFormat::Json && !self.all {
-            screen::document(&first)?;
+        let is_document = matches!(self.output, ListFormat::Json | ListFormat::Yaml);
+        if is_document && !self.all {
+            self.document(&api.send(&self.call(now, self.cursor.as_deref())).await?.body)?;
             return Ok(0);
         }
-        let Page { mut items, mut next } = document::read(ACTION, &first)?;
-        while let Some(cursor) = next.as_deref().filter(|_| self.all) {
-            let page: Page = document::read(ACTION, &api.send(&self.call(now, Some(cursor))).await?.body)?;
-            items.extend(page.items);
-            next = page.next;
-        }
-        if self.output == ListFormat::Json {
-            screen::document(json!({ "items": items }).to_string().as_bytes())?;
+        let (items, next) = self.items(&api, now).await?;
+        if is_document {
+            self.document(json!({ "items": items }).to_string().as_bytes())?;
             return Ok(0);
         }
-        let submissions = items.iter().map(|item| read(item)).collect::<Result<Vec<Submission>, Error>>()?;
-        match self.output {
-            ListFormat::Name => {
-                let lines: String = submissions.iter().map(|one| format!("{}\n", clean::line(&one.id))).collect();
-                screen::text(&lines)?;
-            }
-            ListFormat::Wide => {
-                let rows: Vec<_> = submissions.iter().map(|one| [row(one, now), wide(one)].concat()).collect();
-                screen::table(&[&COLUMNS[..], &WIDE].concat(), &rows)?;
-            }
-            _ => screen::table(&COLUMNS, &submissions.iter().map(|one| row(one, now)).collect::<Vec<_>>())?,
-        }
+        let submissions: Vec<_> = items.iter().map(|item| Ok((&**item, read(item)?))).collect::<Result<_, Error>>()?;
+        self.print_part(&submissions, &mut Widths::default())?;
         match next {
             Some(_) => note("there are more: use --all or a larger --limit"),
             None if submissions.is_empty() => note("no submissions"),
             None => {}
         }
         Ok(0)
+    }
+
+    /// Reads the first page, or all pages. Returns the submissions, and the cursor of the next page.
+    async fn items(&self, api: &Api, now: DateTime<Utc>) -> Result<(Vec<Box<RawValue>>, Option<String>), Error> {
+        let (mut items, mut next) = (Vec::new(), self.cursor.clone());
+        loop {
+            let page: Page = document::read(ACTION, &api.send(&self.call(now, next.as_deref())).await?.body)?;
+            items.extend(page.items);
+            next = page.next;
+            if next.is_none() || !self.all {
+                return Ok((items, next));
+            }
+        }
+    }
+
+    fn document(&self, body: &[u8]) -> Result<(), Error> {
+        if self.output == ListFormat::Yaml { screen::yaml(body) } else { screen::document(body) }
+    }
+
+    /// Prints submissions, each as a document or all as a part of a table.
+    fn print_part(&self, submissions: &[(&RawValue, Submission)], before: &mut Widths) -> Result<(), Error> {
+        let now = Utc::now();
+        match self.output {
+            ListFormat::Json | ListFormat::Yaml => {
+                submissions.iter().try_for_each(|(item, _)| self.document(item.get().as_bytes()))
+            }
+            ListFormat::Name => {
+                let lines: String = submissions.iter().map(|(_, one)| format!("{}\n", clean::line(&one.id))).collect();
+                screen::text(&lines)
+            }
+            ListFormat::Wide => {
+                let rows: Vec<_> = submissions.iter().map(|(_, one)| [row(one, now), wide(one)].concat()).collect();
+                screen::part(&[&COLUMNS[..], &WIDE].concat(), &rows, before)
+            }
+            ListFormat::Table => {
+                let rows: Vec<_> = submissions.iter().map(|(_, one)| row(one, now)).collect();
+                screen::part(&COLUMNS, &rows, before)
+            }
+        }
     }
 
     fn call(&self, now: DateTime<Utc>, cursor: Option<&str>) -> Call {

@@ -12,16 +12,18 @@ use crate::{
     lines::Lines,
     named::Named,
     options::Gateway,
-    screen::{Foreign, note},
+    screen::{self, Foreign, note},
     span::Moment,
 };
+use sparkgate_submission::SubmissionId;
 
 #[derive(Debug, Args)]
 pub struct Logs {
     #[command(flatten)]
     gateway: Gateway,
-    /// The submission's id, or @latest.
-    id: Named,
+    /// The ids of the submissions, or their beginnings; @latest is the newest one.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Named>,
     /// Print new lines as they are written, until the driver has ended, also across restarts of the gateway.
     #[arg(short, long)]
     follow: bool,
@@ -43,24 +45,45 @@ pub struct Logs {
 }
 
 impl Logs {
-    pub(super) async fn run(mut self) -> Outcome {
-        let api = Api::new(&self.gateway)?;
-        self.id = self.id.resolved(&api).await?;
-        let start = self.since.map(|time| time.rfc3339(Utc::now()));
-        if self.follow {
-            let (mut lines, mut out) = (Lines::new(self.timestamps), Foreign::new());
-            reconnecting(async || self.stream(&api, start.as_deref(), &mut lines, &mut out).await).await?;
-            out.finish()?;
-            return Ok(0);
+    pub(super) async fn run(self) -> Outcome {
+        if self.follow && self.ids.len() > 1 {
+            return Err(Error::Here("--follow prints one log: give one id".to_owned()));
         }
-        let mut body = self.open(&api, &self.call(self.tail, start.as_deref(), self.attempt)).await?;
+        let api = Api::new(&self.gateway)?;
+        let ids = Named::all_resolved(&self.ids, &api).await?;
+        for (at, id) in ids.iter().enumerate() {
+            if ids.len() > 1 {
+                let gap = if at > 0 { "\n" } else { "" };
+                screen::text(&format!("{gap}==> {id} <==\n"))?;
+            }
+            OneLog { logs: &self, id }.print(&api).await?;
+        }
+        Ok(0)
+    }
+}
+
+/// The log of one submission.
+struct OneLog<'a> {
+    logs: &'a Logs,
+    id: &'a SubmissionId,
+}
+
+impl OneLog<'_> {
+    async fn print(&self, api: &Api) -> Result<(), Error> {
+        let Logs { since, follow, timestamps, tail, attempt, .. } = self.logs;
+        let start = since.map(|time| time.rfc3339(Utc::now()));
+        if *follow {
+            let (mut lines, mut out) = (Lines::new(*timestamps), Foreign::new());
+            reconnecting(async || self.stream(api, start.as_deref(), &mut lines, &mut out).await).await?;
+            return out.finish();
+        }
+        let mut body = self.open(api, &self.call(*tail, start.as_deref(), *attempt)).await?;
         let mut out = Foreign::new();
         let broken = |error| Error::Broken { action: self.action(), cause: root(&error) };
         while let Some(bytes) = body.chunk().await.map_err(broken)? {
             out.write(&bytes)?;
         }
-        out.finish()?;
-        Ok(0)
+        out.finish()
     }
 
     /// Prints one stream of a followed log: from `start`, or what `lines` lack. Written in pieces as they arrive, because the
@@ -68,7 +91,7 @@ impl Logs {
     async fn stream(&self, api: &Api, start: Option<&str>, lines: &mut Lines, out: &mut Foreign) -> Result<End, Error> {
         let call = match (lines.resume(), lines.latest()) {
             (Some(since), Some(latest)) => self.call(None, Some(&since), self.attempt_at(api, latest).await?),
-            _ => self.call(self.tail, start, self.attempt),
+            _ => self.call(self.logs.tail, start, self.logs.attempt),
         };
         let mut body = self.open(api, &call).await?;
         loop {
@@ -89,8 +112,8 @@ impl Logs {
 
     /// Returns the attempt that wrote a line at this time: a later attempt may have started since.
     async fn attempt_at(&self, api: &Api, time: DateTime<Utc>) -> Result<Option<i64>, Error> {
-        if self.attempt.is_some() {
-            return Ok(self.attempt);
+        if self.logs.attempt.is_some() {
+            return Ok(self.logs.attempt);
         }
         let attempts = attempts(api, self.id.as_str()).await?;
         let begun = attempts.iter().filter(|attempt| attempt.queued_at.is_none_or(|at| at <= time));
@@ -110,14 +133,15 @@ impl Logs {
     }
 
     fn call(&self, tail: Option<u64>, since: Option<&str>, attempt: Option<i64>) -> Call {
+        let Logs { follow, executor, timestamps, .. } = self.logs;
         Call::get(self.action(), &["submissions", self.id.as_str(), "logs"])
             .accept("text/plain, application/problem+json")
-            .query_if("follow", self.follow.then_some(true))
+            .query_if("follow", follow.then_some(true))
             .query_if("tail", tail)
             .query_if("since", since)
-            .query_if("executor", self.executor)
+            .query_if("executor", *executor)
             .query_if("attempt", attempt)
             // Following needs the times to continue after a broken connection.
-            .query_if("timestamps", (self.timestamps || self.follow).then_some(true))
+            .query_if("timestamps", (*timestamps || *follow).then_some(true))
     }
 }

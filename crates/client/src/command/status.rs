@@ -12,7 +12,7 @@ use crate::{api::Api, follow::look, named::Named, options::Target, screen};
 pub struct Status {
     #[command(flatten)]
     target: Target,
-    /// The ids of the submissions; @latest is the newest one.
+    /// The ids of the submissions, or their beginnings; @latest is the newest one.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Named>,
 }
@@ -21,11 +21,11 @@ impl Status {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
         let mut is_first = true;
-        for id in self.ids {
-            let id = id.resolved(&api).await?;
+        for name in &self.ids {
+            let id = name.resolved(&api).await?;
             let seen = look(&api, id.as_str()).await?;
-            if self.target.json() {
-                screen::document(&seen.body)?;
+            if self.target.is_document() {
+                self.target.document(&seen.body)?;
                 continue;
             }
             let state = screen::state(&seen.submission.state);

@@ -112,8 +112,8 @@ impl Create {
             }
         })?;
         let Created { document, token } = document::read(call.action(), &answer.body)?;
-        match self.target.json() {
-            true => screen::document(&answer.body)?,
+        match self.target.is_document() {
+            true => self.target.document(&answer.body)?,
             false => screen::line(&clean::line(&token))?,
         }
         let end = match document.expires_at {
@@ -144,8 +144,8 @@ impl List {
         let api = Api::new(&self.target.gateway)?;
         let call = Call::get("listing tokens", &["tokens"]);
         let answer = api.send(&call).await?;
-        if self.target.json() {
-            screen::document(&answer.body)?;
+        if self.target.is_document() {
+            self.target.document(&answer.body)?;
             return Ok(0);
         }
         let Documents { tokens } = document::read(call.action(), &answer.body)?;

@@ -109,8 +109,8 @@ impl UsageCommand {
             return Ok(0);
         }
         let body = api.send(&call).await?.body;
-        if self.target.json() {
-            screen::document(&body)?;
+        if self.target.is_document() {
+            self.target.document(&body)?;
             return Ok(0);
         }
         tell(&document::read(ACTION, &body)?)?;

@@ -1,6 +1,7 @@
 //! `sparkgate wait`.
 
 use clap::Args;
+use futures::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::Outcome;
@@ -14,15 +15,16 @@ use crate::{
     span::Span,
     why,
 };
-use sparkgate_submission::State;
+use sparkgate_submission::{State, SubmissionId};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Wait {
     #[command(flatten)]
     target: Target,
-    /// The submission's id, or @latest.
-    id: Named,
+    /// The ids of the submissions, or their beginnings; @latest is the newest one. With several, all are waited for.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Named>,
     /// Wait until the submission has reached this state or passed it, instead of its end.
     #[arg(long = "for", value_name = "STATE", value_parser = state)]
     goal: Option<State>,
@@ -39,25 +41,47 @@ Exit codes:
   4    the id is unknown
   124  --timeout has expired
   130  Ctrl-C
-  else the exit code of the driver";
+  else the exit code of the driver
+Of several submissions, it is the code of the first one on the command line whose code isn't 0.";
+
+/// The most submissions that are polled at the same time.
+const AT_ONCE: usize = 16;
 
 impl Wait {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
         let deadline = self.timeout.and_then(|time| Instant::now().checked_add(time.duration()));
-        let id = self.id.resolved(&api).await?;
+        let ids = Named::all_resolved(&self.ids, &api).await?;
+        if let [id] = ids.as_slice() {
+            return self.one(&api, id, deadline, false).await;
+        }
+        let waits = ids.iter().enumerate().map(async |(at, id)| {
+            let code = self.one(&api, id, deadline, true).await.unwrap_or_else(|error| {
+                note(&format!("error: {id}: {error}"));
+                error.exit_code()
+            });
+            (at, code)
+        });
+        let mut codes: Vec<_> = stream::iter(waits).buffer_unordered(AT_ONCE).collect().await;
+        codes.sort_unstable();
+        Ok(codes.into_iter().map(|(_, code)| code).find(|code| *code != 0).unwrap_or(0))
+    }
+
+    /// Waits for one submission, which each line names if it is one of several.
+    async fn one(&self, api: &Api, id: &SubmissionId, deadline: Option<Instant>, of_several: bool) -> Outcome {
+        let of = |line: String| if of_several { format!("{id} {line}") } else { line };
         let mut progress = Progress::default();
-        let seen = follow(&api, id.as_str(), self.goal, deadline, async |submission| {
-            progress.tell_retried(&api, submission).await;
+        let seen = follow(api, id.as_str(), self.goal, deadline, async |submission| {
+            progress.tell_retried(api, submission).await;
             // The final state goes to standard output.
             if let Some(line) = progress.line(submission).filter(|_| !submission.has_ended()) {
-                note(&line);
+                note(&of(line));
             }
         })
         .await?;
-        let written = match self.target.json() {
-            true => screen::document(&seen.body),
-            false => screen::line(&screen::state(&seen.submission.state)),
+        let written = match self.target.is_document() {
+            true => self.target.document(&seen.body),
+            false => screen::line(&of(screen::state(&seen.submission.state))),
         };
         // A closed standard output is ignored: scripts need the exit code.
         written.or_else(|error| if error.is_silent() { Ok(()) } else { Err(error) })?;

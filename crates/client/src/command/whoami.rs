@@ -43,8 +43,8 @@ impl Whoami {
         let api = Api::new(&self.target.gateway)?;
         let call = Call::get("asking who you are", &["me"]);
         let answer = api.send(&call).await?;
-        if self.target.json() {
-            screen::document(&answer.body)?;
+        if self.target.is_document() {
+            self.target.document(&answer.body)?;
             return Ok(0);
         }
         let mut me: Me = document::read(call.action(), &answer.body)?;

@@ -13,6 +13,7 @@ use sparkgate_submission::State;
 pub struct Filter {
     /// Any of these.
     pub states: Vec<State>,
+    pub id_prefix: Option<String>,
     pub name_prefix: Option<String>,
     pub owner: Option<String>,
     pub namespace: Option<String>,
@@ -36,6 +37,11 @@ impl Filter {
         }
         if !self.states.is_empty() {
             query.push(" AND state = ANY(").push_bind(words(self.states.iter().copied())).push(")");
+        }
+        if let Some(prefix) = &self.id_prefix {
+            // As below.
+            query.push(" AND id >= ").push_bind(prefix.clone());
+            query.push(" AND id < ").push_bind(format!("{prefix}\u{10ffff}"));
         }
         if let Some(prefix) = &self.name_prefix {
             // The column is compared bytewise, and no name continues the prefix with the last code point of Unicode.

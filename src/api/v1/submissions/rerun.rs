@@ -1,4 +1,5 @@
-//! `POST /v1/submissions/{id}/rerun`: a new submission like an earlier one, with changes.
+//! `GET /v1/submissions/{id}/request` and `POST /v1/submissions/{id}/rerun`: the request of a submission, and a new submission like an
+//! earlier one, with changes.
 
 use axum::{
     extract::{Request, State},
@@ -20,6 +21,7 @@ use crate::{
             middleware::answered_within,
             problem::{Code, FieldError, ProblemBody, SubmissionProblems, escape},
             query::{NoParameters, Query},
+            reply::Reply,
             session::Caller,
         },
     },
@@ -30,6 +32,29 @@ use crate::{
 
 /// The label of a submission that is the rerun of another one, which is its value.
 pub(in crate::api) const RERUN_OF: &str = "sparkgate.dev/rerun-of";
+
+/// Get the request of a submission
+///
+/// The request in the format of `POST /v1/submissions`, as it was launched: with the operator's defaults of that time. Values that look
+/// like secrets aren't stored, and are replaced by `*********(redacted)`. A rerun patches this document.
+#[utoipa::path(
+    get, path = "/v1/submissions/{id}/request", tag = "Submissions", operation_id = "getRequest", params(Id),
+    responses(
+        SubmissionProblems,
+        (status = 200, description = "The request", body = NewSubmission),
+        (status = 304, description = "The document still matches `If-None-Match`"),
+    )
+)]
+pub(in crate::api::v1) async fn request(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Id { id }: Id,
+    _: Query<NoParameters>,
+) -> Result<Reply<Map<String, Value>>, Problem> {
+    let of = find(&state.service, &caller, &id).await?;
+    let request = state.service.submissions.request(&caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    Ok(Reply::ok(body_of(&request, &of)))
+}
 
 /// Submit an application again
 ///

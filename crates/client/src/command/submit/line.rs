@@ -15,6 +15,40 @@ impl CommandLine {
         &self.0
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Creates a command line from words.
+    pub(super) fn of(words: Vec<String>) -> Self {
+        Self(words)
+    }
+
+    /// Returns the options, and the application with its arguments.
+    pub(super) fn parts(&self) -> (&[String], &[String]) {
+        let mut at = 0;
+        while let Some(name) = self.0.get(at).and_then(|word| word.strip_prefix("--")) {
+            at += if SWITCHES.iter().any(|(switch, _)| *switch == name) { 1 } else { 2 };
+        }
+        self.0.split_at(at.min(self.0.len()))
+    }
+
+    /// Returns whether an option is given.
+    pub(super) fn has(&self, option: &str) -> bool {
+        let (options, _) = self.parts();
+        let mut words = options.iter();
+        while let Some(word) = words.next() {
+            let name = word.strip_prefix("--").unwrap_or(word);
+            if name == option {
+                return true;
+            }
+            if !SWITCHES.iter().any(|(switch, _)| *switch == name) {
+                words.next();
+            }
+        }
+        false
+    }
+
     /// Returns the values of the options that have one, with their names, and the application.
     pub(super) fn values_mut(&mut self) -> (Vec<(String, &mut String)>, Option<&mut String>) {
         let mut values = Vec::new();
@@ -92,7 +126,6 @@ impl Args for CommandLine {
         let application = Arg::new(APPLICATION)
             .value_name("APP [ARGS]")
             .help("The application and its arguments: a local file, which is uploaded, or a URI that the cluster can read, such as local:///opt/app.jar")
-            .required(true)
             .num_args(1..)
             .trailing_var_arg(true);
         command.args(valued).args(switches).args(elsewhere).arg(application)

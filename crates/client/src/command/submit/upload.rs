@@ -3,24 +3,21 @@
 
 use std::{
     collections::BTreeMap,
-    io::{IsTerminal, Write, stderr},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
     time::{Duration, Instant},
 };
 
 use futures::TryStreamExt;
 use http::HeaderValue;
+use indicatif::{ProgressBar, ProgressStyle};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::Body;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::{fs::File, task::spawn_blocking};
 use tokio_util::io::ReaderStream;
 
-use super::line::CommandLine;
+use super::request::Request;
 use crate::{
     api::{Api, Call},
     clean,
@@ -39,21 +36,30 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 const SLOWEST: u64 = 64 << 10;
 /// The piece in which a file is read.
 const PIECE: usize = 256 << 10;
-/// How often the progress is shown.
-const SHOWN: Duration = Duration::from_millis(200);
+/// How an upload is shown on a terminal.
+const SHOWN: &str = "uploading {msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
-/// Uploads each local file that the command line or the properties name, unless the gateway has it. Returns the paths that name no
-/// file.
+/// What became of the paths of a request.
+pub(super) struct Uploaded {
+    /// A local file is part of the request.
+    pub(super) is_any: bool,
+    /// The paths that name no file.
+    pub(super) absent: Vec<String>,
+}
+
+/// Uploads each local file that the request names, unless the gateway has it, and replaces its path by a reference.
 ///
 /// # Errors
 /// A file can't be read; the gateway can't be reached or refuses it.
-pub(super) async fn local_files(
-    api: &Api,
-    line: &mut CommandLine,
-    properties: &mut BTreeMap<String, String>,
-) -> Result<Vec<String>, Error> {
-    let namespace = namespace(line, properties);
+pub(super) async fn local_files(api: &Api, request: &mut Request) -> Result<Uploaded, Error> {
+    let namespace = namespace(request);
+    let Request { body, line } = request;
     let mut uploads = Uploads { api, namespace, references: BTreeMap::new(), absent: Vec::new() };
+    if line.is_empty()
+        && let Some(Value::String(resource)) = body.get_mut("appResource")
+    {
+        *resource = uploads.entry(resource).await?;
+    }
     let (values, application) = line.values_mut();
     for (name, value) in values {
         match value.split_once('=').filter(|(key, _)| name == "conf" && LISTS.contains(key)) {
@@ -66,19 +72,21 @@ pub(super) async fn local_files(
         *application = uploads.entry(application).await?;
     }
     for key in LISTS {
-        if let Some(list) = properties.get_mut(key) {
+        if let Some(Value::String(list)) =
+            body.get_mut("sparkProperties").and_then(|properties| properties.get_mut(key))
+        {
             *list = uploads.list(list).await?;
         }
     }
-    Ok(uploads.absent)
+    Ok(Uploaded { is_any: !uploads.references.is_empty(), absent: uploads.absent })
 }
 
 /// Returns the namespace that the submission names: it selects the tenant.
-fn namespace(line: &mut CommandLine, properties: &BTreeMap<String, String>) -> Option<String> {
-    let (values, _) = line.values_mut();
+fn namespace(request: &mut Request) -> Option<String> {
+    let (values, _) = request.line.values_mut();
     let conf = values.into_iter().filter(|(name, _)| name == "conf");
     let of_line = conf.filter_map(|(_, value)| Some(value.strip_prefix(NAMESPACE)?.strip_prefix('=')?.to_owned()));
-    of_line.last().or_else(|| properties.get(NAMESPACE).cloned())
+    of_line.last().or_else(|| request.body["sparkProperties"][NAMESPACE].as_str().map(str::to_owned))
 }
 
 struct Uploads<'a> {
@@ -134,6 +142,8 @@ impl Uploads<'_> {
         let reference = format!("sparkgate-file:/{sha256}/{}", utf8_percent_encode(&name, ESCAPED));
         let namespace = self.namespace.as_ref();
         let look = Call::head(format!("looking for {shown}"), &["files", &sha256]).query_if("namespace", namespace);
+        // The gateway has answered before.
+        let look = if self.references.is_empty() { look } else { look.through_restarts() };
         match self.api.send(&look).await {
             Ok(_) => return Ok(reference),
             Err(Error::Problem(problem)) if problem.status == 404 => {}
@@ -142,17 +152,29 @@ impl Uploads<'_> {
         let put = Call::put(format!("uploading {shown}"), &["files", &sha256]).query_if("namespace", namespace);
         let put = put.header("content-length", HeaderValue::from(size)).longer_by(Duration::from_secs(size / SLOWEST));
         let started = Instant::now();
-        self.api
-            .upload(&put, async || {
+        let progress = progress(&shown, size);
+        let uploaded = self
+            .api
+            .upload(&put.through_restarts(), async || {
                 let file = File::open(path).await.map_err(|error| here(&error))?;
-                let progress = Progress::of(&shown, size);
-                let pieces = ReaderStream::with_capacity(file, PIECE);
-                Ok(Body::wrap_stream(pieces.inspect_ok(move |piece| progress.add(piece.len()))))
+                progress.reset();
+                let (pieces, progress) = (ReaderStream::with_capacity(file, PIECE), progress.clone());
+                Ok(Body::wrap_stream(pieces.inspect_ok(move |piece| progress.inc(piece.len() as u64))))
             })
-            .await?;
-        clear_progress();
+            .await;
+        progress.finish_and_clear();
+        uploaded?;
         note(&format!("uploaded {shown} ({}, {:.1}s)", readable(size), started.elapsed().as_secs_f64()));
         Ok(reference)
+    }
+}
+
+/// Returns the progress of an upload, which is shown if standard error is a terminal.
+fn progress(name: &str, size: u64) -> ProgressBar {
+    let bar = ProgressBar::new(size).with_message(name.to_owned());
+    match ProgressStyle::with_template(SHOWN) {
+        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+        Err(_) => bar,
     }
 }
 
@@ -193,38 +215,6 @@ fn digest(path: &Path) -> std::io::Result<(String, u64)> {
         size += read as u64;
     }
     Ok((hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), size))
-}
-
-/// The progress of an upload, on a terminal.
-struct Progress {
-    name: String,
-    size: u64,
-    sent: AtomicU64,
-    shown_at: Arc<std::sync::Mutex<Option<Instant>>>,
-}
-
-impl Progress {
-    fn of(name: &str, size: u64) -> Self {
-        Self { name: name.to_owned(), size, sent: AtomicU64::new(0), shown_at: Arc::default() }
-    }
-
-    fn add(&self, bytes: usize) {
-        let sent = self.sent.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        let Ok(mut shown_at) = self.shown_at.lock() else { return };
-        if !stderr().is_terminal() || shown_at.is_some_and(|at| at.elapsed() < SHOWN) {
-            return;
-        }
-        *shown_at = Some(Instant::now());
-        let percent = (sent * 100).checked_div(self.size).unwrap_or(100);
-        let _ = write!(stderr(), "\r\x1b[Kuploading {}: {percent}% of {}", self.name, readable(self.size));
-    }
-}
-
-/// Removes the line of the progress.
-fn clear_progress() {
-    if stderr().is_terminal() {
-        let _ = write!(stderr(), "\r\x1b[K");
-    }
 }
 
 /// Returns a size for people.

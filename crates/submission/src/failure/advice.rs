@@ -1,9 +1,9 @@
 //! What to do about a failure, or while a submission waits: the words of `docs/failures.md`, by code.
 
-use crate::submission::FailureCode;
+use super::FailureCode;
 
 /// Returns what happened, and what to do about it.
-pub(super) fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) {
+pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) {
     match code {
         FailureCode::ApplicationError => (
             "The application ended with an exit code other than 0",
