@@ -23,6 +23,7 @@ use super::{
     serve::{self, Reload, Signals},
     settings::{
         AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
+        SparkUi,
     },
 };
 use private::{PrivateToken, write_private};
@@ -98,6 +99,7 @@ async fn beside(
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
         files: Files::beside(dir.join("files").display().to_string(), format!("http://{}", listener.local_addr()?)),
+        spark_ui: SparkUi::default(),
         limits: Limits::default(),
         prices: Prices::default(),
         access_file,

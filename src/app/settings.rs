@@ -9,6 +9,7 @@ mod kept_log;
 mod limits;
 mod prices;
 mod serve;
+mod spark_ui;
 mod time_or_off;
 
 use std::{fs, net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
@@ -27,6 +28,7 @@ pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use prices::Prices;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
+pub(super) use spark_ui::SparkUi;
 
 use crate::{
     access::Role,

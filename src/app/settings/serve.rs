@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database, Files, KeptLog, Limits, Prices};
+use super::{CleanUp, Database, Files, KeptLog, Limits, Prices, SparkUi};
 use crate::{
     api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
     cluster::ClusterSettings,
@@ -35,6 +35,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) kept_log: KeptLog,
     #[command(flatten)]
     pub(in crate::app) files: Files,
+    #[command(flatten)]
+    pub(in crate::app) spark_ui: SparkUi,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
     #[command(flatten)]
