@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn a_signature_and_a_ticket_are_not_logged() {
         assert_eq!(loggable("/v1/files/aa/driver-1/secret/job.py"), "/v1/files/aa/driver-1/…/job.py");
-        for (path, shown) in
-            [("", ""), ("/", "/"), ("/jobs/job/", "/jobs/job/")].map(|(path, shown)| (format!("/v1/ui/driver-1/secret{path}"), shown))
+        for (path, shown) in [("", ""), ("/", "/"), ("/jobs/job/", "/jobs/job/")]
+            .map(|(path, shown)| (format!("/v1/ui/driver-1/secret{path}"), shown))
         {
             assert_eq!(loggable(&path), format!("/v1/ui/driver-1/…{shown}"));
         }

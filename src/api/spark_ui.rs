@@ -39,10 +39,8 @@ const FORM: usize = 64 << 10;
 /// Returns the router of the UIs of drivers.
 pub(super) fn router(state: AppState) -> Router {
     // The ticket is the credential: no other one is used, or accepted, and a page of an origin of its own has to be allowed to read.
-    let cors = CorsLayer::new()
-        .allow_origin(Any)
-        .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers(Any);
+    let cors =
+        CorsLayer::new().allow_origin(Any).allow_methods([Method::GET, Method::HEAD, Method::POST]).allow_headers(Any);
     Router::new()
         .route("/v1/ui/{id}/{ticket}", any(serve))
         .route("/v1/ui/{id}/{ticket}/", any(serve))
@@ -86,8 +84,12 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
         Ok(ticket) => ticket,
         // Authentication asks the reader's browser for credentials again, and this is continued with another ticket.
         Err(TicketFault::Expired) if is_page => return Ok(elsewhere(&target.way_back())),
-        Err(TicketFault::Expired) => return Err(v1::no_spark_ui(&format!("This URL has expired: {}", target.advice()))),
-        Err(TicketFault::Forged) => return Err(v1::no_spark_ui(&format!("The URL isn't one of this gateway: {}", target.advice()))),
+        Err(TicketFault::Expired) => {
+            return Err(v1::no_spark_ui(&format!("This URL has expired: {}", target.advice())));
+        }
+        Err(TicketFault::Forged) => {
+            return Err(v1::no_spark_ui(&format!("The URL isn't one of this gateway: {}", target.advice())));
+        }
     };
     match parts.method {
         Method::GET | Method::HEAD => {}
@@ -124,7 +126,9 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
         Asked::Ended(_) => Err(v1::no_spark_ui("The submission has ended, and its driver with it.")),
         Asked::Gone => Err(v1::no_such_submission(&target.id)),
         Asked::NotUp(why) if is_page => Ok(not_up(&why)),
-        Asked::NotUp(why) => Err(Problem::new(Code::SparkUiUnavailable, format!("The Spark UI doesn't answer: {why}."))),
+        Asked::NotUp(why) => {
+            Err(Problem::new(Code::SparkUiUnavailable, format!("The Spark UI doesn't answer: {why}.")))
+        }
         Asked::Busy => Err(Problem::new(Code::TooManyRequests, "Too many requests to Spark UIs are under way.")),
     }
 }

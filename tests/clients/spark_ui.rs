@@ -4,12 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::{
-    browser::Browser,
-    dev::Dev,
-    http,
-    process::until,
-};
+use crate::{browser::Browser, dev::Dev, http, process::until};
 
 /// An application with jobs, a query, a failed stage and an executor, that waits until it is killed.
 const APP: &str = "import time
@@ -31,7 +26,9 @@ time.sleep(600)
 
 /// The links of a page that lead neither below the UI nor into the page itself.
 fn stray(base: &str) -> String {
-    format!("[...document.querySelectorAll('a[href], link[href], script[src], img[src]')].map((one) => one.href || one.src).filter((url) => typeof url === 'string' && !url.startsWith(location.origin + '{base}/') && !url.startsWith('javascript:'))")
+    format!(
+        "[...document.querySelectorAll('a[href], link[href], script[src], img[src]')].map((one) => one.href || one.src).filter((url) => typeof url === 'string' && !url.startsWith(location.origin + '{base}/') && !url.startsWith('javascript:'))"
+    )
 }
 
 #[tokio::test]
@@ -65,7 +62,9 @@ async fn all_pages_of_a_real_spark_ui_work_in_a_browser() {
         ("/executors/threadDump/?executorId=driver", "document.body.textContent.includes('main')"),
     ] {
         // By a click if the page before has the link, as for those of the bar at the top.
-        let click = format!("(() => {{ const link = document.querySelector('a[href=\"{base}{page}\"]'); link?.click(); return Boolean(link); }})()");
+        let click = format!(
+            "(() => {{ const link = document.querySelector('a[href=\"{base}{page}\"]'); link?.click(); return Boolean(link); }})()"
+        );
         if browser.eval(&click).await != json!(true) {
             browser.call("Page.navigate", json!({"url": format!("{}{base}{page}", dev.url())})).await;
         }
@@ -88,9 +87,11 @@ async fn all_pages_of_a_real_spark_ui_work_in_a_browser() {
     until("the driver was asked after the kill", || spark()["jobs"]["failed"] == 2);
     let said = spark();
     assert_eq!((&said["jobs"]["running"], &said["tasks"]["killed"].as_u64().is_some()), (&json!(0), &true), "{said}");
-    let failure = said["failedStages"].as_array().unwrap().iter().find(|stage| {
-        stage["reason"].as_str().unwrap().contains("the stage that fails")
-    });
+    let failure = said["failedStages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|stage| stage["reason"].as_str().unwrap().contains("the stage that fails"));
     assert!(failure.is_some(), "{said}");
     dev.gateway.kill(&id);
     dev.gateway.follow(&id, "KILLED");

@@ -102,7 +102,9 @@ async fn answer(State(driver): State<Driver>, request: Request) -> Response {
             let parts = stream::iter([Ok(vec![b'x'; 10]), Err("broken")]);
             ([(header::CONTENT_LENGTH, "100")], Body::from_stream(parts)).into_response()
         }
-        "/echo/" => String::from_utf8(request.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap().into_response(),
+        "/echo/" => {
+            String::from_utf8(request.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap().into_response()
+        }
         _ => page("<!DOCTYPE html><title>Spark</title>"),
     }
 }
@@ -200,9 +202,14 @@ async fn a_hostile_driver_harms_neither_the_console_nor_the_gateway(pool: PgPool
 async fn what_a_driver_answers_stays_below_its_path_and_without_its_headers(pool: PgPool) {
     let (site, driver, id) = with_driver(pool).await;
     let base = ui_of(&site, &site.key, &id).await;
-    let page = ask(&site, "GET", &format!("{base}/jobs/job/?id=1"), &[("cookie", "a=b"), ("authorization", "Bearer x")]).await;
+    let page =
+        ask(&site, "GET", &format!("{base}/jobs/job/?id=1"), &[("cookie", "a=b"), ("authorization", "Bearer x")]).await;
     assert_eq!(page.status, 200);
-    assert!(page.body.starts_with("<!DOCTYPE html><script>") && page.body.ends_with("<title>Spark</title>"), "{}", page.body);
+    assert!(
+        page.body.starts_with("<!DOCTYPE html><script>") && page.body.ends_with("<title>Spark</title>"),
+        "{}",
+        page.body
+    );
     assert!(page.headers["content-security-policy"].starts_with("sandbox allow-scripts "), "{:?}", page.headers);
     for name in ["set-cookie", "refresh", "access-control-allow-credentials"] {
         assert!(!page.headers.contains_key(name), "{:?}", page.headers);
@@ -216,7 +223,11 @@ async fn what_a_driver_answers_stays_below_its_path_and_without_its_headers(pool
     assert_eq!((moved.status, &*moved.headers["location"]), (302, &*format!("/spark{base}/phish?x=1")));
     assert_eq!(ask(&site, "GET", &format!("{base}/script/"), &[]).await.status, 503);
     // A page in an origin of its own may read it, and asks first whether it may.
-    let asks = [("origin", "null"), ("access-control-request-method", "GET"), ("access-control-request-headers", "x-requested-with")];
+    let asks = [
+        ("origin", "null"),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "x-requested-with"),
+    ];
     let answer = ask(&site, "OPTIONS", &format!("{base}/api/v1/applications"), &asks).await;
     assert_eq!((answer.status, &*answer.headers["access-control-allow-origin"]), (200, "*"));
     let head = ask(&site, "HEAD", &format!("{base}/jobs/"), &[]).await;
@@ -251,7 +262,11 @@ async fn a_driver_without_end_or_answer_holds_up_only_itself(pool: PgPool) {
     }
     let refused = ask(&site, "GET", &format!("{base}/jobs/"), &[]).await;
     assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("too-many-requests")));
-    assert_eq!(ask(&site, "GET", &format!("{others}/jobs/"), &[]).await.status, 200, "another driver has requests of its own");
+    assert_eq!(
+        ask(&site, "GET", &format!("{others}/jobs/"), &[]).await.status,
+        200,
+        "another driver has requests of its own"
+    );
     silent.iter().for_each(tokio::task::JoinHandle::abort);
     for one in silent {
         assert!(one.await.unwrap_err().is_cancelled());
@@ -262,7 +277,8 @@ async fn a_driver_without_end_or_answer_holds_up_only_itself(pool: PgPool) {
 #[sqlx::test]
 async fn a_driver_that_speaks_no_http_has_no_ui(pool: PgPool) {
     let site = Site::start(pool).await;
-    let answers: [&[u8]; 4] = [b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: "];
+    let answers: [&[u8]; 4] =
+        [b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: "];
     for (answer, id) in answers.into_iter().zip(site.submit(4).await) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         run(&site, &id, listener.local_addr().unwrap()).await;
@@ -381,7 +397,8 @@ async fn the_ui_of_a_submission_leads_to_the_history_server_after_its_end(pool: 
     let expected = format!("https://history.example.org/history/{app_id}/jobs/");
     assert_eq!(document(&site).await["sparkUi"], expected);
     for path in [format!("/v1/submissions/{id}/ui"), format!("{base}/jobs/")] {
-        let request = Request::get(&path).header("accept", "text/html").header("authorization", format!("Bearer {}", site.key));
+        let request =
+            Request::get(&path).header("accept", "text/html").header("authorization", format!("Bearer {}", site.key));
         let moved = site.world.answer(request.body(Body::empty()).unwrap()).await;
         assert_eq!((moved.status, &moved.headers["location"]), (303, &expected), "{path}");
     }

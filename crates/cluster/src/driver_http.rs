@@ -39,7 +39,7 @@ pub enum DriverHttpError {
     #[error("the driver at {address} sent no usable response")]
     NoResponse { address: SocketAddr, source: ClientError },
     #[error("the response of the driver broke off")]
-    BrokenOff(#[source] hyper::Error),
+    BrokenOff(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the response of the driver is too large, or takes too long")]
     TooLong,
 }
@@ -84,11 +84,14 @@ impl Cluster {
         uri.authority = address.to_string().parse().ok();
         // The path comes from a URI, and an address is an authority.
         *request.uri_mut() = http::Uri::from_parts(uri).unwrap_or_default();
-        let response = self.drivers.request(request.map(Full::new)).await.map_err(|source| match source.is_connect() {
-            true => DriverHttpError::NoConnection { address, source },
-            false => DriverHttpError::NoResponse { address, source },
-        })?;
-        Ok(response.map(|body| body.into_data_stream().map(|part| part.map_err(DriverHttpError::BrokenOff)).boxed()))
+        let response =
+            self.drivers.request(request.map(Full::new)).await.map_err(|source| match source.is_connect() {
+                true => DriverHttpError::NoConnection { address, source },
+                false => DriverHttpError::NoResponse { address, source },
+            })?;
+        Ok(response.map(|body| {
+            body.into_data_stream().map(|part| part.map_err(|error| DriverHttpError::BrokenOff(error.into()))).boxed()
+        }))
     }
 }
 
@@ -126,7 +129,10 @@ mod tests {
         let running = json!({"phase": "Running", "podIP": "10.1.2.3"});
         assert_eq!(address(ui.clone(), running.clone()).as_deref(), Some("10.1.2.3:4141"));
         assert_eq!(address(other, running.clone()).as_deref(), Some("10.1.2.3:4040"));
-        assert_eq!(address(ui.clone(), json!({"phase": "Running", "podIP": "fd00::1"})).as_deref(), Some("[fd00::1]:4141"));
+        assert_eq!(
+            address(ui.clone(), json!({"phase": "Running", "podIP": "fd00::1"})).as_deref(),
+            Some("[fd00::1]:4141")
+        );
         for status in [
             json!({"phase": "Pending", "podIP": "10.1.2.3"}),
             json!({"phase": "Succeeded", "podIP": "10.1.2.3"}),

@@ -11,7 +11,8 @@ use crate::submission::SubmissionId;
 /// The pages have a style sheet in themselves, and nothing else.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem;color-scheme:light dark}";
+const STYLE: &str =
+    "body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem;color-scheme:light dark}";
 /// After how many seconds a page asks again.
 const AGAIN: u16 = 3;
 

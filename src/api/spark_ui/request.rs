@@ -88,7 +88,12 @@ pub(super) fn prefix(headers: &HeaderMap) -> &str {
 }
 
 /// Returns the request for the driver.
-pub(super) fn of_driver(parts: &Parts, target: &Target<'_>, base: &str, form: Bytes) -> Result<Request<Bytes>, Problem> {
+pub(super) fn of_driver(
+    parts: &Parts,
+    target: &Target<'_>,
+    base: &str,
+    form: Bytes,
+) -> Result<Request<Bytes>, Problem> {
     let query = target.query.map(|query| format!("?{query}")).unwrap_or_default();
     let request = Request::builder().method(&parts.method).uri(format!("{}{query}", target.path));
     let mut request = request.body(form).map_err(|_| no_spark_ui("There is nothing at this path."))?;
@@ -121,12 +126,22 @@ mod tests {
             let expected = path.split('?').next().map(|path| (path.to_owned(), false));
             assert_eq!(target(path), expected, "{path}");
         }
-        for path in ["/jobs/job/kill/?id=0", "/stages/stage/kill", "/jobs/job/%6bill/", "/jobs/job/Kill/", "/x/kill%20/"] {
+        for path in
+            ["/jobs/job/kill/?id=0", "/stages/stage/kill", "/jobs/job/%6bill/", "/jobs/job/Kill/", "/x/kill%20/"]
+        {
             assert!(target(path).unwrap().1, "{path}");
         }
         for path in [
-            "/jobs//job/kill/", "/jobs/./job/", "/jobs/../jobs/", "/jobs/job;x/", "/jobs/job%2Fkill/", "/%2e%2e/", "/a%5cb", "/%256bill",
-            "/a%00b", "/a%ffb",
+            "/jobs//job/kill/",
+            "/jobs/./job/",
+            "/jobs/../jobs/",
+            "/jobs/job;x/",
+            "/jobs/job%2Fkill/",
+            "/%2e%2e/",
+            "/a%5cb",
+            "/%256bill",
+            "/a%00b",
+            "/a%ffb",
         ] {
             assert_eq!(target(path), None, "{path}");
         }
@@ -158,16 +173,24 @@ mod tests {
             .header("accept", "text/html");
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let request = of_driver(&parts, &Target::of(&uri).unwrap(), BASE, Bytes::new()).unwrap();
-        let headers: Vec<_> = request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        let headers: Vec<_> =
+            request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(headers, [("accept", "text/html"), ("x-forwarded-context", BASE)]);
         assert_eq!(request.uri(), "/jobs/?id=1");
     }
 
     #[test]
     fn a_prefix_is_a_plain_path() {
-        for (value, expected) in
-            [("/spark", "/spark"), ("/a/b-1/", "/a/b-1"), ("", ""), ("/", ""), ("spark", ""), ("//evil.example", ""), ("/a\"b", ""), ("/a/../b c", "")]
-        {
+        for (value, expected) in [
+            ("/spark", "/spark"),
+            ("/a/b-1/", "/a/b-1"),
+            ("", ""),
+            ("/", ""),
+            ("spark", ""),
+            ("//evil.example", ""),
+            ("/a\"b", ""),
+            ("/a/../b c", ""),
+        ] {
             let headers = HeaderMap::from_iter([(PREFIX, HeaderValue::from_str(value).unwrap())]);
             assert_eq!(prefix(&headers), expected, "{value}");
         }

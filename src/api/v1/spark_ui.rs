@@ -1,8 +1,8 @@
 //! The Spark UI of a submission.
 
 use axum::{
-    extract::{Request, State},
-    http::{HeaderValue, StatusCode, header},
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 
@@ -37,9 +37,10 @@ pub(super) async fn open(
     Caller(caller): Caller,
     Id { id }: Id,
     _: Query<NoParameters>,
-    request: Request,
+    uri: Uri,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    opened(&state, &caller, &id, &request).await
+    opened(&state, &caller, &id, &uri, &headers).await
 }
 
 /// Does the same for a path below it, whose query is the driver's.
@@ -47,27 +48,34 @@ pub(super) async fn below(
     State(state): State<AppState>,
     Caller(caller): Caller,
     Id { id }: Id,
-    request: Request,
+    uri: Uri,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    opened(&state, &caller, &id, &request).await
+    opened(&state, &caller, &id, &uri, &headers).await
 }
 
-async fn opened(state: &AppState, caller: &Session, id: &SubmissionId, request: &Request) -> Result<Response, Problem> {
+async fn opened(
+    state: &AppState,
+    caller: &Session,
+    id: &SubmissionId,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let submission = find(&state.service, caller, id).await?;
     let ui = &state.service.spark_ui;
     let location = match ui.place(&submission) {
         UiPlace::Driver => {
             let ticket = ui.ticket(caller, &submission);
-            let path = request.uri().path();
+            let path = uri.path();
             let below = path.splitn(6, '/').nth(5).unwrap_or_default();
             // Relative, so that it works behind a proxy that removes a prefix.
             let up = "../".repeat(path.matches('/').count() - 2);
-            let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+            let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
             format!("{up}ui/{id}/{ticket}/{below}{query}")
         }
         UiPlace::History(url) => url,
         UiPlace::Nowhere if !submission.state.is_terminal() => return Err(no_ui("This gateway serves no Spark UIs.")),
-        UiPlace::Nowhere if spark_ui::wants_page(request.headers()) => return Ok(spark_ui::ended(id)),
+        UiPlace::Nowhere if spark_ui::wants_page(headers) => return Ok(spark_ui::ended(id)),
         UiPlace::Nowhere => return Err(no_ui("The submission has ended, and its driver with it.")),
     };
     let location = HeaderValue::from_str(&location).map_err(|error| Problem::internal(error.to_string()))?;

@@ -71,7 +71,15 @@ mod tests {
         for text in ["http://h/{id}", "https://h:1/x?app={appId}"] {
             assert!(text.parse::<HistoryUrl>().is_ok(), "{text}");
         }
-        for text in ["", "/history/{appId}", "https://h/history", "https://{appId}.h/", "ftp://h/{id}", "javascript:{id}", "https://h/ {id}"] {
+        for text in [
+            "",
+            "/history/{appId}",
+            "https://h/history",
+            "https://{appId}.h/",
+            "ftp://h/{id}",
+            "javascript:{id}",
+            "https://h/ {id}",
+        ] {
             assert!(text.parse::<HistoryUrl>().unwrap_err().to_string().contains("{appId}"), "{text}");
         }
     }

@@ -276,7 +276,8 @@ mod tests {
             json!({"jobId": id, "name": format!("count at job.py:{id}"), "status": status, "numTasks": 4, "numCompletedTasks": 3,
                    "numFailedTasks": 1, "numActiveStages": 1, "numFailedStages": 2, "stageIds": [id], "killedTasksSummary": {}})
         };
-        let jobs: Vec<_> = (0..12).map(|id| job(id, ["SUCCEEDED", "FAILED", "RUNNING", "UNKNOWN"][id as usize % 4])).collect();
+        let jobs: Vec<_> =
+            (0..12).map(|id| job(id, ["SUCCEEDED", "FAILED", "RUNNING", "UNKNOWN"][id as usize % 4])).collect();
         let said = of_jobs(serde_json::from_value(json!(jobs)).unwrap());
         assert_eq!(said.jobs, JobCounts { running: 3, succeeded: 3, failed: 3 });
         assert_eq!(said.tasks, TaskCounts { completed: 36, failed: 12, ..TaskCounts::default() });
@@ -288,7 +289,8 @@ mod tests {
     #[test]
     fn a_hostile_driver_says_no_more_than_fits() {
         let text = format!("a\0b\u{1b}[31m\n{}", "é".repeat(5000));
-        let stages = json!((0..9).map(|id| json!({"stageId": id, "name": text, "failureReason": text})).collect::<Vec<_>>());
+        let stages =
+            json!((0..9).map(|id| json!({"stageId": id, "name": text, "failureReason": text})).collect::<Vec<_>>());
         let failures = of_stages(serde_json::from_value(stages).unwrap());
         assert_eq!((failures.len(), failures[0].stage), (FAILURES, 8));
         assert!(failures[0].reason.starts_with("ab[31m\né") && failures[0].reason.chars().count() == REASON);

@@ -92,7 +92,9 @@ mod tests {
             let turned = if may_kill { text.replacen('k', "r", 1) } else { text.replacen('r', "k", 1) };
             let (claims, signature) = text.split_once('-').unwrap();
             let later = format!("{}{:x}-{signature}", &claims[..1], late.timestamp());
-            for forged in [&turned, &later, claims, "", "-", "r-", &format!("x{text}"), &format!("{text}0"), &text[..20]] {
+            for forged in
+                [&turned, &later, claims, "", "-", "r-", &format!("x{text}"), &format!("{text}0"), &text[..20]]
+            {
                 assert_eq!(Ticket::read(&ours, &id, forged, now), Err(TicketFault::Forged), "{forged}");
             }
         }
