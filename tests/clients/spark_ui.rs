@@ -19,7 +19,7 @@ try:
     numbers.map(fail).collect()
 except Exception:
     pass
-print('ready', flush=True)
+print('the application waits', flush=True)
 numbers.map(lambda n: time.sleep(600)).collect()
 time.sleep(600)
 ";
@@ -40,7 +40,7 @@ async fn all_pages_of_a_real_spark_ui_work_in_a_browser() {
         "spark.executor.memory": "512m", "spark.task.maxFailures": "1"});
     let id = dev.gateway.submit(&format!("local://{}", app.display()), &[], &properties);
     let read = |path: &str| http::get(dev.gateway.address, &format!("/v1/submissions/{id}{path}")).unwrap();
-    until("the application waits", || read("/logs").body.contains("ready"));
+    until("the application waits", || read("/logs").body.contains("the application waits"));
 
     let mut browser = Browser::start("none").await;
     browser.call("Page.navigate", json!({"url": format!("{}/v1/submissions/{id}/ui/", dev.url())})).await;

@@ -98,6 +98,8 @@ fn limited(body: DriverBytes, deadline: Instant, slots: (TenantSlot, TenantSlot)
             Err(error) => Some((Err(error), None)),
         }
     })
+    // Compression reads on behind the end.
+    .fuse()
     .boxed()
 }
 
