@@ -34,6 +34,7 @@ mod route_template;
 mod server;
 mod server_span;
 mod spark;
+mod spark_ui;
 mod startup;
 mod v1;
 
@@ -98,13 +99,14 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         livy: livy::router(state.clone(), faces.livy_prefix()),
         faces: faces.clone(),
     };
-    let all = state.clone();
+    let (all, uis) = (state.clone(), spark_ui::router(state.clone()));
     let router = Router::from(openapi::probes())
         .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
         .layer(from_fn_with_state(authn::Authentication { authenticator, faces: faces.clone() }, authn::authenticate));
-    enclosed(router, &browser, faces)
+    let router = browser::guard(router, &browser, faces.clone())?;
+    Ok(enclosed(uis.fallback_service(router), faces))
 }
 
 /// Returns the router of the port for clients of Spark's protocol that send no credentials: stock `spark-submit`. It serves that
@@ -124,7 +126,7 @@ pub fn spark_listener(service: Service, settings: HttpSettings) -> Result<Router
         .fallback(serve)
         .with_state(state)
         .layer(from_fn_with_state(authentication, authn::of_spark_listener));
-    enclosed(router, &browser, faces)
+    Ok(enclosed(browser::guard(router, &browser, faces.clone())?, faces))
 }
 
 /// Returns the router of the port for clients of Livy. It serves Livy's batches only, at its root.
@@ -137,15 +139,14 @@ pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router,
     let state = AppState { bodies: Bodies::new(&settings), service, settings };
     let authentication = authn::Authentication { authenticator, faces: faces.clone() };
     let router = livy::router(state, "").layer(from_fn_with_state(authentication, authn::authenticate));
-    enclosed(router, &browser, faces)
+    Ok(enclosed(browser::guard(router, &browser, faces.clone())?, faces))
 }
 
 /// Puts around a router what every request of clients passes.
-fn enclosed(router: Router, browser: &BrowserSettings, faces: Faces) -> Result<Router, OriginError> {
+fn enclosed(router: Router, faces: Faces) -> Router {
     // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.
-    let router = browser::guard(router, browser, faces.clone())?;
     let router = router.layer(from_fn_with_state(faces, catch_panic::catch_panic));
-    Ok(request_log::logged(server_span::traced(router.layer(map_response(page_headers::add)))))
+    request_log::logged(server_span::traced(router.layer(map_response(page_headers::add))))
 }
 
 /// The routers of the APIs that have one.

@@ -30,6 +30,7 @@ mod session;
 mod settings;
 mod shares;
 mod spark_lines;
+mod spark_ui;
 mod submissions;
 mod submitter;
 mod tenancy;
@@ -90,6 +91,7 @@ pub use self::{
     session::Session,
     settings::{Settings, SparkSettings},
     spark_lines::{SparkLines, file::SparkLinesError},
+    spark_ui::{Asked, HistoryUrl, HistoryUrlError, SparkUi, SparkUiSettings, Summary, Ticket, TicketFault, UiPlace},
     submissions::{
         Submissions,
         failure_reason::FailureReason,
@@ -123,6 +125,7 @@ pub struct Service {
     pub boundaries: Arc<Boundaries>,
     pub files: Arc<Files>,
     pub webhooks: Arc<Webhooks>,
+    pub spark_ui: Arc<SparkUi>,
     pub scrape: Arc<Scrape>,
 }
 
@@ -185,6 +188,7 @@ impl Service {
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
         let scrape = Scrape::new(store.clone(), parts, settings.spark.version);
+        let spark_ui = SparkUi::new(store.clone(), cluster.clone(), installation.clone());
         let submissions = Submissions::new(
             store,
             cluster,
@@ -214,6 +218,7 @@ impl Service {
             boundaries,
             files,
             webhooks,
+            spark_ui: Arc::new(spark_ui),
             scrape: Arc::new(scrape),
         })
     }
@@ -222,6 +227,12 @@ impl Service {
     #[must_use]
     pub fn with_prices(self, prices: PriceSettings) -> Self {
         Self { usage: Arc::new(self.usage.with_prices(prices)), ..self }
+    }
+
+    /// Returns the same service, with these settings for the UIs of drivers.
+    #[must_use]
+    pub fn with_spark_ui(self, settings: SparkUiSettings) -> Self {
+        Self { spark_ui: Arc::new(self.spark_ui.with_settings(settings)), ..self }
     }
 
     /// Keeps uploaded files in a store. Called once, before the loops run.
@@ -259,6 +270,7 @@ impl Service {
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
             ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
+            ("summaries of drivers", self.spark_ui.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]
     }

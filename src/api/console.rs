@@ -14,6 +14,7 @@ mod logs;
 mod operator;
 mod overview;
 mod refusal;
+mod spark;
 mod submission;
 mod text;
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 56] = [
+const TEMPLATES: [&str; 62] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
@@ -52,9 +52,15 @@ const TEMPLATES: [&str; 56] = [
     "/v1/submissions/{id}/outcome",
     "/v1/submissions/{id}/request",
     "/v1/submissions/{id}/rerun",
+    "/v1/submissions/{id}/ui",
+    "/v1/submissions/{id}/ui/",
+    "/v1/submissions/{id}/ui/{*path}",
     "/v1/submissions/{id}/wait",
     "/v1/tokens",
     "/v1/tokens/{id}",
+    UI[0],
+    UI[1],
+    UI[2],
     "/v1/usage",
     "/v1/webhooks",
     "/v1/webhooks/{id}",
@@ -67,6 +73,8 @@ const TEMPLATES: [&str; 56] = [
 pub(super) const FILE: &str = "/v1/files/{sha256}";
 /// The route of signed URLs, which are credentials: no log has them.
 pub(super) const SIGNED_FILE: &str = "/v1/files/{sha256}/{id}/{signature}/{name}";
+/// The routes of Spark UIs, whose tickets are credentials, too.
+const UI: [&str; 3] = ["/v1/ui/{id}/{ticket}", "/v1/ui/{id}/{ticket}/", "/v1/ui/{id}/{ticket}/{*path}"];
 /// Paths without a route. Spark's protocol answers them, too.
 const OTHER: &str = "other";
 
@@ -87,10 +95,13 @@ pub(super) fn route_of(path: &str) -> Option<&'static str> {
 
 /// Returns a path without what must not be in a log.
 pub(super) fn loggable(path: &str) -> Cow<'_, str> {
-    if route_of(path) != Some(SIGNED_FILE) {
-        return path.into();
-    }
-    let parts: Vec<&str> = path.split('/').enumerate().map(|(at, part)| if at == 5 { "…" } else { part }).collect();
+    let secret = match route_of(path) {
+        Some(SIGNED_FILE) => 5,
+        Some(route) if UI.contains(&route) => 4,
+        _ => return path.into(),
+    };
+    let parts: Vec<&str> =
+        path.split('/').enumerate().map(|(at, part)| if at == secret { "…" } else { part }).collect();
     parts.join("/").into()
 }
 
@@ -115,8 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_not_logged() {
+    fn a_signature_and_a_ticket_are_not_logged() {
         assert_eq!(loggable("/v1/files/aa/driver-1/secret/job.py"), "/v1/files/aa/driver-1/…/job.py");
+        for (path, shown) in [("", ""), ("/", "/"), ("/jobs/job/", "/jobs/job/")]
+            .map(|(path, shown)| (format!("/v1/ui/driver-1/secret{path}"), shown))
+        {
+            assert_eq!(loggable(&path), format!("/v1/ui/driver-1/…{shown}"));
+        }
         assert_eq!(loggable("/v1/submissions/driver-1"), "/v1/submissions/driver-1");
     }
 

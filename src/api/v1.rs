@@ -16,6 +16,7 @@ mod problem;
 mod query;
 mod reply;
 mod session;
+mod spark_ui;
 mod spark_versions;
 mod submissions;
 mod suggest;
@@ -26,6 +27,7 @@ mod webhooks;
 use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
+    routing::get,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -48,6 +50,7 @@ pub(super) use middleware::{
 pub(super) use problem::{Code, Problem, ProblemBody, pointer};
 pub(super) use query::{Query, parsed, read as read_query};
 pub(super) use session::Caller;
+pub(super) use spark_ui::{link as spark_ui_of, no_ui as no_spark_ui};
 pub(super) use submissions::{
     ListQuery, Listed, list_page,
     rerun::{RERUN_OF, body_of, rerun_of},
@@ -71,6 +74,7 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(events::of_submission))
         .routes(routes!(executors::executors))
         .routes(routes!(logs::logs))
+        .routes(routes!(spark_ui::open))
         .routes(routes!(spark_versions::list))
         .routes(routes!(caller::me))
         .routes(routes!(caller::login))
@@ -100,7 +104,10 @@ fn patient() -> OpenApiRouter<AppState> {
 /// Returns the router of the resource API. Requests for any other path or method get a problem.
 pub(super) fn router(state: AppState) -> Router {
     let timeout = from_fn_with_state(state.settings.request_timeout, middleware::in_time);
-    Router::from(quick().route_layer(timeout))
+    let below = ["/v1/submissions/{id}/ui/", "/v1/submissions/{id}/ui/{*path}"];
+    let quick = below.iter().fold(Router::from(quick()), |router, path| router.route(path, get(spark_ui::below)));
+    quick
+        .route_layer(timeout)
         .merge(Router::from(patient()))
         .fallback(middleware::no_such_path)
         .method_not_allowed_fallback(middleware::no_such_method)
@@ -119,7 +126,7 @@ pub(super) fn serves(path: &str) -> bool {
             "submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage" | "webhooks",
             None,
         )
-        | ("tokens" | "files" | "webhooks", Some(_)) => true,
+        | ("tokens" | "files" | "ui" | "webhooks", Some(_)) => true,
         ("submissions", Some(id)) => id.starts_with("driver-"),
         _ => false,
     }

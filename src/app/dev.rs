@@ -24,6 +24,7 @@ use super::{
     settings::{
         AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
         Webhooks,
+        SparkUi,
     },
 };
 use private::{PrivateToken, write_private};
@@ -100,6 +101,7 @@ async fn beside(
         kept_log: KeptLog::default(),
         files: Files::beside(dir.join("files").display().to_string(), format!("http://{}", listener.local_addr()?)),
         webhooks: Webhooks::of_this_machine(),
+        spark_ui: SparkUi::default(),
         limits: Limits::default(),
         prices: Prices::default(),
         access_file,

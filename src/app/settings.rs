@@ -9,6 +9,7 @@ mod kept_log;
 mod limits;
 mod prices;
 mod serve;
+mod spark_ui;
 mod time_or_off;
 mod webhooks;
 
@@ -29,6 +30,7 @@ pub(super) use limits::Limits;
 pub(super) use prices::Prices;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
 pub(super) use webhooks::Webhooks;
+pub(super) use spark_ui::SparkUi;
 
 use crate::{
     access::Role,

@@ -303,9 +303,13 @@ impl Scene {
                 without_reply.insert(path.as_str());
             }
         }
-        // The drivers wrote no log, and there are no files.
-        let expected =
-            ["/v1/files/{sha256}", "/v1/files/{sha256}/{id}/{signature}/{name}", "/v1/submissions/{id}/logs"];
+        // The drivers wrote no log, there are no files, and a UI is elsewhere.
+        let expected = [
+            "/v1/files/{sha256}",
+            "/v1/files/{sha256}/{id}/{signature}/{name}",
+            "/v1/submissions/{id}/logs",
+            "/v1/submissions/{id}/ui",
+        ];
         assert_eq!(without_reply, BTreeSet::from(expected));
         for id in ids.iter() {
             caller.get(&format!("/v1/submissions/{id}/manifest?attempt=2")).await;

@@ -30,6 +30,8 @@ async fn a_foreign_submission_is_answered_as_an_unknown_one_byte_for_byte(pool: 
         ("GET", "/v1/submissions/{id}/executors"),
         ("GET", "/v1/submissions/{id}/logs"),
         ("GET", "/v1/submissions/{id}/events"),
+        ("GET", "/v1/submissions/{id}/ui"),
+        ("GET", "/v1/submissions/{id}/ui/jobs/job/?id=1"),
         ("GET", "/v1/submissions/status/{id}"),
         ("POST", "/v1/submissions/kill/{id}"),
     ] {

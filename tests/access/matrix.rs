@@ -52,6 +52,7 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "listExecutors"
         | "readLog"
         | "listSubmissionEvents"
+        | "openSparkUi"
         | "submissionStatus" => Needs::ToSee,
         "killSubmissionResource" | "killSubmission" => Needs::ToKill,
         "killAllSubmissions" | "clearSubmissions" => Needs::Somewhere(Role::Submitter),
@@ -102,6 +103,7 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
         Needs::ToSee if is_foreign => [404].into(),
         Needs::ToSee => match operation {
             "getOutcome" | "readLog" => [404].into(),
+            "openSparkUi" => [303].into(),
             _ => [200].into(),
         },
         Needs::ToRerun if is_foreign => [404].into(),

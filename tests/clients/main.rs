@@ -2,11 +2,14 @@
 //! the API's description, and the commands of the pages, all against `sparkgate dev`.
 //!
 //! Requires what `make test` provides: `DATABASE_URL`, Postgres' programs, `SPARK_HOME`, curl, and the Python environments
-//! `SPARKGATE_AIRFLOW`, `SPARKGATE_API_TOOLS`, `SPARKGATE_PYLIVY` and `SPARKGATE_MCP`.
+//! `SPARKGATE_AIRFLOW`, `SPARKGATE_API_TOOLS`, `SPARKGATE_PYLIVY` and `SPARKGATE_MCP`, and Chromium.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod airflow;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../console/browser.rs"]
+mod browser;
 mod closed;
 mod described;
 mod dev;
@@ -22,3 +25,4 @@ mod mcp;
 mod process;
 mod python;
 mod recipes;
+mod spark_ui;

@@ -14,3 +14,4 @@ mod in_browser;
 mod pages;
 mod rerun;
 mod site;
+mod spark_ui;

@@ -17,6 +17,7 @@ mod listing;
 mod migrations;
 mod pooler;
 mod roles;
+mod spark_summaries;
 mod state_log;
 mod traces;
 mod transitions;

@@ -31,7 +31,7 @@ pub fn objects(
         for namespace in tenant.namespaces {
             objects.push(namespace::namespace(tenant, namespace));
             objects.extend(namespace::quota(tenant, namespace, applications));
-            objects.push(network::ingress(namespace));
+            objects.push(network::ingress(namespace, gateway));
             objects.extend(rbac::drivers(tenant, namespace));
             objects.extend(rbac::gateway(gateway, namespace));
         }

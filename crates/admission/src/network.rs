@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::object::Object;
+use crate::{gateway::GatewayAccount, object::Object};
 
-/// Returns the policy that lets drivers and executors of a namespace reach each other, and nothing else reach them
-/// (<https://kubernetes.io/docs/concepts/services-networking/network-policies/>).
-pub(crate) fn ingress(namespace: &str) -> Object {
-    let purpose = "Drivers and executors are reached only by drivers and executors of this namespace, if the cluster's network plugin\n\
-                   enforces policies. A selector can't compare the applications of two pods: force spark.authenticate, too.\n\
+/// Returns the policy that lets drivers and executors of a namespace reach each other, the gateway the drivers' Spark UIs, and nothing
+/// else reach them (<https://kubernetes.io/docs/concepts/services-networking/network-policies/>).
+pub(crate) fn ingress(namespace: &str, gateway: &GatewayAccount) -> Object {
+    let purpose = "Drivers and executors are reached only by drivers and executors of this namespace, and Spark UIs by the namespace of the\n\
+                   gateway, if the cluster's network plugin enforces policies. A selector can't compare the applications of two pods: force spark.authenticate, too.\n\
                    Egress is open: what a job must reach is the operator's to say (docs/admission.md has an example).";
     let spark =
         json!({ "matchExpressions": [{ "key": "spark-role", "operator": "In", "values": ["driver", "executor"] }] });
@@ -19,7 +19,13 @@ pub(crate) fn ingress(namespace: &str) -> Object {
         "spec": {
             "podSelector": spark,
             "policyTypes": ["Ingress"],
-            "ingress": [{ "from": [{ "podSelector": spark }] }]
+            "ingress": [
+                { "from": [{ "podSelector": spark }] },
+                {
+                    "from": [{ "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": gateway.namespace } } }],
+                    "ports": [{ "protocol": "TCP", "port": "spark-ui" }]
+                }
+            ]
         }
     });
     Object::new(purpose, manifest)

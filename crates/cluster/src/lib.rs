@@ -3,6 +3,7 @@
 
 mod connect;
 mod create;
+mod driver_http;
 mod error;
 mod executor_pod;
 mod http;
@@ -26,6 +27,7 @@ mod token_review;
 mod watch;
 
 pub use connect::{ClusterSettings, ConnectError};
+pub use driver_http::{DriverBytes, DriverHttpError};
 pub use error::Error;
 pub use inspect::{ApiServer, MarkedPod, QuotaUse};
 pub use logs::{LogAnswer, LogBytes, LogOf, LogPart};
@@ -54,6 +56,8 @@ pub struct Cluster {
     /// Clients for logs only, because a log stream lasts as long as its reader reads. They are used in turn.
     reading: Arc<[kube::Client]>,
     turn: Arc<AtomicUsize>,
+    /// For drivers themselves.
+    drivers: driver_http::DriverClient,
     /// The watched namespaces; empty means all.
     namespaces: Arc<[String]>,
     /// The label selector of the watched pods.
@@ -70,6 +74,7 @@ impl Cluster {
             watching: [client.clone()].into(),
             reading: [client.clone()].into(),
             turn: Arc::default(),
+            drivers: driver_http::client(),
             client,
             namespaces: namespaces.into(),
             selector: labels::SUBMISSION_ID.into(),

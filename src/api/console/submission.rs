@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     chart, copy, form,
     layout::{Frame, Live, Section, badge, facts, word},
-    page,
+    page, spark,
     text::{ago, amount, cut, lasted, moment, without_colours},
 };
 use crate::{
@@ -20,10 +20,11 @@ use crate::{
     api::{
         AppState,
         server_span::spawn,
-        v1::{Caller, Id, Problem, RERUN_OF, find, no_such_submission, rerun_of},
+        v1::{Caller, Id, Problem, RERUN_OF, find, no_such_submission, rerun_of, spark_ui_of},
     },
     service::{
-        AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, UsageOf,
+        AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, Summary,
+        UsageOf,
     },
     submission::{ExecutorRecord, SubmissionId, advice},
 };
@@ -47,6 +48,8 @@ struct Details {
     currency: Option<String>,
     audit: Vec<AuditEntry>,
     request: Option<Value>,
+    spark_ui: Option<String>,
+    spark: Option<Summary>,
     may_kill: bool,
 }
 
@@ -84,7 +87,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
             false => Ok(None),
         }
     };
-    let (why, events, attempts, executors, usage, audit, request) = tokio::try_join!(
+    let (why, events, attempts, executors, usage, audit, request, spark) = tokio::try_join!(
         service.submissions.failure_reason(&submission),
         service.events.submission_events(caller, id, 0, EVENTS),
         service.submissions.attempts(caller, id),
@@ -92,11 +95,14 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         usage,
         audit,
         service.submissions.request(caller, id),
+        service.spark_ui.summary(caller, id),
     )?;
     Ok(Details {
         may_kill: caller.killable().covers(&submission.tenant, &submission.principal),
         events: events.ok_or_else(|| no_such_submission(id))?.items,
         usage: usage.filter(|usage| !usage.attempts.is_empty()),
+        spark_ui: spark_ui_of(service, &submission),
+        spark,
         currency: service.usage.currency().map(str::to_owned),
         submission,
         why,
@@ -125,6 +131,7 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
             h2 { "Submission" }
             (about(of, now))
         }
+        (spark::section(details.spark_ui.as_deref(), details.spark.as_ref(), of.attempt, now))
         section #executors data-live data-poll[!is_over] {
             h2 { "Executors " span.count { (executors.len()) @if executors.len() == EXECUTORS as usize { "+" } } }
             @if executors.is_empty() { p.quiet { "None was seen." } } @else {

@@ -11,6 +11,7 @@ use super::{
     problem::{Problems, SubmissionProblems},
     query::{NoParameters, Query, flag, labels, limit, time},
     session::Caller,
+    spark_ui,
     usage::SubmissionUsage,
 };
 use crate::{
@@ -24,6 +25,7 @@ mod document;
 mod failure;
 mod new;
 pub(super) mod rerun;
+mod spark;
 pub(super) mod wait;
 
 pub(super) use document::{State as StateWord, Submission};
@@ -171,8 +173,13 @@ pub(super) async fn get(
         true => SubmissionUsage::new(usage.of_submission(&caller, &id).await?, usage.currency())?,
         false => None,
     };
+    let spark = match submission.started_at.is_some() || submission.attempt > 1 {
+        true => state.service.spark_ui.summary(&caller, &id).await?,
+        false => None,
+    };
+    let spark_ui = spark_ui::link(&state.service, &submission);
     let mut document = Submission::with(submission, why);
-    document.usage = used;
+    (document.usage, document.spark_ui, document.spark) = (used, spark_ui, spark.map(Into::into));
     Ok(Reply::ok(document))
 }
 

@@ -59,9 +59,9 @@ impl Parts {
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
-        let prices = settings.prices.settings();
+        let (prices, spark_ui) = (settings.prices.settings(), settings.spark_ui.settings());
         let service = async || Service::with_files(store.clone(), cluster.clone(), access.clone(), keys.clone()).await;
-        let service = patiently(service, service::Error::may_pass).await?.with_prices(prices);
+        let service = patiently(service, service::Error::may_pass).await?.with_prices(prices).with_spark_ui(spark_ui);
         if let Some((store, settings)) = files {
             tracing::info!(store = store.name(), "uploaded files are kept");
             service.keep_files(store, settings);

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database, Files, KeptLog, Limits, Prices, Webhooks};
+use super::{CleanUp, Database, Files, KeptLog, Limits, Prices, SparkUi, Webhooks};
 use crate::{
     api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
     cluster::ClusterSettings,
@@ -37,6 +37,8 @@ pub(in crate::app) struct Serve {
     pub(in crate::app) files: Files,
     #[command(flatten)]
     pub(in crate::app) webhooks: Webhooks,
+    #[command(flatten)]
+    pub(in crate::app) spark_ui: SparkUi,
     #[command(flatten)]
     pub(in crate::app) limits: Limits,
     #[command(flatten)]

@@ -58,6 +58,7 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
             ask(router, "DELETE", &promise.path_of(created["id"].as_str().unwrap()), None).await
         }
         ("followEvents", 410) => expired(place).await,
+        ("openSparkUi", 303) => ask(router, "GET", &promise.path_of(&place.submitted().await), None).await,
         ("readLog", 429) => crowded(place, promise).await,
         (_, 429) => good(place, &place.full, promise).await,
         (CREATE, 200) => {

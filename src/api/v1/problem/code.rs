@@ -17,6 +17,7 @@ pub(in crate::api) enum Code {
     LogNotFound,
     ManifestNotFound,
     FileNotFound,
+    SparkUiNotFound,
     NotFinished,
     MethodNotAllowed,
     NameTaken,
@@ -37,13 +38,14 @@ pub(in crate::api) enum Code {
     Unavailable,
     ClusterUnavailable,
     FilesUnavailable,
+    SparkUiUnavailable,
     AuthenticationUnavailable,
     TimedOut,
 }
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 36] = [
+    const ALL: [Code; 38] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -58,6 +60,7 @@ impl Code {
         Self::LogNotFound,
         Self::ManifestNotFound,
         Self::FileNotFound,
+        Self::SparkUiNotFound,
         Self::NotFinished,
         Self::MethodNotAllowed,
         Self::NameTaken,
@@ -78,6 +81,7 @@ impl Code {
         Self::Unavailable,
         Self::ClusterUnavailable,
         Self::FilesUnavailable,
+        Self::SparkUiUnavailable,
         Self::AuthenticationUnavailable,
         Self::TimedOut,
     ];
@@ -104,6 +108,7 @@ impl Code {
                 | Self::Unavailable
                 | Self::ClusterUnavailable
                 | Self::FilesUnavailable
+                | Self::SparkUiUnavailable
                 | Self::AuthenticationUnavailable
         )
         .then_some(1)
@@ -125,6 +130,7 @@ impl Code {
             Self::LogNotFound => ("log-not-found", 404, "There is no log"),
             Self::ManifestNotFound => ("manifest-not-found", 404, "The objects are not kept"),
             Self::FileNotFound => ("file-not-found", 404, "There is no such file"),
+            Self::SparkUiNotFound => ("spark-ui-not-found", 404, "There is no Spark UI"),
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
@@ -147,6 +153,7 @@ impl Code {
             Self::Unavailable => ("unavailable", 503, "The database can't be reached"),
             Self::ClusterUnavailable => ("cluster-unavailable", 503, "The cluster can't be reached"),
             Self::FilesUnavailable => ("files-unavailable", 503, "The file store can't be reached"),
+            Self::SparkUiUnavailable => ("spark-ui-unavailable", 503, "The Spark UI doesn't answer"),
             Self::AuthenticationUnavailable => {
                 ("authentication-unavailable", 503, "The credentials can't be checked now")
             }

@@ -9,7 +9,10 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use super::failure::{Why, word};
+use super::{
+    failure::{Why, word},
+    spark::SparkSummary,
+};
 use crate::{api::v1::usage::SubmissionUsage, service, submission};
 
 /// A submission with its state.
@@ -68,6 +71,15 @@ pub(in crate::api::v1) struct Submission {
     /// something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::api::v1) usage: Option<SubmissionUsage>,
+    /// Where the Spark UI is: a path of this gateway until the submission has ended, and then a URL of the operator's History Server. Only
+    /// in the response to `GET /v1/submissions/{id}`, and only if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "/v1/submissions/driver-20260102030405-0000/ui/")]
+    pub(in crate::api::v1) spark_ui: Option<String>,
+    /// What the driver said last of its jobs and stages. Only in the response to `GET /v1/submissions/{id}`, and only if the driver was
+    /// asked and answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::v1) spark: Option<SparkSummary>,
     /// Properties that are probably misspelt, each with the one that was probably meant. Only in the response to a request that
     /// submits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -210,6 +222,8 @@ impl Submission {
             waiting,
             failure,
             usage: None,
+            spark_ui: None,
+            spark: None,
             warnings: Vec::new(),
         }
     }

@@ -1,0 +1,147 @@
+//! HTTP to a driver: the Spark UI and its REST API, straight to the address of the pod.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream::BoxStream};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper_util::{
+    client::legacy::{Client, Error as ClientError, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use kube::Api;
+
+use super::{Cluster, Error, error::call};
+
+/// Timeout for reading the pod.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for the connection to a driver, which is in the same network.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The most bytes of the head of a response.
+const HEAD: usize = 64 << 10;
+/// The name of the port, by which Spark declares it.
+const PORT_NAME: &str = "spark-ui";
+const PORT: u16 = 4040;
+
+/// The body of a driver's response, as it arrives.
+pub type DriverBytes = BoxStream<'static, Result<Bytes, DriverHttpError>>;
+
+/// A driver didn't answer, or not with HTTP.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverHttpError {
+    #[error("no connection to the driver at {address}")]
+    NoConnection { address: SocketAddr, source: ClientError },
+    #[error("the driver at {address} sent no usable response")]
+    NoResponse { address: SocketAddr, source: ClientError },
+    #[error("the response of the driver broke off")]
+    BrokenOff(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the response of the driver is too large, or takes too long")]
+    TooLong,
+}
+
+/// A client for drivers. It has no credentials, follows no redirects, uses no proxy, and opens a connection for each request: what
+/// a driver sends after its response can't become the response to another request.
+pub(super) type DriverClient = Client<HttpConnector, Full<Bytes>>;
+
+pub(super) fn client() -> DriverClient {
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(CONNECT));
+    connector.set_nodelay(true);
+    Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_max_idle_per_host(0)
+        .retry_canceled_requests(false)
+        .http1_max_buf_size(HEAD)
+        .build(connector)
+}
+
+impl Cluster {
+    /// Returns where the UI of exactly this driver pod listens, according to the API server itself: the address of a pod that is gone
+    /// may belong to another one. `None` while the pod doesn't run, and for a pod in its node's network, whose ports aren't its own.
+    pub async fn driver_ui(&self, namespace: &str, pod: &str, uid: &str) -> Result<Option<SocketAddr>, Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let action = format!("looking for the address of the driver pod {namespace}/{pod}");
+        let found = call(action, TIMEOUT, pods.get_opt(pod)).await?;
+        Ok(found.filter(|pod| pod.metadata.uid.as_deref() == Some(uid)).and_then(|pod| address_of(&pod)))
+    }
+
+    /// Sends a request to a driver. Its URI has a path only.
+    ///
+    /// # Errors
+    /// The driver can't be reached, or sends no response. Its status isn't looked at.
+    pub async fn ask_driver(
+        &self,
+        address: SocketAddr,
+        mut request: Request<Bytes>,
+    ) -> Result<Response<DriverBytes>, DriverHttpError> {
+        let mut uri = std::mem::take(request.uri_mut()).into_parts();
+        uri.scheme = Some(http::uri::Scheme::HTTP);
+        uri.authority = address.to_string().parse().ok();
+        // The path comes from a URI, and an address is an authority.
+        *request.uri_mut() = http::Uri::from_parts(uri).unwrap_or_default();
+        let response =
+            self.drivers.request(request.map(Full::new)).await.map_err(|source| match source.is_connect() {
+                true => DriverHttpError::NoConnection { address, source },
+                false => DriverHttpError::NoResponse { address, source },
+            })?;
+        Ok(response.map(|body| {
+            body.into_data_stream().map(|part| part.map_err(|error| DriverHttpError::BrokenOff(error.into()))).boxed()
+        }))
+    }
+}
+
+fn address_of(pod: &Pod) -> Option<SocketAddr> {
+    let (spec, status) = (pod.spec.as_ref()?, pod.status.as_ref()?);
+    let runs = status.phase.as_deref() == Some("Running");
+    let ip: IpAddr = status.pod_ip.as_deref().filter(|_| runs && spec.host_network != Some(true))?.parse().ok()?;
+    Some(SocketAddr::new(ip, port_of(spec)))
+}
+
+/// Returns the port that the pod declares for the UI; Spark's default if it declares none.
+fn port_of(spec: &PodSpec) -> u16 {
+    let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
+    let declared = ports.into_iter().find(|port| port.name.as_deref() == Some(PORT_NAME));
+    let port = declared.and_then(|port| u16::try_from(port.container_port).ok());
+    port.filter(|port| *port != 0).unwrap_or(PORT)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn address(spec: Value, status: Value) -> Option<String> {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": spec, "status": status})).unwrap();
+        address_of(&pod).map(|address| address.to_string())
+    }
+
+    #[test]
+    fn only_a_running_pod_with_a_network_of_its_own_has_an_address() {
+        let spec = |port: &Value| json!({"containers": [{"name": "a"}, {"name": "driver", "ports": [port]}]});
+        let ui = spec(&json!({"name": "spark-ui", "containerPort": 4141}));
+        let other = spec(&json!({"name": "blockmanager", "containerPort": 7079}));
+        let running = json!({"phase": "Running", "podIP": "10.1.2.3"});
+        assert_eq!(address(ui.clone(), running.clone()).as_deref(), Some("10.1.2.3:4141"));
+        assert_eq!(address(other, running.clone()).as_deref(), Some("10.1.2.3:4040"));
+        assert_eq!(
+            address(ui.clone(), json!({"phase": "Running", "podIP": "fd00::1"})).as_deref(),
+            Some("[fd00::1]:4141")
+        );
+        for status in [
+            json!({"phase": "Pending", "podIP": "10.1.2.3"}),
+            json!({"phase": "Succeeded", "podIP": "10.1.2.3"}),
+            json!({"phase": "Running"}),
+            json!({"phase": "Running", "podIP": "driver.example"}),
+        ] {
+            assert_eq!(address(ui.clone(), status.clone()), None, "{status}");
+        }
+        let on_the_node = json!({"hostNetwork": true, "containers": []});
+        assert_eq!(address(on_the_node, running), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! What drivers said last of their jobs and stages.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::{QueryBuilder, types::Json};
+
+use super::{
+    Error, Scoped, Store,
+    error::within,
+    row::{parse, readable},
+};
+use sparkgate_spark::DriverNames;
+use sparkgate_submission::SubmissionId;
+
+/// The shortest time between two questions to a driver, in seconds.
+const SHORTEST: f64 = 5.0;
+
+/// A driver that is to be asked for its jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskedDriver {
+    pub id: SubmissionId,
+    pub attempt: i32,
+    pub namespace: String,
+    pub names: DriverNames,
+    pub pod_uid: String,
+}
+
+/// What a driver said last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SparkSummary {
+    /// The attempt whose driver said it.
+    pub attempt: i32,
+    pub read_at: DateTime<Utc>,
+    pub summary: Value,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    attempt: i32,
+    namespace: String,
+    names: Json<DriverNames>,
+    pod_uid: String,
+}
+
+impl TryFrom<Row> for AskedDriver {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self, Error> {
+        let Row { id, attempt, namespace, names, pod_uid } = row;
+        Ok(Self { id: parse(&id, &id)?, attempt, namespace, names: names.0, pod_uid })
+    }
+}
+
+impl Store {
+    /// Returns up to `limit` running drivers that are to be asked, and puts off the next question to each: by half of the time that it
+    /// has run, and by `period` at most. No other call returns them meanwhile.
+    pub async fn drivers_to_ask(&self, period: Duration, limit: u32) -> Result<Vec<AskedDriver>, Error> {
+        let statement = sqlx::query_as(
+            "WITH due AS (
+                 SELECT s.id, s.attempt, s.namespace, s.names, s.pod_uid,
+                        extract(epoch FROM clock_timestamp() - coalesce(s.started_at, s.created_at))::float8 AS age
+                 FROM submissions s LEFT JOIN spark_summaries k ON k.submission_id = s.id
+                 WHERE s.state = 'RUNNING' AND s.pod_uid IS NOT NULL
+                     AND (k.submission_id IS NULL OR k.next_at <= clock_timestamp())
+                 ORDER BY k.next_at NULLS FIRST, s.number
+                 LIMIT $1
+             ), taken AS (
+                 INSERT INTO spark_summaries AS k (submission_id, next_at)
+                 SELECT id, clock_timestamp()
+                     + make_interval(secs => greatest($3, least($2, age / 2)) * (0.75 + random() / 2))
+                 FROM due
+                 ON CONFLICT (submission_id) DO UPDATE SET next_at = EXCLUDED.next_at
+                 WHERE k.next_at <= clock_timestamp()
+                 RETURNING submission_id
+             )
+             SELECT id, attempt, namespace, names, pod_uid FROM due JOIN taken ON submission_id = id",
+        )
+        .bind(i64::from(limit))
+        .bind(period.as_secs_f64())
+        .bind(SHORTEST)
+        .fetch_all(&self.patient);
+        let rows: Vec<Row> = within("looking for drivers to ask for their jobs", statement).await?;
+        Ok(readable(rows.into_iter().map(AskedDriver::try_from)))
+    }
+
+    /// Records what a driver said, unless its submission has another attempt by now, or was deleted.
+    pub async fn write_spark_summary(&self, id: &SubmissionId, attempt: i32, summary: &Value) -> Result<(), Error> {
+        let statement = sqlx::query(
+            "UPDATE spark_summaries SET attempt = $2, read_at = clock_timestamp(), summary = $3
+             WHERE submission_id = $1 AND (SELECT s.attempt FROM submissions s WHERE s.id = $1) = $2",
+        )
+        .bind(id.as_str())
+        .bind(attempt)
+        .bind(Json(summary))
+        .execute(&self.patient);
+        within("recording what a driver said of its jobs", statement).await?;
+        Ok(())
+    }
+}
+
+impl Scoped {
+    /// Returns what the driver of a submission said last of its jobs and stages, if it ever did.
+    pub async fn spark_summary(&self, id: &SubmissionId) -> Result<Option<SparkSummary>, Error> {
+        let action = "reading what a driver said of its jobs";
+        let mut connection = self.store.connection(action).await?;
+        let mut query = QueryBuilder::new(
+            "SELECT k.attempt, k.read_at, k.summary FROM spark_summaries k JOIN submissions s ON s.id = submission_id
+             WHERE k.read_at IS NOT NULL AND submission_id = ",
+        );
+        query.push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        let row: Option<(i32, DateTime<Utc>, Json<Value>)> =
+            within(action, query.build_query_as().fetch_optional(&mut *connection)).await?;
+        Ok(row.map(|(attempt, read_at, summary)| SparkSummary { attempt, read_at, summary: summary.0 }))
+    }
+}

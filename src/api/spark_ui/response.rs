@@ -1,0 +1,172 @@
+//! A driver's response, as a client gets it.
+
+use axum::{
+    body::Body,
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, Response, Uri,
+        header::{
+            CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+            CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+        },
+    },
+};
+
+use super::html::with_storage;
+use crate::cluster::DriverBytes;
+
+/// The headers of a driver that a client gets. `Set-Cookie` and whatever else concerns the whole origin isn't among them.
+const PASSED_ON: [HeaderName; 6] =
+    [CONTENT_DISPOSITION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED];
+
+/// Puts each document into an origin of its own, which may load from here only. Scripts in a page, and those of its attributes, are
+/// Spark's own way.
+const POLICY: &str = "sandbox allow-scripts allow-forms allow-modals allow-popups allow-popups-to-escape-sandbox allow-downloads; \
+                      default-src 'self' 'unsafe-inline' data: blob:; object-src 'none'; base-uri 'none'; form-action 'self'; \
+                      frame-ancestors 'none'";
+
+const OURS: [(HeaderName, &str); 5] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (X_FRAME_OPTIONS, "DENY"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (CACHE_CONTROL, "no-store"),
+];
+/// Spark's scripts and styles, which change with the driver only, and with it the ticket.
+const KEPT: HeaderValue = HeaderValue::from_static("private, max-age=900");
+
+/// What a response answers.
+pub(super) struct Sent<'a> {
+    pub(super) method: &'a Method,
+    /// The path that the driver got.
+    pub(super) path: &'a str,
+    /// What the client's path has before it.
+    pub(super) base: &'a str,
+}
+
+/// Returns the response for the client; `None` for one that redirects elsewhere, or is no plain answer.
+pub(super) fn of_driver(response: Response<DriverBytes>, sent: &Sent<'_>) -> Option<axum::response::Response> {
+    let (parts, body) = response.into_parts();
+    if parts.status.is_informational() {
+        return None;
+    }
+    let mut headers = HeaderMap::new();
+    for name in PASSED_ON {
+        if let Some(value) = parts.headers.get(&name) {
+            headers.insert(name, value.clone());
+        }
+    }
+    if let Some(location) = parts.headers.get(LOCATION) {
+        headers.insert(LOCATION, HeaderValue::from_str(&moved(location.to_str().ok()?, sent)?).ok()?);
+    }
+    headers.extend(OURS.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    if parts.status.is_success() && sent.path.starts_with("/static/") {
+        headers.insert(CACHE_CONTROL, KEPT);
+    }
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_page = content_type.trim_start().to_ascii_lowercase().starts_with("text/html");
+    let has_body = *sent.method != Method::HEAD && !matches!(parts.status.as_u16(), 204 | 304);
+    if is_page {
+        headers.remove(CONTENT_LENGTH);
+    }
+    let body = if is_page && has_body { with_storage(body) } else { body };
+    let mut passed_on = axum::response::Response::new(Body::from_stream(body));
+    *passed_on.status_mut() = parts.status;
+    *passed_on.headers_mut() = headers;
+    Some(passed_on)
+}
+
+/// Returns where a redirect of the driver leads: below our path, whatever server it names. Spark redirects to its own address, with our
+/// path or without it. `None` for one that isn't of HTTP.
+fn moved(location: &str, sent: &Sent<'_>) -> Option<String> {
+    let uri: Uri = match location.contains(':') || location.starts_with('/') {
+        true => location.parse().ok()?,
+        false => {
+            let folder = sent.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{folder}/{location}").parse().ok()?
+        }
+    };
+    let is_http = matches!(uri.scheme_str(), None | Some("http" | "https")) && uri.path().starts_with('/');
+    let (path, query) = (uri.path(), uri.query().map(|query| format!("?{query}")).unwrap_or_default());
+    let below = path.strip_prefix(sent.base).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    is_http.then(|| format!("{}{below}{query}", sent.base))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures::{StreamExt, stream};
+
+    use super::*;
+
+    const BASE: &str = "/v1/ui/driver-20260101000000-0001/r1-ab";
+
+    fn answered(headers: &[(&'static str, &'static str)]) -> Option<axum::response::Response> {
+        let body = stream::once(async { Ok(Bytes::from_static(b"<html>")) }).boxed();
+        let mut response = Response::new(body);
+        for (name, value) in headers {
+            response.headers_mut().append(*name, HeaderValue::from_static(value));
+        }
+        of_driver(response, &Sent { method: &Method::GET, path: "/jobs/job/", base: BASE })
+    }
+
+    #[test]
+    fn a_client_gets_no_header_that_concerns_the_whole_origin() {
+        let response = answered(&[
+            ("content-type", "image/svg+xml"),
+            ("content-length", "6"),
+            ("set-cookie", "session=evil"),
+            ("clear-site-data", "\"*\""),
+            ("service-worker-allowed", "/"),
+            ("access-control-allow-origin", "https://evil.example"),
+            ("access-control-allow-credentials", "true"),
+            ("strict-transport-security", "max-age=1"),
+            ("refresh", "0; https://evil.example"),
+            ("link", "</x>; rel=preload"),
+            ("content-security-policy", "default-src *"),
+            ("x-frame-options", "ALLOWALL"),
+            ("www-authenticate", "Basic"),
+            ("content-encoding", "gzip"),
+            ("connection", "close"),
+            ("transfer-encoding", "chunked"),
+            ("cache-control", "public, max-age=1000000"),
+        ])
+        .unwrap();
+        let headers: Vec<_> =
+            response.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        assert_eq!(
+            headers,
+            [
+                ("content-length", "6"),
+                ("content-type", "image/svg+xml"),
+                ("content-security-policy", POLICY),
+                ("x-frame-options", "DENY"),
+                ("x-content-type-options", "nosniff"),
+                ("referrer-policy", "no-referrer"),
+                ("cache-control", "no-store"),
+            ]
+        );
+        assert!(POLICY.starts_with("sandbox ") && !POLICY.contains("allow-same-origin"));
+    }
+
+    #[test]
+    fn a_redirect_stays_below_the_path_of_the_submission() {
+        for (location, below) in [
+            ("http://10.1.2.3:4040/jobs/", "/jobs/"),
+            ("http://10.1.2.3:4040/v1/ui/driver-20260101000000-0001/r1-ab/jobs/?id=1", "/jobs/?id=1"),
+            ("/stages/", "/stages/"),
+            ("kill/?id=1", "/jobs/job/kill/?id=1"),
+            ("https://evil.example/x?y", "/x?y"),
+            ("https://evil.example", "/"),
+            ("/v1/ui/driver-20260101000000-0001/r1-abc/x", "/v1/ui/driver-20260101000000-0001/r1-abc/x"),
+        ] {
+            let response = answered(&[("location", location)]).unwrap();
+            assert_eq!(response.headers()[LOCATION], format!("{BASE}{below}"), "{location}");
+        }
+        for location in ["javascript:alert(1)", "ftp://evil.example/", "data:text/html,x", "//[", "http:///x y"] {
+            assert!(answered(&[("location", location)]).is_none(), "{location}");
+        }
+        // A path, wherever a browser would take it to lead.
+        let response = answered(&[("location", "//evil.example/x")]).unwrap();
+        assert!(response.headers()[LOCATION].to_str().unwrap().starts_with(BASE));
+    }
+}

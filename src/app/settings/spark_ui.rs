@@ -1,0 +1,42 @@
+//! The Spark UIs of drivers.
+
+use clap::{ArgAction, Args};
+
+use super::time_or_off::TimeOrOff;
+use crate::service::{HistoryUrl, SparkUiSettings};
+
+#[derive(Debug, Clone, Args)]
+pub(in crate::app) struct SparkUi {
+    /// Serve the Spark UIs of running drivers to those who may read their submissions. The gateway connects to the address of the driver's
+    /// pod, which a NetworkPolicy must permit (docs/spark-ui.md).
+    #[arg(long, env = "SPARKGATE_SPARK_UI", default_value_t = true, action = ArgAction::Set)]
+    spark_ui: bool,
+    /// URL of an ended application in your History Server, such as <https://history.example.org/history/{appId}/jobs/>. `{appId}` stands for
+    /// the id of the application, `{id}` for that of the submission.
+    #[arg(long, env = "SPARKGATE_SPARK_HISTORY_URL", value_name = "URL")]
+    spark_history_url: Option<HistoryUrl>,
+    /// How often a driver is asked for its jobs and stages while it runs, at most; the last answer is kept after its end. A duration, or
+    /// `off`.
+    #[arg(long, env = "SPARKGATE_SPARK_SUMMARY_PERIOD", default_value_t = default_period(), value_name = "TIME")]
+    spark_summary_period: TimeOrOff,
+}
+
+impl SparkUi {
+    pub(in crate::app) fn settings(&self) -> SparkUiSettings {
+        SparkUiSettings {
+            is_served: self.spark_ui,
+            history: self.spark_history_url.clone(),
+            summary_period: self.spark_summary_period.0,
+        }
+    }
+}
+
+impl Default for SparkUi {
+    fn default() -> Self {
+        Self { spark_ui: true, spark_history_url: None, spark_summary_period: default_period() }
+    }
+}
+
+fn default_period() -> TimeOrOff {
+    TimeOrOff(SparkUiSettings::default().summary_period)
+}

@@ -1,0 +1,144 @@
+//! The Spark UI of running drivers: who may open it, where it is, and requests to it.
+//!
+//! What a driver sends is hostile: a page of it must not act as its reader. So no request to a driver carries credentials, and none of
+//! the requests of its pages needs some: a caller that may read the submission gets a ticket, which is part of the path of all of them.
+
+mod history;
+mod requests;
+pub(super) mod summary;
+mod ticket;
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use chrono::Utc;
+use tokio::time::Instant;
+
+use super::{error::Error, session::Session, tenant_slots::TenantSlots};
+use crate::{
+    cluster::Cluster,
+    store::{Store, Submission},
+    submission::{Installation, SubmissionId},
+};
+
+pub use history::{HistoryUrl, HistoryUrlError};
+pub use requests::Asked;
+pub use summary::Summary;
+pub use ticket::{Ticket, TicketFault};
+
+/// How long the address of a driver is used without asking the API server again.
+const ADDRESS: Duration = Duration::from_secs(2);
+
+/// What the gateway does with the UIs of drivers.
+#[derive(Debug, Clone)]
+pub struct SparkUiSettings {
+    /// Whether the UIs of running drivers are served.
+    pub is_served: bool,
+    /// Where the UI of an ended submission is.
+    pub history: Option<HistoryUrl>,
+    /// How often a long-running driver is asked for its jobs; `None` asks none.
+    pub summary_period: Option<Duration>,
+}
+
+impl Default for SparkUiSettings {
+    fn default() -> Self {
+        Self { is_served: true, history: None, summary_period: Some(Duration::from_secs(60)) }
+    }
+}
+
+/// Where the UI of a submission is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UiPlace {
+    /// It is that of the driver, now or soon.
+    Driver,
+    /// The submission has ended: this URL of the operator's History Server shows it.
+    History(String),
+    /// There is none: the submission has ended, or the gateway serves no UIs.
+    Nowhere,
+}
+
+/// The UIs of drivers.
+pub struct SparkUi {
+    store: Store,
+    cluster: Cluster,
+    installation: Arc<Installation>,
+    settings: SparkUiSettings,
+    /// The requests under way, by submission.
+    of_submissions: Arc<TenantSlots>,
+    /// The same by tenant.
+    of_tenants: Arc<TenantSlots>,
+    addresses: Arc<Mutex<Addresses>>,
+}
+
+/// Where pods listened when the API server was asked, by uid.
+type Addresses = HashMap<String, (Instant, Option<SocketAddr>)>;
+
+impl SparkUi {
+    pub(super) fn new(store: Store, cluster: Cluster, installation: Arc<Installation>) -> Self {
+        Self {
+            store,
+            cluster,
+            installation,
+            settings: SparkUiSettings::default(),
+            of_submissions: Arc::new(TenantSlots::new("sparkUiOfSubmission")),
+            of_tenants: Arc::new(TenantSlots::new("sparkUiOfTenant")),
+            addresses: Arc::default(),
+        }
+    }
+
+    pub(super) fn with_settings(&self, settings: SparkUiSettings) -> Self {
+        Self {
+            store: self.store.clone(),
+            cluster: self.cluster.clone(),
+            installation: self.installation.clone(),
+            settings,
+            of_submissions: self.of_submissions.clone(),
+            of_tenants: self.of_tenants.clone(),
+            addresses: self.addresses.clone(),
+        }
+    }
+
+    /// Returns where the UI of a submission is, which the caller may read.
+    pub fn place(&self, submission: &Submission) -> UiPlace {
+        match &self.settings.history {
+            _ if !submission.state.is_terminal() && self.settings.is_served => UiPlace::Driver,
+            Some(history) if submission.state.is_terminal() => UiPlace::History(history.of(submission)),
+            _ => UiPlace::Nowhere,
+        }
+    }
+
+    /// Returns the text of a ticket for the UI of a submission, which the caller may read.
+    pub fn ticket(&self, caller: &Session, submission: &Submission) -> String {
+        let may_kill = caller.killable().covers(&submission.tenant, &submission.principal);
+        Ticket::new(submission.id.clone(), may_kill, Utc::now()).text(&self.installation)
+    }
+
+    /// Checks a ticket.
+    ///
+    /// # Errors
+    /// It isn't one of this installation for this submission, or its time is over.
+    pub fn check(&self, id: &SubmissionId, text: &str) -> Result<Ticket, TicketFault> {
+        Ticket::read(&self.installation, id, text, Utc::now())
+    }
+
+    /// Returns where the UI of a pod listens.
+    async fn address(&self, namespace: &str, pod: &str, uid: &str) -> Result<Option<SocketAddr>, Error> {
+        let known = self.lock().get(uid).filter(|(at, _)| at.elapsed() < ADDRESS).map(|(_, address)| *address);
+        if let Some(address) = known {
+            return Ok(address);
+        }
+        let address = self.cluster.driver_ui(namespace, pod, uid).await?;
+        let mut addresses = self.lock();
+        addresses.retain(|_, (at, _)| at.elapsed() < ADDRESS);
+        addresses.insert(uid.to_owned(), (Instant::now(), address));
+        Ok(address)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Addresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
