@@ -55,7 +55,10 @@ pub use self::{
     access_file::{AccessError, AccessFile},
     api_keys::{ApiKeys, CreatedKey, KeyRequest},
     audit::Audit,
-    authenticator::{Authenticator, Credentials, Unauthenticated},
+    authenticator::{
+        Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError, SignedIn,
+        Unauthenticated,
+    },
     boundaries::Boundaries,
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
     encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},

@@ -11,6 +11,8 @@ mod access;
 mod browser;
 mod hostile;
 mod in_browser;
+mod issuer;
 mod pages;
 mod rerun;
+mod sign_in;
 mod site;
