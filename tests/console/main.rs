@@ -15,4 +15,5 @@ mod issuer;
 mod pages;
 mod rerun;
 mod sign_in;
+mod sign_in_browser;
 mod site;

@@ -333,7 +333,6 @@ async fn a_session_is_for_the_console_and_what_its_pages_read(pool: PgPool) {
         ("POST", "/console/sign-out", &neighbour, 403),
         ("POST", &kill, &FORM, 303),
     ] {
-        let path = if path == "/v1/events" { "/v1/events?wait=0" } else { path };
         let reply = browser.send(&world, method, path, headers).await;
         assert_eq!(reply.status, expected, "{method} {path} {headers:?}: {}", reply.body);
     }
