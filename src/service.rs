@@ -81,7 +81,7 @@ pub use self::{
         clean_up::{CleanUpSettings, CleanedUp},
     },
     options::{Caps, Retries, SubmissionOptions},
-    overview::{InstallationOverview, Overview},
+    overview::{Checked, InstallationOverview, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
@@ -175,7 +175,7 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
-        let overview = Overview::new(store.clone());
+        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone());
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());

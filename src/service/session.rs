@@ -101,6 +101,15 @@ impl Session {
         }
     }
 
+    /// Returns the names of the tenants whose submissions the caller may read.
+    pub fn tenants(&self) -> Vec<&str> {
+        let names = self.access().tenants().map(|tenant| tenant.name.as_str());
+        match self.access().visible(&self.principal) {
+            Visible::All => names.collect(),
+            Visible::Tenants(visible) => names.filter(|name| visible.iter().any(|one| one == name)).collect(),
+        }
+    }
+
     /// Checks that the caller may do this in some tenant.
     ///
     /// # Errors

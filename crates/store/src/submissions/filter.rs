@@ -18,6 +18,7 @@ pub struct Filter {
     pub namespace: Option<String>,
     /// The client's own id.
     pub client_id: Option<String>,
+    pub tenant: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
     pub spark_version: Option<String>,
@@ -50,6 +51,13 @@ impl Filter {
         }
         if let Some(id) = &self.client_id {
             query.push(" AND client_id = ").push_bind(id.clone());
+        }
+        if let Some(tenant) = &self.tenant {
+            query.push(" AND tenant = ").push_bind(tenant.clone());
+            if tenant != DEFAULT_TENANT {
+                // Lets the planner use the index of tenants, which has no rows of the default one.
+                query.push(format_args!(" AND tenant <> '{DEFAULT_TENANT}'"));
+            }
         }
         if let Some(version) = &self.spark_version {
             query.push(" AND (spark_version = ").push_bind(version.clone());
