@@ -6,6 +6,7 @@
 mod advice;
 mod assets;
 mod chart;
+mod compare;
 mod configuration;
 mod copy;
 mod form;

@@ -57,7 +57,7 @@ pub(super) struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "10.0.0.7")]
     address: Option<String>,
-    /// `submit`, `kill`, `killall`, `clear`, `create-key` or `revoke-key`.
+    /// `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `sign-in` or `sign-out`.
     #[schema(example = "kill")]
     action: String,
     #[serde(skip_serializing_if = "Option::is_none")]
