@@ -7,7 +7,7 @@ use axum::{
     Extension,
     body::HttpBody,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, Uri, header},
+    http::{Extensions, HeaderMap, HeaderValue, Method, Uri, header},
     middleware::Next,
     response::Response,
 };
@@ -70,7 +70,7 @@ pub(in crate::api) async fn authenticate(
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let uri = request.uri().clone();
-            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(&request))
+            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(request.extensions()))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
                 return limited(&exceeded, uri.path().to_owned(), &id, &faces);
@@ -111,7 +111,7 @@ async fn admit(
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
-    let session = Session::new(principal, tenancy, address(&request), text(id)).of_browser(session);
+    let session = Session::new(principal, tenancy, address(request.extensions()), text(id)).of_browser(session);
     request.extensions_mut().insert(session);
     // Nothing behind this needs them.
     request.headers_mut().remove(header::AUTHORIZATION);
@@ -126,8 +126,8 @@ fn is_open(path: &str) -> bool {
 }
 
 /// Returns the client's address.
-pub(in crate::api) fn address(request: &Request) -> Option<IpAddr> {
-    request.extensions().get::<Peer>().map(|peer| peer.forwarded.unwrap_or_else(|| peer.address.ip()))
+pub(in crate::api) fn address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<Peer>().map(|peer| peer.forwarded.unwrap_or_else(|| peer.address.ip()))
 }
 
 /// Returns the token of `Authorization: Bearer` (RFC 6750, section 2.1). The scheme's case doesn't matter (RFC 9110).

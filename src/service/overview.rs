@@ -15,7 +15,6 @@ pub use checks::Checked;
 use checks::Checks;
 
 /// Reads overviews.
-#[derive(Debug)]
 pub struct Overview {
     store: Store,
     checks: Arc<Checks>,

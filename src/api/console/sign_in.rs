@@ -84,23 +84,24 @@ pub(super) async fn callback(
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
+    let (request, _) = request.into_parts();
     let authenticator = &state.service.authenticator;
     let is_https = authenticator.is_https().unwrap_or(true);
-    let query = request.uri().query().unwrap_or_default();
+    let query = request.uri.query().unwrap_or_default();
     let value = |name: &str| match form::values(query, name).as_slice() {
         [value] => Some(value.clone()),
         _ => None,
     };
     let (code, given, issuer, error) = (value("code"), value("state"), value("iss"), value("error"));
     let answer = SignInAnswer {
-        cookie: session_cookie::value(request.headers(), SIGN_IN, is_https),
-        session: session_cookie::value(request.headers(), SESSION, is_https),
+        cookie: session_cookie::value(&request.headers, SIGN_IN, is_https),
+        session: session_cookie::value(&request.headers, SESSION, is_https),
         code: code.as_deref(),
         state: given.as_deref(),
         issuer: issuer.as_deref(),
         error: error.as_deref(),
     };
-    let address = authn::address(&request);
+    let address = authn::address(&request.extensions);
     let from = Requester { address, request_id: text(&id) };
     let SignedIn { cookie, to } = match authenticator.complete_sign_in(&answer, from).await {
         Ok(signed_in) => signed_in,
@@ -129,18 +130,19 @@ pub(super) async fn sign_out(
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    if !session_cookie::is_of_own_page(request.headers()) {
+    let (request, _) = request.into_parts();
+    if !session_cookie::is_of_own_page(&request.headers) {
         let detail = "Only a page of this gateway can end a session: use its button.";
         return Err(Problem::new(Code::Forbidden, detail));
     }
     let authenticator = &state.service.authenticator;
     let is_https = authenticator.is_https().unwrap_or(true);
-    let from = Requester { address: authn::address(&request), request_id: text(&id) };
-    let onward = match session_cookie::value(request.headers(), SESSION, is_https) {
+    let from = Requester { address: authn::address(&request.extensions), request_id: text(&id) };
+    let onward = match session_cookie::value(&request.headers, SESSION, is_https) {
         Some(cookie) => authenticator.sign_out(cookie, from).await.map_err(problem)?,
         None => None,
     };
-    let mut response = farewell(&state, request.uri().path(), onward.as_deref());
+    let mut response = farewell(&state, request.uri.path(), onward.as_deref());
     // Not a redirect: the pages' policy lets forms lead to this gateway only.
     if let Some(onward) = onward.and_then(|onward| HeaderValue::try_from(format!("0; url={onward}")).ok()) {
         response.headers_mut().insert(header::REFRESH, onward);

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Unauthenticated,
-    issuer_client::{Granted, NoTokens, TIMEOUT, tokens},
+    issuer_client::{Granted, NoTokens, tokens},
     oidc::Issuers,
 };
 use crate::{

@@ -14,7 +14,7 @@ use tokio::time::Duration;
 use crate::access::{ConsoleClient, OidcIssuer, jwt::KeySet};
 
 /// Timeout of one request to an issuer.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest document of an issuer, in bytes.
 const LARGEST: usize = 256 << 10;
 
@@ -111,24 +111,12 @@ pub(super) async fn tokens(
     endpoints: &Endpoints,
     grant: &[(&str, &str)],
 ) -> Result<Granted, NoTokens> {
-    let secret = console.client_secret_file.as_ref().map(|path| {
-        let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        anyhow::Ok(text.trim().to_owned())
-    });
-    let secret = secret.transpose()?;
-    let mut form = Serializer::new(String::new());
-    form.extend_pairs(grant).append_pair("client_id", &console.client_id);
+    let (authorization, form) = token_request(console, endpoints, grant)?;
     let mut request = client(issuer)?.post(&endpoints.token).header(header::ACCEPT, "application/json");
-    if let Some(secret) = &secret {
-        if endpoints.posts_secret {
-            form.append_pair("client_secret", secret);
-        } else {
-            let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-            let pair = BASE64_STANDARD.encode(format!("{}:{}", encoded(&console.client_id), encoded(secret)));
-            request = request.header(header::AUTHORIZATION, format!("Basic {pair}"));
-        }
+    if let Some(authorization) = authorization {
+        request = request.header(header::AUTHORIZATION, authorization);
     }
-    let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form.finish());
+    let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
     let url = &endpoints.token;
     let answer = request.send().await.with_context(|| format!("asking {url} for tokens"))?;
     let status = answer.status();
@@ -139,6 +127,25 @@ pub(super) async fn tokens(
     }
     let body = read(url, answer).await?;
     Ok(serde_json::from_slice(&body).with_context(|| format!("parsing the tokens of {url}"))?)
+}
+
+/// Returns the header and the form of a request for tokens, with the client's secret in one of them (RFC 6749, section 2.3.1).
+fn token_request(
+    console: &ConsoleClient,
+    endpoints: &Endpoints,
+    grant: &[(&str, &str)],
+) -> anyhow::Result<(Option<String>, String)> {
+    let mut form = Serializer::new(String::new());
+    form.extend_pairs(grant).append_pair("client_id", &console.client_id);
+    let Some(path) = &console.client_secret_file else { return Ok((None, form.finish())) };
+    let secret = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    if endpoints.posts_secret {
+        form.append_pair("client_secret", secret.trim());
+        return Ok((None, form.finish()));
+    }
+    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = BASE64_STANDARD.encode(format!("{}:{}", encoded(&console.client_id), encoded(secret.trim())));
+    Ok((Some(format!("Basic {pair}")), form.finish()))
 }
 
 /// Returns a code of an error as it may be shown and logged.

@@ -37,7 +37,6 @@ pub struct Checked {
 }
 
 /// The checks with their last results.
-#[derive(Debug)]
 pub(super) struct Checks {
     store: Store,
     cluster: Cluster,
