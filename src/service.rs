@@ -56,8 +56,8 @@ pub use self::{
     api_keys::{ApiKeys, CreatedKey, KeyRequest},
     audit::Audit,
     authenticator::{
-        Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError, SignedIn,
-        Unauthenticated,
+        Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError,
+        SignedIn, Unauthenticated,
     },
     boundaries::Boundaries,
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},

@@ -86,9 +86,8 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_by_its_whole_name_and_once() {
-        let find = |cookies: &str, is_https| {
-            value(&headers(&[("cookie", cookies)]), SESSION, is_https).map(str::to_owned)
-        };
+        let find =
+            |cookies: &str, is_https| value(&headers(&[("cookie", cookies)]), SESSION, is_https).map(str::to_owned);
         assert_eq!(find("a=b; sparkgate-session=x; c=d", false).as_deref(), Some("x"));
         assert_eq!(find("__Host-sparkgate-session=x", true).as_deref(), Some("x"));
         assert_eq!(find("sparkgate-session=x", true), None, "a neighbour may have set it");
@@ -99,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_cookie_is_for_this_host_only_and_not_for_scripts() {
-        let cookie = |value, is_https, max_age| set(SESSION, value, is_https, max_age).unwrap().to_str().unwrap().to_owned();
+        let cookie =
+            |value, is_https, max_age| set(SESSION, value, is_https, max_age).unwrap().to_str().unwrap().to_owned();
         assert_eq!(cookie("x", true, None), "__Host-sparkgate-session=x; Path=/; HttpOnly; SameSite=Lax; Secure");
         assert_eq!(cookie("x", false, Some(600)), "sparkgate-session=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=600");
         assert!(cookie("", true, None).ends_with("Secure; Max-Age=0"));

@@ -19,7 +19,12 @@ async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {
 
     browser.open(&url("submissions?state=QUEUED")).await;
     browser.eval("document.querySelector('a.primary').click()").await;
-    browser.until(&format!("location.href === {} && document.querySelector('#rows tr')", json!(url("submissions?state=QUEUED")))).await;
+    browser
+        .until(&format!(
+            "location.href === {} && document.querySelector('#rows tr')",
+            json!(url("submissions?state=QUEUED"))
+        ))
+        .await;
     assert_eq!(browser.eval("document.querySelector('.caller').textContent").await, "corp:alice");
     assert_eq!(browser.eval("document.cookie").await, "", "scripts don't see it");
     browser.until("document.getElementById('live').textContent === 'Live'").await;
@@ -29,7 +34,8 @@ async fn a_browser_signs_in_follows_acts_and_signs_out(pool: PgPool) {
     // A page of a neighbour is of the same site, so the browser adds the cookie to its form.
     let neighbour = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = neighbour.local_addr().unwrap();
-    let form = format!("<title>bait</title><form method=post action='{}'></form>", url(&format!("submissions/{id}/kill")));
+    let form =
+        format!("<title>bait</title><form method=post action='{}'></form>", url(&format!("submissions/{id}/kill")));
     let bait = Router::new().route("/", get(async move || Html(form)));
     tokio::spawn(async move { axum::serve(neighbour, bait).await });
     browser.open(&format!("http://{address}/")).await;

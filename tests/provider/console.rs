@@ -21,7 +21,9 @@ async fn sign_in(browser: &mut Browser, world: &World, user: &str) {
         json!(PASSWORD)
     );
     browser.eval(&fill).await;
-    browser.until(&format!("location.href.startsWith({}) && document.querySelector('.caller')", json!(world.url()))).await;
+    browser
+        .until(&format!("location.href.startsWith({}) && document.querySelector('.caller')", json!(world.url())))
+        .await;
 }
 
 #[sqlx::test]

@@ -94,7 +94,12 @@ impl Store {
     }
 
     /// Claims the renewal of a session's tokens for a while, unless another replica has claimed it or has renewed them since.
-    pub async fn claim_browser_session(&self, id: &BrowserSessionId, renewals: i32, time: Duration) -> Result<bool, Error> {
+    pub async fn claim_browser_session(
+        &self,
+        id: &BrowserSessionId,
+        renewals: i32,
+        time: Duration,
+    ) -> Result<bool, Error> {
         let statement = sqlx::query(
             "UPDATE browser_sessions SET renewing_until = clock_timestamp() + make_interval(secs => $3)
              WHERE id = $1 AND renewals = $2 AND coalesce(renewing_until, '-infinity') < clock_timestamp()",

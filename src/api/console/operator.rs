@@ -16,10 +16,7 @@ use crate::{
         AppState,
         v1::{Caller, Problem},
     },
-    service::{
-        Checked, InstallationOverview, LiveCount, Readiness, Session,
-        doctor::Level,
-    },
+    service::{Checked, InstallationOverview, LiveCount, Readiness, Session, doctor::Level},
 };
 
 /// The beginning of the names of replicas' leases.

@@ -117,10 +117,8 @@ pub(super) async fn callback(
             return Err(problem(why));
         }
     };
-    let cookies = [
-        session_cookie::set(SIGN_IN, "", is_https, None),
-        session_cookie::set(SESSION, &cookie, is_https, None),
-    ];
+    let cookies =
+        [session_cookie::set(SIGN_IN, "", is_https, None), session_cookie::set(SESSION, &cookie, is_https, None)];
     sent_to(&format!("../{}", local(&to).unwrap_or(FIRST)), cookies)
 }
 
@@ -176,10 +174,7 @@ fn farewell(state: &AppState, path: &str, onward: Option<&str>) -> Response {
 }
 
 /// Redirects with cookies. No cache may keep them.
-fn sent_to<const COUNT: usize>(
-    location: &str,
-    cookies: [Option<HeaderValue>; COUNT],
-) -> Result<Response, Problem> {
+fn sent_to<const COUNT: usize>(location: &str, cookies: [Option<HeaderValue>; COUNT]) -> Result<Response, Problem> {
     let location = HeaderValue::try_from(location).map_err(|_| unwritable())?;
     let headers = [
         (header::LOCATION, location),

@@ -73,11 +73,7 @@ impl Secret {
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce)?;
         let mut sealed = serde_json::to_vec(tokens).map_err(|_| Unspecified)?;
-        self.key()?.seal_in_place_append_tag(
-            Nonce::assume_unique_for_key(nonce),
-            Aad::from(self.id()),
-            &mut sealed,
-        )?;
+        self.key()?.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(self.id()), &mut sealed)?;
         Ok([&nonce[..], &sealed].concat())
     }
 
@@ -175,9 +171,9 @@ impl BrowserSessions {
     ) -> Result<(), Unauthenticated> {
         let id = secret.id();
         let renewed = match renewed(tokens, session, issuers, issuer).await {
-            Ok(tokens) => secret.seal(&tokens).map_err(|Unspecified| {
-                Unauthenticated::Unavailable("the gateway has no random numbers".to_owned())
-            }),
+            Ok(tokens) => secret
+                .seal(&tokens)
+                .map_err(|Unspecified| Unauthenticated::Unavailable("the gateway has no random numbers".to_owned())),
             Err(Unauthenticated::Missing) => {
                 tracing::info!(principal = session.principal, "session of a browser ended by its issuer");
                 self.store.end_browser_session(&id, None).await.map_err(unavailable)?;

@@ -169,7 +169,11 @@ impl Authenticator {
     ///
     /// # Errors
     /// [`SignInError`].
-    pub async fn complete_sign_in(&self, answer: &SignInAnswer<'_>, from: Requester<'_>) -> Result<SignedIn, SignInError> {
+    pub async fn complete_sign_in(
+        &self,
+        answer: &SignInAnswer<'_>,
+        from: Requester<'_>,
+    ) -> Result<SignedIn, SignInError> {
         let attempt = answer.cookie.and_then(Attempt::parse).ok_or(SignInError::Foreign)?;
         let state = answer.state.unwrap_or_default();
         if !bool::from(attempt.state().as_bytes().ct_eq(state.as_bytes())) {
@@ -239,7 +243,8 @@ impl Authenticator {
         let actor = actor(&session.principal, from);
         self.sessions.store.end_browser_session(&id, Some(&actor)).await.map_err(failed)?;
         let tenancy = self.access.current();
-        let issuer = tenancy.access().authentication().and_then(|providers: &Authentication| client_of(providers, &session));
+        let issuer =
+            tenancy.access().authentication().and_then(|providers: &Authentication| client_of(providers, &session));
         let Some((issuer, console)) = issuer.and_then(|issuer| Some((issuer, issuer.console.as_ref()?))) else {
             return Ok(None);
         };
@@ -319,8 +324,16 @@ mod tests {
         assert!(nonce != verifier && nonce != one.state(), "one value doesn't tell the others");
         assert!((43..=128).contains(&verifier.len()), "RFC 7636, section 4.1");
         for changed in [
-            Attempt { secret: Secret::parse(&one.secret.text()).unwrap(), issuer: "evil".to_owned(), to: one.to.clone() },
-            Attempt { secret: Secret::parse(&one.secret.text()).unwrap(), issuer: "corp".to_owned(), to: "overview".to_owned() },
+            Attempt {
+                secret: Secret::parse(&one.secret.text()).unwrap(),
+                issuer: "evil".to_owned(),
+                to: one.to.clone(),
+            },
+            Attempt {
+                secret: Secret::parse(&one.secret.text()).unwrap(),
+                issuer: "corp".to_owned(),
+                to: "overview".to_owned(),
+            },
             attempt("submissions?state=FAILED"),
         ] {
             assert_ne!(changed.state(), one.state());

@@ -8,8 +8,8 @@ use sparkgate_submission::parse_duration;
 
 use super::{
     document::{
-        AuthenticationDocument, ConsoleDocument, Entries, OidcDocument, OneOrMore, ProxyDocument, SparkListenerDocument,
-        Text,
+        AuthenticationDocument, ConsoleDocument, Entries, OidcDocument, OneOrMore, ProxyDocument,
+        SparkListenerDocument, Text,
     },
     fault::Faults,
 };

@@ -205,7 +205,8 @@ macro_rules! entry {
 }
 
 const PLAIN: &str = statement!(origins: "$28", join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
-const AUDITED: &str = statement!(origins: "$32", join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$31"));
+const AUDITED: &str =
+    statement!(origins: "$32", join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$31"));
 /// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
 const SEALED: &str = statement!(
     origins: "$35",
