@@ -31,6 +31,7 @@ async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
     pages.push(format!("/console/submissions/{}/configuration?with={}", ids[0], ids[1]));
     let mut browser = Browser::start(&site.key).await;
     // Only for axe itself, which adds elements of its own.
+    let mut violations = Vec::new();
     browser.call("Page.setBypassCSP", json!({"enabled": true})).await;
     for (width, scheme) in WIDTHS.into_iter().flat_map(|width| ["light", "dark"].map(|scheme| (width, scheme))) {
         browser.look(width, scheme).await;
@@ -38,9 +39,11 @@ async fn axe_finds_no_violation_on_any_page(pool: PgPool) {
             browser.open(&site.url(page)).await;
             browser.eval(&format!("{axe}; undefined")).await;
             let run = "axe.run().then((found) => found.violations.map((one) => [one.id, one.help, one.nodes.map((node) => node.html)]))";
-            assert_eq!(browser.eval(run).await, json!([]), "{page} in {width} {scheme}");
+            let found = browser.eval(run).await;
+            violations.extend((found != json!([])).then(|| format!("{page} in {width} {scheme}: {found}")));
         }
     }
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
 #[sqlx::test]

@@ -282,7 +282,7 @@ async fn the_operator_page_shows_what_checks_found(pool: PgPool) {
     for part in [
         "kubernetes.admission",
         "database.encryption-keys",
-        "apply what `sparkgate admission` prints",
+        "has no tag, which means `latest`",
         "By this replica",
     ] {
         assert!(body.contains(part), "{part}: {body}");
