@@ -279,12 +279,9 @@ async fn the_operator_page_shows_what_checks_found(pool: PgPool) {
         }
         tokio::task::yield_now().await;
     };
-    for part in [
-        "kubernetes.admission",
-        "database.encryption-keys",
-        "has no tag, which means `latest`",
-        "By this replica",
-    ] {
+    for part in
+        ["kubernetes.admission", "database.encryption-keys", "has no tag, which means `latest`", "By this replica"]
+    {
         assert!(body.contains(part), "{part}: {body}");
     }
 }

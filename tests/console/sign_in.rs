@@ -418,3 +418,20 @@ async fn an_issuer_that_is_away_is_answered_with_503(pool: PgPool) {
     issuer.with(|issued| issued.is_away = false);
     assert_eq!(browser.open(&fresh, "/console/submissions").await.status, 200, "the session outlasts the outage");
 }
+
+#[sqlx::test]
+async fn a_stream_ends_with_its_session(pool: PgPool) {
+    let (issuer, world) = both(pool).await;
+    let mut browser = Jar::default();
+    browser.sign_in(&world, &issuer).await;
+    let request =
+        Request::get("/v1/events").header(header::HOST, "gate.example.org").header(header::ACCEPT, "text/event-stream");
+    let request = request
+        .header("sec-fetch-site", "same-origin")
+        .header(header::COOKIE, format!("{SESSION}={}", browser.0[SESSION]));
+    let stream = world.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(stream.status(), 200);
+    assert_eq!(browser.send(&world, "POST", "/console/sign-out", &FORM).await.status, 200);
+    // A stream without an end would let this wait for ever.
+    stream.into_body().collect().await.unwrap();
+}

@@ -29,7 +29,7 @@ async fn sign_in(browser: &mut Browser, world: &World, user: &str) {
 #[sqlx::test]
 async fn a_user_signs_in_on_the_page_of_the_provider_and_out_of_both(pool: PgPool) {
     let world = World::start(&pool, Realm::create(Keycloak::shared().await, 300).await).await;
-    let page = format!("{}/console/submissions?state=QUEUED", world.url());
+    let page = format!("{}/console/submissions?namespace=default", world.url());
     let id = world.submit(&world.realm.token("alice").await).await;
     let mut browser = Browser::without_key().await;
     for _ in 0..2 {
