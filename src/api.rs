@@ -33,6 +33,7 @@ mod request_log;
 mod route_template;
 mod server;
 mod server_span;
+mod session_cookie;
 mod spark;
 mod spark_ui;
 mod startup;

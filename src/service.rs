@@ -57,7 +57,10 @@ pub use self::{
     access_file::{AccessError, AccessFile},
     api_keys::{ApiKeys, CreatedKey, KeyRequest},
     audit::Audit,
-    authenticator::{Authenticator, Credentials, Unauthenticated},
+    authenticator::{
+        Authenticated, Authenticator, Credentials, Requester, SessionCookie, SignIn, SignInAnswer, SignInError,
+        SignedIn, Unauthenticated,
+    },
     boundaries::Boundaries,
     driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
     encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
@@ -83,7 +86,7 @@ pub use self::{
         Caps, Retries, SubmissionOptions,
         webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
     },
-    overview::{InstallationOverview, Overview},
+    overview::{Checked, InstallationOverview, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
@@ -183,7 +186,7 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
-        let overview = Overview::new(store.clone());
+        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone());
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());

@@ -61,6 +61,8 @@ pub(crate) enum Name {
     Neighbours,
     /// The costs beside a million and ten million ended submissions, while the retention deletes as many as arrive.
     Years,
+    /// The costs of the console's pages beside a million ended submissions, and of 500 open ones.
+    Console,
 }
 
 impl Name {
@@ -78,6 +80,7 @@ impl Name {
             Self::Growth => "growth",
             Self::Neighbours => "neighbours",
             Self::Years => "years",
+            Self::Console => "console",
         }
     }
 }

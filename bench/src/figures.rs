@@ -2,6 +2,7 @@
 
 mod accept;
 mod access;
+mod console;
 mod cost;
 mod growth;
 mod lag;
@@ -35,6 +36,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<()> {
             Name::Growth => growth::run(bench).await?,
             Name::Neighbours => neighbours::run(bench).await?,
             Name::Years => years::run(bench).await?,
+            Name::Console => console::run(bench).await?,
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use axum::{
     Extension,
     body::HttpBody,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, header},
+    http::{Extensions, HeaderMap, HeaderValue, Method, Uri, header},
     middleware::Next,
     response::Response,
 };
@@ -20,12 +20,11 @@ use super::{
     request_log::{RequestId, text},
     route_template::{FILE, SIGNED_FILE, route_of},
     server::Peer,
-    v1,
+    session_cookie, v1,
 };
 use crate::{
-    access::Principal,
     metrics::metrics,
-    service::{Authenticator, Credentials, Exceeded, Session, Tenancy, Unauthenticated},
+    service::{Authenticated, Authenticator, Credentials, Exceeded, Session, Unauthenticated},
 };
 
 /// The challenges of a 401 (RFC 6750, section 3).
@@ -54,24 +53,29 @@ pub(in crate::api) async fn authenticate(
     }
     let peer = request.extensions().get::<Peer>();
     let headers = request.headers();
+    let (face, route) = (faces.of(request.uri().path()), route_of(request.uri().path()));
     // Clients of Livy send a token as a password.
-    let password = (faces.of(request.uri().path()) == Face::Livy).then(|| password(headers)).flatten();
+    let password = (face == Face::Livy).then(|| password(headers)).flatten();
+    let session = authenticator
+        .is_https()
+        .and_then(|is_https| session_cookie::of_request((request.method(), route, headers), face, is_https));
     let credentials = Credentials {
         bearer: bearer(headers).or(password.as_deref()),
         certificate: peer.and_then(|peer| peer.certificate.as_deref()).map(AsRef::as_ref),
         header: &|name| headers.get(name)?.to_str().ok(),
+        session,
     };
     match authenticator.authenticate(&credentials).await {
         Ok(caller) => admit(caller, request, next, &id, &faces).await,
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
-            let path = request.uri().path().to_owned();
-            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(&request))
+            let uri = request.uri().clone();
+            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(request.extensions()))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
-                return limited(&exceeded, path, &id, &faces);
+                return limited(&exceeded, uri.path().to_owned(), &id, &faces);
             }
-            refused(&why, path, &id, &faces)
+            refused(&why, &uri, &id, &faces, &authenticator.sign_in_issuers())
         }
     }
 }
@@ -87,14 +91,14 @@ pub(in crate::api) async fn of_spark_listener(
         Some(caller) => admit(caller, request, next, &id, &faces).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
-            refused(&Unauthenticated::Missing, request.uri().path().to_owned(), &id, &faces)
+            refused(&Unauthenticated::Missing, request.uri(), &id, &faces, &[])
         }
     }
 }
 
 /// Counts a request of a known caller, and hands it on with its session.
 async fn admit(
-    (principal, tenancy): (Arc<Principal>, Arc<Tenancy>),
+    Authenticated { principal, tenancy, session }: Authenticated,
     mut request: Request,
     next: Next,
     id: &RequestId,
@@ -107,22 +111,23 @@ async fn admit(
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
-    let session = Session::new(principal, tenancy, address(&request), text(id));
+    let session = Session::new(principal, tenancy, address(request.extensions()), text(id)).of_browser(session);
     request.extensions_mut().insert(session);
-    // Nothing behind this needs it.
+    // Nothing behind this needs them.
     request.headers_mut().remove(header::AUTHORIZATION);
+    request.headers_mut().remove(header::COOKIE);
     next.run(request).await
 }
 
 /// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, signed URLs of files, and
-/// the assets of the console.
+/// the assets and the sign-in of the console.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE) || console::is_asset(path)
+    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE) || console::is_open(path)
 }
 
 /// Returns the client's address.
-fn address(request: &Request) -> Option<IpAddr> {
-    request.extensions().get::<Peer>().map(|peer| peer.forwarded.unwrap_or_else(|| peer.address.ip()))
+pub(in crate::api) fn address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<Peer>().map(|peer| peer.forwarded.unwrap_or_else(|| peer.address.ip()))
 }
 
 /// Returns the token of `Authorization: Bearer` (RFC 6750, section 2.1). The scheme's case doesn't matter (RFC 9110).
@@ -152,15 +157,19 @@ fn limited(exceeded: &Exceeded, path: String, id: &RequestId, faces: &Faces) -> 
     response
 }
 
-fn refused(why: &Unauthenticated, path: String, id: &RequestId, faces: &Faces) -> Response {
+/// Answers a request without a caller. `issuers` are those with which browsers sign in.
+fn refused(why: &Unauthenticated, uri: &Uri, id: &RequestId, faces: &Faces, issuers: &[String]) -> Response {
     let (code, challenge) = match why {
         Unauthenticated::Missing => (v1::Code::Unauthenticated, Some(CHALLENGE)),
         Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(INVALID)),
         Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
     };
     tracing::debug!(%why, "request without a caller");
-    let face = faces.of(&path);
-    let mut response = faces.refused(code, path, format!("{why}."), id);
+    let face = faces.of(uri.path());
+    let mut response = match face {
+        Face::Console => console::unauthenticated(why, code, uri, issuers, id),
+        _ => faces.refused(code, uri.path().to_owned(), format!("{why}."), id),
+    };
     if let Some(challenge) = challenge {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         if face == Face::Livy {
@@ -207,8 +216,17 @@ mod tests {
 
     #[test]
     fn only_probes_the_login_signed_urls_and_assets_of_the_console_are_open() {
-        let open =
-            ["/livez", "/readyz", "/v1/login", "/v1/files/aa/driver-1/bb/job.py", "/console/assets/1/console.css"];
+        let open = [
+            "/livez",
+            "/readyz",
+            "/v1/login",
+            "/v1/files/aa/driver-1/bb/job.py",
+            "/console/assets/1/console.css",
+            "/console/sign-in",
+            "/console/sign-in/callback",
+            "/console/sign-out",
+            "/console/signed-out",
+        ];
         assert!(open.into_iter().all(is_open));
         for path in [
             "/",
@@ -218,6 +236,8 @@ mod tests {
             "/console/",
             "/console/submissions",
             "/console/assets",
+            "/console/sign-in/",
+            "/console/sign-in/x",
             "/v1/login/x",
             "//livez",
             "/v1/submissions/readyz",

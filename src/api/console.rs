@@ -5,6 +5,7 @@
 
 mod assets;
 mod chart;
+mod compare;
 mod configuration;
 mod copy;
 mod form;
@@ -14,13 +15,14 @@ mod logs;
 mod operator;
 mod overview;
 mod refusal;
+mod sign_in;
 mod spark;
 mod submission;
 mod text;
 
 use axum::{
     Router,
-    extract::{Extension, Request},
+    extract::{Extension, Request, State},
     http::{HeaderValue, StatusCode, Uri, header},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
@@ -31,7 +33,7 @@ use maud::Markup;
 use super::{AppState, request_log::RequestId, v1};
 use crate::service::Session;
 
-pub(super) use refusal::{internal_error, refused};
+pub(super) use refusal::{internal_error, refused, unauthenticated};
 
 /// Scripts, styles and pictures are files of this gateway; pages are in no frame, and forms go only here. Where a browser knows
 /// trusted types, only the one policy of `live.js` can make elements of text: of pages that this gateway rendered.
@@ -44,10 +46,10 @@ pub(super) fn serves(path: &str) -> bool {
     path == "/console" || path.starts_with("/console/")
 }
 
-/// Returns whether a path is a file that the pages of callers without credentials need, too. None of them has anything of an
+/// Returns whether a path is answered without a caller: the sign-in, and the files that its pages need, which have nothing of an
 /// installation.
-pub(super) fn is_asset(path: &str) -> bool {
-    path.starts_with("/console/assets/")
+pub(super) fn is_open(path: &str) -> bool {
+    path.starts_with("/console/assets/") || sign_in::serves(path)
 }
 
 /// Returns the router of the console.
@@ -65,21 +67,30 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/console/submissions/{id}/configuration", get(configuration::show))
         .route("/console/overview", get(overview::show))
         .route("/console/operator", get(operator::show))
+        .route("/console/sign-in", get(sign_in::begin))
+        .route("/console/sign-in/callback", get(sign_in::callback))
+        .route("/console/sign-out", post(sign_in::sign_out))
+        .route("/console/signed-out", get(sign_in::signed_out))
         .route_layer(timeout)
         .route("/console/assets/{hash}/{file}", get(assets::file))
         .fallback(async |uri: Uri| v1::nothing_at(uri.path(), "The submissions are a link above."))
         .method_not_allowed_fallback(v1::no_such_method)
-        .layer(from_fn(finish))
+        .layer(from_fn_with_state(state.clone(), finish))
         .layer(from_fn(v1::compress))
         .with_state(state)
 }
 
 /// Writes the problem that the handler returned, as a page.
-async fn finish(Extension(id): Extension<RequestId>, request: Request, next: Next) -> Response {
+async fn finish(
+    State(state): State<AppState>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+    next: Next,
+) -> Response {
     let path = request.uri().path().to_owned();
     let caller = request.extensions().get::<Session>().cloned();
     let response = next.run(request).await;
-    refusal::written(response, &path, caller.as_ref(), &id)
+    refusal::written(response, &path, caller.as_ref(), &id, &state.service.authenticator)
 }
 
 /// Redirects to a path relative to that of the request.

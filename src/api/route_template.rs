@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 62] = [
+const TEMPLATES: [&str; 66] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
@@ -17,6 +17,10 @@ const TEMPLATES: [&str; 62] = [
     "/console/assets/{hash}/{file}",
     "/console/operator",
     "/console/overview",
+    "/console/sign-in",
+    "/console/sign-in/callback",
+    "/console/sign-out",
+    "/console/signed-out",
     "/console/submissions",
     "/console/submissions/kill",
     "/console/submissions/{id}",

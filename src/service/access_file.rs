@@ -163,6 +163,12 @@ fn read(path: &Path) -> Result<String, AccessError> {
 fn parse(path: &Path, content: &str, settings: &Settings) -> Result<Tenancy, AccessError> {
     let invalid = |source| AccessError::Invalid { path: path.to_owned(), source: Box::new(source) };
     let access = Access::parse(content).map_err(invalid)?;
+    let issuers = access.authentication().map_or(&[][..], |providers| &providers.oidc);
+    let consoles = issuers.iter().filter_map(|issuer| issuer.console.as_ref());
+    // The secrets are read when they are used, so that they can change.
+    for path in consoles.filter_map(|console| console.client_secret_file.as_ref()) {
+        read(path)?;
+    }
     let jws = access.authentication().and_then(|providers| providers.spark_jws.as_ref());
     let secret = jws.map(|jws| {
         let path = jws.secret_file.clone();

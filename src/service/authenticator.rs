@@ -2,9 +2,12 @@
 //! that a request has decides.
 
 mod api_keys;
+mod browser_sessions;
 mod cache;
+mod issuer_client;
 mod kubernetes;
 mod oidc;
+mod sign_in;
 
 use std::{future::pending, net::IpAddr, ptr, sync::Arc, time::Duration};
 
@@ -16,11 +19,14 @@ use crate::{
     access::{ApiKey, Authentication, ClientCertificate, Principal, Provider},
     cluster::Cluster,
     service::error::error_chain,
-    store::Store,
+    store::{BrowserSessionId, Store},
 };
 use api_keys::ApiKeys;
+use browser_sessions::BrowserSessions;
 use kubernetes::TokenReviews;
 use oidc::Issuers;
+
+pub use sign_in::{Requester, SignIn, SignInAnswer, SignInError, SignedIn};
 
 /// How often the credentials of an open stream are checked.
 const LOOK: Duration = Duration::from_secs(15);
@@ -34,6 +40,26 @@ pub struct Credentials<'a> {
     pub certificate: Option<&'a [u8]>,
     /// The headers of the request.
     pub header: &'a (dyn Fn(&str) -> Option<&'a str> + Sync),
+    /// The cookie of a browser's session, if it counts for the request.
+    pub session: Option<SessionCookie<'a>>,
+}
+
+/// The cookie of a browser's session.
+#[derive(Clone, Copy)]
+pub struct SessionCookie<'a> {
+    pub value: &'a str,
+    /// Whether the request is for a page that its user opens, and not one that a page sends by itself.
+    pub is_use: bool,
+}
+
+/// The caller of a request.
+#[derive(Debug, Clone)]
+pub struct Authenticated {
+    pub principal: Arc<Principal>,
+    /// The access that applies to it.
+    pub tenancy: Arc<Tenancy>,
+    /// The browser's session, if the request has its cookie instead of credentials.
+    pub session: Option<BrowserSessionId>,
 }
 
 /// Why a caller isn't known.
@@ -65,36 +91,54 @@ impl Unauthenticated {
 pub struct Authenticator {
     access: Arc<AccessFile>,
     api_keys: ApiKeys,
-    issuers: Issuers,
+    issuers: Arc<Issuers>,
     reviews: TokenReviews,
+    sessions: BrowserSessions,
 }
 
 impl Authenticator {
     pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>) -> Self {
-        Self { access, api_keys: ApiKeys::new(store), issuers: Issuers::default(), reviews: TokenReviews::new(cluster) }
+        Self {
+            access,
+            api_keys: ApiKeys::new(store.clone()),
+            issuers: Arc::default(),
+            reviews: TokenReviews::new(cluster),
+            sessions: BrowserSessions { store },
+        }
     }
 
-    /// Returns the principal of a request, and the access that applies to it.
+    /// Returns the caller of a request.
     ///
     /// # Errors
     /// [`Unauthenticated`].
-    pub async fn authenticate(
-        &self,
-        credentials: &Credentials<'_>,
-    ) -> Result<(Arc<Principal>, Arc<Tenancy>), Unauthenticated> {
+    pub async fn authenticate(&self, credentials: &Credentials<'_>) -> Result<Authenticated, Unauthenticated> {
         let tenancy = self.access.current();
-        let principal = match tenancy.access().authentication() {
-            None => Arc::new(Principal::anonymous()),
-            Some(providers) => self.principal(&tenancy, providers, credentials).await?,
+        let (principal, session) = match tenancy.access().authentication() {
+            None => (Arc::new(Principal::anonymous()), None),
+            Some(providers) => match self.principal(&tenancy, providers, credentials).await {
+                Err(Unauthenticated::Missing) => self.of_session(providers, credentials).await?,
+                principal => (principal?, None),
+            },
         };
-        Ok((principal, tenancy))
+        Ok(Authenticated { principal, tenancy, session })
     }
 
-    /// Returns the principal of callers of the port for Spark's clients, if the access file has one.
-    pub fn of_spark_listener(&self) -> Option<(Arc<Principal>, Arc<Tenancy>)> {
+    /// Returns the caller of requests to the port for Spark's clients, if the access file has one.
+    pub fn of_spark_listener(&self) -> Option<Authenticated> {
         let tenancy = self.access.current();
         let listener = tenancy.access().authentication()?.spark_listener.as_ref()?;
-        Some((Arc::new(listener.principal.clone()), tenancy))
+        Some(Authenticated { principal: Arc::new(listener.principal.clone()), tenancy, session: None })
+    }
+
+    /// Returns the principal of a browser's session.
+    async fn of_session(
+        &self,
+        providers: &Authentication,
+        credentials: &Credentials<'_>,
+    ) -> Result<(Arc<Principal>, Option<BrowserSessionId>), Unauthenticated> {
+        let SessionCookie { value, is_use } = credentials.session.ok_or(Unauthenticated::Missing)?;
+        let (principal, id) = self.sessions.principal(value, is_use, &self.issuers, providers).await?;
+        Ok((principal, Some(id)))
     }
 
     /// Counts a failed login from an address.
@@ -121,7 +165,13 @@ impl Authenticator {
         let principal = caller.principal();
         let is_unchanged = ptr::eq(Arc::as_ptr(&self.access.current()), caller.tenancy());
         let is_key = *principal.provider() == Provider::ApiKey;
-        is_unchanged && !principal.is_expired(Utc::now()) && (!is_key || self.api_keys.are_valid(principal).await)
+        is_unchanged
+            && !principal.is_expired(Utc::now())
+            && (!is_key || self.api_keys.are_valid(principal).await)
+            && match caller.browser_session() {
+                Some(id) => self.sessions.lasts(id).await,
+                None => true,
+            }
     }
 
     async fn principal(

@@ -1,15 +1,23 @@
 //! What operators and users want to see at a glance: a day of submissions, and the state of the installation.
 
-use super::{error::Error, session::Session};
+mod checks;
+
+use std::sync::Arc;
+
+use super::{access_file::AccessFile, encryption::EncryptionKeys, error::Error, session::Session};
 use crate::{
     access::Action,
+    cluster::Cluster,
     store::{Day, LeaseRecord, LiveCount, Scope, Store, WatchRecord},
 };
 
+pub use checks::Checked;
+use checks::Checks;
+
 /// Reads overviews.
-#[derive(Debug)]
 pub struct Overview {
     store: Store,
+    checks: Arc<Checks>,
 }
 
 /// The replicas of an installation, what they hold, and the use of its tenants.
@@ -18,11 +26,14 @@ pub struct InstallationOverview {
     pub leases: Vec<LeaseRecord>,
     pub watches: Vec<WatchRecord>,
     pub live: Vec<LiveCount>,
+    /// What this replica's checks found last; `None` while the first round runs.
+    pub checked: Option<Arc<Checked>>,
 }
 
 impl Overview {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
+    pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>, keys: Arc<EncryptionKeys>) -> Self {
+        let checks = Arc::new(Checks::new(store.clone(), cluster, access, keys));
+        Self { store, checks }
     }
 
     /// Sums up the last 24 hours of the submissions that the caller may read.
@@ -41,7 +52,7 @@ impl Overview {
         }
         let (leases, watches, live) =
             tokio::try_join!(self.store.lease_records(), self.store.watch_records(), self.store.live_counts())?;
-        Ok(InstallationOverview { leases, watches, live })
+        Ok(InstallationOverview { leases, watches, live, checked: self.checks.last() })
     }
 
     /// Returns whether the caller is an operator of all tenants.

@@ -6,7 +6,7 @@ use std::{net::IpAddr, sync::Arc};
 use super::{error::Error, spark_lines::SparkLines, tenancy::Tenancy};
 use crate::{
     access::{Access, Action, Principal, Tenant, Visible},
-    store::{Actor, Scope},
+    store::{Actor, BrowserSessionId, Scope},
 };
 
 /// A caller, with the access file that was valid when its request began. Cheap to clone.
@@ -17,11 +17,25 @@ pub struct Session {
     /// The client's address.
     address: Option<IpAddr>,
     request_id: Arc<str>,
+    /// The session of the browser that sent the request, if its cookie authenticated it.
+    browser_session: Option<BrowserSessionId>,
 }
 
 impl Session {
     pub fn new(principal: Arc<Principal>, tenancy: Arc<Tenancy>, address: Option<IpAddr>, request_id: &str) -> Self {
-        Self { principal, tenancy, address, request_id: request_id.into() }
+        Self { principal, tenancy, address, request_id: request_id.into(), browser_session: None }
+    }
+
+    /// Returns the same caller, whom the session of a browser authenticated.
+    #[must_use]
+    pub fn of_browser(mut self, session: Option<BrowserSessionId>) -> Self {
+        self.browser_session = session;
+        self
+    }
+
+    /// Returns the session of the browser that sent the request, if there is one.
+    pub fn browser_session(&self) -> Option<&BrowserSessionId> {
+        self.browser_session.as_ref()
     }
 
     pub fn principal(&self) -> &Principal {
@@ -89,6 +103,15 @@ impl Session {
         match self.access().visible(&self.principal) {
             Visible::All => Vec::new(),
             Visible::Tenants(names) => names.iter().filter_map(|name| self.access().tenant(name)).collect(),
+        }
+    }
+
+    /// Returns the names of the tenants whose submissions the caller may read.
+    pub fn tenants(&self) -> Vec<&str> {
+        let names = self.access().tenants().map(|tenant| tenant.name.as_str());
+        match self.access().visible(&self.principal) {
+            Visible::All => names.collect(),
+            Visible::Tenants(visible) => names.filter(|name| visible.iter().any(|one| one == name)).collect(),
         }
     }
 

@@ -7,7 +7,7 @@ pub(super) mod plan;
 pub(super) mod status;
 pub(super) mod submit;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -137,6 +137,16 @@ impl Submissions {
     /// has this id.
     pub async fn request(&self, caller: &Session, id: &SubmissionId) -> Result<Option<Value>, Error> {
         Ok(self.store.scoped(&caller.readable()).request(id).await?)
+    }
+
+    /// Returns the keys of the properties that the request itself didn't set, by origin: those of the operator's defaults, such as
+    /// `spark-defaults` or `defaults/<name>`, and `forced`. `None` if that isn't known.
+    pub async fn origins(
+        &self,
+        caller: &Session,
+        id: &SubmissionId,
+    ) -> Result<Option<BTreeMap<String, Vec<String>>>, Error> {
+        Ok(self.store.scoped(&caller.readable()).origins(id).await?)
     }
 
     /// Returns all attempts of a submission, the current one last; none if no submission has this id.

@@ -32,6 +32,14 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts a browser whose requests carry this key.
     pub(crate) async fn start(key: &str) -> Self {
+        let mut browser = Self::without_key().await;
+        let headers = json!({"headers": {"Authorization": format!("Bearer {key}")}});
+        browser.call("Network.setExtraHTTPHeaders", headers).await;
+        browser
+    }
+
+    /// Starts a browser as a user has one.
+    pub(crate) async fn without_key() -> Self {
         let program = std::env::var("SPARKGATE_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
         let profile = tempfile::tempdir().unwrap();
         let mut process = Command::new(program)
@@ -63,8 +71,6 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({})).await;
         }
-        let headers = json!({"headers": {"Authorization": format!("Bearer {key}")}});
-        browser.call("Network.setExtraHTTPHeaders", headers).await;
         browser
     }
 

@@ -1,4 +1,5 @@
-//! The console: on the real router and a real Postgres, and in a real Chromium, whose program `SPARKGATE_CHROMIUM` names. The cluster
+//! The console: on the real router and a real Postgres, and in a real Chromium, whose program `SPARKGATE_CHROMIUM` names. `SPARKGATE_AXE`
+//! names the file of axe-core. The cluster
 //! is one in memory without a node, so submissions stay queued; the tests write the rows of others themselves.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -8,10 +9,14 @@
 mod world;
 
 mod access;
+mod accessible;
 mod browser;
 mod hostile;
 mod in_browser;
+mod issuer;
 mod pages;
 mod rerun;
+mod sign_in;
+mod sign_in_browser;
 mod site;
 mod spark_ui;

@@ -4,9 +4,14 @@ use axum::{
     body::Body,
     http::{Request, header},
 };
+use serde_json::{Value, json};
+use sparkgate::access::Role;
 use sqlx::PgPool;
 
-use crate::site::{Site, pages_of};
+use crate::{
+    site::{Site, TENANTS, pages_of},
+    world::{World, job},
+};
 
 /// The pages of the installation.
 const PAGES: [&str; 3] = ["/console/submissions", "/console/overview", "/console/operator"];
@@ -181,4 +186,102 @@ async fn files_are_kept_for_ever_under_their_digest_and_pages_are_compressed(poo
         bytes += site.page(&format!("/console/assets/x/{file}")).await.body.len();
     }
     assert!(bytes < 100 << 10, "{bytes}");
+}
+
+#[sqlx::test]
+async fn the_configuration_has_origins_and_differences(pool: PgPool) {
+    let access = "
+authentication: {}
+tenants:
+  red:
+    namespaces: [red]
+    defaults: {spark.of.tenant: a, spark.overridden: b}
+    properties: {spark.forced: c}
+";
+    let world = World::new(pool, access).await;
+    let key = world.key(Role::Admin, None).await;
+    let submit = async |properties: Value| {
+        let mut job = job("red");
+        job["sparkProperties"].as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
+        let answer = world.send(Some(&key), "POST", "/v1/submissions", Some(&job)).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    };
+    let one = submit(json!({"spark.overridden": "own", "spark.forced": "mine", "spark.executor.cores": "1"})).await;
+    let other = submit(json!({"spark.executor.cores": "2"})).await;
+    let page = async |query: &str| world.get(&key, &format!("/console/submissions/{one}/configuration{query}")).await;
+    let body = page("").await.body;
+    for (property, value, origin) in [
+        ("spark.overridden", "own", "request"),
+        ("spark.forced", "c", "forced"),
+        ("spark.of.tenant", "a", "tenant"),
+        ("spark.kubernetes.container.image", "spark", "spark-defaults"),
+        ("spark.kubernetes.submitInDriver", "true", "spark-submit"),
+    ] {
+        let row = format!(
+            "<tr><th scope=\"row\"><bdi>{property}</bdi></th><td class=\"wide\"><bdi>{value}</bdi></td><td class=\"quiet\"><bdi>{origin}</bdi></td></tr>"
+        );
+        assert!(body.contains(&row), "{property}: {body}");
+    }
+    assert!(body.contains(&format!("<option value=\"{other}\"")) && !body.contains("The other run"));
+    let body = page(&format!("?with={other}")).await.body;
+    for (property, here, there) in [("spark.executor.cores", "1", "2"), ("spark.overridden", "own", "b")] {
+        let row = format!(
+            "<tr><th scope=\"row\"><bdi>{property}</bdi></th><td><bdi>{here}</bdi></td><td><bdi>{there}</bdi></td></tr>"
+        );
+        assert!(body.contains(&row), "{property}: {body}");
+    }
+    assert!(!body.contains("<bdi>spark.forced</bdi></th><td><bdi>"), "both have the same");
+    assert_eq!(page("?with=driver-20260101000000-9999").await.status, 404);
+    assert_eq!(page("?with=x").await.status, 404);
+    sqlx::query("UPDATE submissions SET origins = NULL").execute(&world.pool).await.unwrap();
+    assert!(page("").await.body.contains("request or defaults"), "that of an earlier release");
+}
+
+#[sqlx::test]
+async fn a_run_of_another_tenant_can_not_be_compared(pool: PgPool) {
+    let world = World::new(pool, TENANTS).await;
+    let (admin, red) = (world.key(Role::Admin, None).await, world.key(Role::Viewer, Some("red")).await);
+    let (own, foreign) = (world.submit(&admin, "red").await, world.submit(&admin, "blue").await);
+    let page =
+        async |with: &str| world.get(&red, &format!("/console/submissions/{own}/configuration?with={with}")).await;
+    assert!(!page("").await.body.contains(&foreign));
+    assert_eq!(page(&foreign).await.status, 404);
+}
+
+#[sqlx::test]
+async fn callers_of_several_tenants_see_and_choose_them(pool: PgPool) {
+    let world = World::new(pool, TENANTS).await;
+    let (admin, red) = (world.key(Role::Admin, None).await, world.key(Role::Viewer, Some("red")).await);
+    let (own, foreign) = (world.submit(&admin, "red").await, world.submit(&admin, "blue").await);
+    let list = async |key: &str, query: &str| {
+        let body = world.get(key, &format!("/console/submissions{query}")).await.body;
+        let rows = [&own, &foreign].map(|id| body.contains(&format!("<tr id=\"{id}\"")));
+        (rows, body.contains("<th class=\"tenant\""), body.contains("<select name=\"tenant\""))
+    };
+    assert_eq!(list(&admin, "").await, ([true, true], true, true));
+    assert_eq!(list(&admin, "?tenant=blue").await.0, [false, true]);
+    assert_eq!(list(&admin, "?tenant=none").await.0, [false, false]);
+    assert_eq!(list(&red, "").await, ([true, false], false, false));
+    assert_eq!(list(&red, "?tenant=blue").await.0, [false, false]);
+    let of_api = world.get(&admin, "/v1/submissions?tenant=red").await.json();
+    assert_eq!((of_api["items"].as_array().unwrap().len(), &of_api["items"][0]["id"]), (1, &json!(own)));
+}
+
+#[sqlx::test]
+async fn the_operator_page_shows_what_checks_found(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let body = loop {
+        let page = site.page("/console/operator").await;
+        assert_eq!(page.status, 200);
+        if !page.body.contains("They are running.") {
+            break page.body;
+        }
+        tokio::task::yield_now().await;
+    };
+    for part in
+        ["kubernetes.admission", "database.encryption-keys", "has no tag, which means `latest`", "By this replica"]
+    {
+        assert!(body.contains(part), "{part}: {body}");
+    }
 }

@@ -85,7 +85,7 @@ impl Site {
 }
 
 /// Serves the gateway until the guard is dropped.
-fn run(world: &World, listener: TcpListener) -> DropGuard {
+pub(crate) fn run(world: &World, listener: TcpListener) -> DropGuard {
     let stop = CancellationToken::new();
     // The same gateway behind a proxy that removes a prefix.
     let router =

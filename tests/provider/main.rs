@@ -8,6 +8,9 @@
 
 mod browser;
 #[expect(dead_code, reason = "shared with other tests, which use the rest")]
+#[path = "../console/browser.rs"]
+mod chromium;
+#[expect(dead_code, reason = "shared with other tests, which use the rest")]
 #[path = "../program/http.rs"]
 mod http;
 mod keycloak;
@@ -18,6 +21,7 @@ mod realm;
 mod world;
 
 mod away;
+mod console;
 mod expiry;
 mod keys;
 mod login;

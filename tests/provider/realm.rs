@@ -13,6 +13,7 @@ use tokio::{
 use crate::keycloak::{ADMINISTRATOR, Keycloak};
 
 pub(crate) const CLIENT: &str = "sparkgate-cli";
+pub(crate) const CONSOLE: &str = "sparkgate-console";
 pub(crate) const PASSWORD: &str = "correct horse";
 
 /// How long the administrator's token is used; it ends after a minute.
@@ -56,6 +57,25 @@ impl Realm {
             realm.admin(Method::POST, "/users", Some(&person(user, groups))).await;
         }
         realm
+    }
+
+    /// Creates the confidential client of a console, as docs/access.md describes it.
+    pub(crate) async fn add_console(&self, url: &str, secret: &str) {
+        let client = json!({
+            "clientId": CONSOLE, "publicClient": false, "secret": secret, "standardFlowEnabled": true,
+            "redirectUris": [format!("{url}/console/sign-in/callback")],
+            "attributes": {
+                "pkce.code.challenge.method": "S256", "post.logout.redirect.uris": format!("{url}/console/signed-out"),
+            },
+            "protocolMappers": mappers(),
+        });
+        self.admin(Method::POST, "/clients", Some(&client)).await;
+    }
+
+    /// Ends all sessions of a user's browsers.
+    pub(crate) async fn log_out(&self, user: &str) {
+        let user = self.user(user).await;
+        self.admin(Method::POST, &format!("/users/{user}/logout"), None).await;
     }
 
     pub(crate) fn issuer(&self) -> String {
@@ -179,15 +199,19 @@ async fn answered(what: &str, request: RequestBuilder) -> Value {
 /// Returns the client of `sparkgate login`, as docs/access.md describes it: public, with the device flow, and with the gateway as
 /// audience of its tokens.
 fn client() -> Value {
-    let mapper = |name: &str, config: Value| json!({"name": name, "protocol": "openid-connect", "protocolMapper": format!("oidc-{name}-mapper"), "config": config});
     json!({
         "clientId": CLIENT, "publicClient": true, "standardFlowEnabled": false, "directAccessGrantsEnabled": true,
         "attributes": {"oauth2.device.authorization.grant.enabled": "true"},
-        "protocolMappers": [
-            mapper("audience", json!({"included.custom.audience": "sparkgate", "access.token.claim": "true"})),
-            mapper("group-membership", json!({"claim.name": "groups", "full.path": "false", "access.token.claim": "true"})),
-        ],
+        "protocolMappers": mappers(),
     })
+}
+
+fn mappers() -> Value {
+    let mapper = |name: &str, config: Value| json!({"name": name, "protocol": "openid-connect", "protocolMapper": format!("oidc-{name}-mapper"), "config": config});
+    json!([
+        mapper("audience", json!({"included.custom.audience": "sparkgate", "access.token.claim": "true"})),
+        mapper("group-membership", json!({"claim.name": "groups", "full.path": "false", "access.token.claim": "true"})),
+    ])
 }
 
 fn person(name: &str, groups: &[&str]) -> Value {

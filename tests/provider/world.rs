@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
 };
 
@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     process::{Gateway, free_address, sparkgate},
-    realm::{self, CLIENT, Realm},
+    realm::{self, CLIENT, CONSOLE, Realm},
 };
 
 /// The longest time that a test waits for a state, on a busy machine.
@@ -61,10 +61,13 @@ impl World {
             fs::write(&path, text).unwrap();
             path
         };
-        let kubeconfig = file("kubeconfig", kubeconfig(&cluster.local_addr().unwrap().to_string()));
-        let access = file("access.yaml", access(&realm.issuer()));
-        tokio::spawn(axum::serve(cluster, Apiserver::default().router()).into_future());
         let (mut command, address) = (sparkgate(), free_address());
+        let kubeconfig = file("kubeconfig", kubeconfig(&cluster.local_addr().unwrap().to_string()));
+        let secret = file("secret", "hunter2\n".to_owned());
+        let url = format!("http://{address}");
+        realm.add_console(&url, "hunter2").await;
+        let access = file("access.yaml", access(&realm.issuer(), &url, &secret));
+        tokio::spawn(axum::serve(cluster, Apiserver::default().router()).into_future());
         command.args(["serve", "--listen", &address.to_string()]).arg("--kubeconfig").arg(kubeconfig);
         command.arg("--access-file").arg(access).env("SPARKGATE_DATABASE_URL", database(pool));
         let gateway = spawn_blocking(move || Gateway::start(command, address, false)).await.unwrap();
@@ -77,7 +80,7 @@ impl World {
         world
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.gateway.address)
     }
 
@@ -189,7 +192,8 @@ fn kubeconfig(address: &str) -> String {
 }
 
 /// Returns an access file without leeway: the clocks of this machine don't differ.
-fn access(issuer: &str) -> String {
+fn access(issuer: &str, url: &str, secret: &Path) -> String {
+    let secret = secret.display();
     format!(
         "
 authentication:
@@ -201,11 +205,12 @@ authentication:
       groupsClaim: groups
       clientId: {CLIENT}
       leeway: 0s
+      console: {{clientId: {CONSOLE}, clientSecretFile: '{secret}', externalUrl: '{url}'}}
 tenants:
   red:
     namespaces: [default]
     members: [{{role: submitter, groups: [\"corp:eng\"]}}, {{role: operator, groups: [\"corp:ops\"]}}]
-limits: {{failedLogins: 1000/s}}
+limits: {{reads: 100000/s, failedLogins: 1000/s}}
 "
     )
 }

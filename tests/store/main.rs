@@ -5,6 +5,7 @@ mod support;
 
 mod accept;
 mod attempts;
+mod browser_sessions;
 mod clean_up;
 mod clocks;
 mod connections;

@@ -93,6 +93,7 @@ pub(crate) fn new(drawn: Drawn, pod: &str) -> NewSubmission {
         options: Options::default(),
         trace: None,
         fingerprint: Vec::new(),
+        origins: Default::default(),
     }
 }
 

@@ -42,6 +42,31 @@ pub struct OidcIssuer {
     pub ca_file: Option<PathBuf>,
     /// The address of the key set. Without it, discovery finds it.
     pub jwks_uri: Option<String>,
+    /// The client with which browsers sign in to the console. Without it, they can't.
+    pub console: Option<ConsoleClient>,
+}
+
+/// A client of an issuer for the authorization code flow, and what holds for the sessions that begin with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsoleClient {
+    pub client_id: String,
+    /// The file with the client's secret. A public client has none.
+    pub client_secret_file: Option<PathBuf>,
+    /// The gateway's URL in browsers, without a slash at its end.
+    pub external_url: String,
+    /// The scopes that are asked for, `openid` among them.
+    pub scopes: Vec<String>,
+    /// How long a session lasts without a page that its user opens.
+    pub idle: Duration,
+    /// How long a session lasts at most.
+    pub lifetime: Duration,
+}
+
+impl ConsoleClient {
+    /// Returns whether browsers reach the gateway by HTTPS. If not, they run on its own host.
+    pub fn is_https(&self) -> bool {
+        self.external_url.starts_with("https:")
+    }
 }
 
 /// Kubernetes' `TokenReview`.

@@ -19,7 +19,8 @@ mod tenant;
 pub use access::{Access, TenantError, Visible};
 pub use api_key::{ApiKey, ApiKeyError, KeyDigest, NoRandomNumbers};
 pub use authentication::{
-    Authentication, CertificateSubject, Certificates, ClaimPath, Kubernetes, OidcIssuer, Proxy, SparkJws, SparkListener,
+    Authentication, CertificateSubject, Certificates, ClaimPath, ConsoleClient, Kubernetes, OidcIssuer, Proxy,
+    SparkJws, SparkListener,
 };
 pub use certificate::{CertificateError, ClientCertificate};
 pub use file::{AccessFileError, Entries, Fault, Text};

@@ -30,6 +30,8 @@ pub struct NewSubmission {
     pub drawn: Drawn,
     /// It is stored without secrets.
     pub request: CreateSubmissionRequest,
+    /// The properties that the request itself didn't have: their keys by origin.
+    pub origins: BTreeMap<String, Vec<String>>,
     pub spark_version: SparkVersion,
     /// `SPARK_USER` if the request names none.
     pub spark_user: String,

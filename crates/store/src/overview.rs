@@ -1,5 +1,7 @@
 //! What pages for people show beside submissions themselves: sums over a day, and the state of an installation's replicas.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sqlx::{QueryBuilder, types::Json};
@@ -178,6 +180,19 @@ impl Scoped {
         self.scope.push_condition(&mut query, "s");
         let text: Option<String> = within(action, query.build_query_scalar().fetch_optional(&mut *connection)).await?;
         text.map(|text| serde_json::from_str(&text).map_err(|error| Error::row(id.as_str(), error))).transpose()
+    }
+
+    /// Returns the keys of the properties that the request of a submission didn't have, by origin; `None` if that isn't
+    /// known.
+    pub async fn origins(&self, id: &SubmissionId) -> Result<Option<BTreeMap<String, Vec<String>>>, Error> {
+        let action = "reading the origins of properties";
+        let mut connection = self.store.connection(action).await?;
+        let mut query = QueryBuilder::new("SELECT origins FROM submissions s WHERE id = ");
+        query.push_bind(id.as_str()).push(" AND ");
+        self.scope.push_condition(&mut query, "s");
+        let origins: Option<Option<Json<_>>> =
+            within(action, query.build_query_scalar().fetch_optional(&mut *connection)).await?;
+        Ok(origins.flatten().map(|Json(origins)| origins))
     }
 }
 

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
+    compare::{Comparison, compared},
     layout::{Frame, Section, facts, word},
     page,
     submission::heading,
@@ -23,6 +24,10 @@ use crate::{
 /// The longest object that is shown, in bytes.
 const LONGEST: usize = 256 << 10;
 
+/// The origin of properties that the request itself set, and of those that Spark added to them.
+const REQUEST: &str = "request";
+const SPARK: &str = "spark-submit";
+
 /// Shows the configuration.
 pub(super) async fn show(
     State(state): State<AppState>,
@@ -32,13 +37,21 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let submissions = &state.service.submissions;
     let of = find(&state.service, &caller, &id).await?;
-    let (request, objects) =
-        tokio::try_join!(submissions.request(&caller, &id), submissions.manifest(&caller, &id, of.attempt))?;
+    let (request, objects, origins) = tokio::try_join!(
+        submissions.request(&caller, &id),
+        submissions.manifest(&caller, &id, of.attempt),
+        submissions.origins(&caller, &id),
+    )?;
+    let comparison = match &request {
+        Some(request) => Some(Comparison::read(&state, &caller, &of, request, uri.query().unwrap_or_default()).await?),
+        None => None,
+    };
     let content = html! {
         (heading(&of, id.as_str(), "configuration", false))
+        @if let Some(comparison) = &comparison { (compared(comparison)) }
         @if let Some(request) = &request {
             (application(request))
-            (properties(request, objects.as_deref()))
+            (properties(request, objects.as_deref(), origins.as_ref()))
         }
         (manifest(objects.as_deref()))
     };
@@ -71,36 +84,37 @@ fn application(request: &Value) -> Markup {
     }
 }
 
-/// Shows the properties of the request, and those that Spark added to them in the driver's `ConfigMap`.
-fn properties(request: &Value, objects: Option<&[Value]>) -> Markup {
-    let requested: BTreeMap<&str, &str> = request["sparkProperties"]
-        .as_object()
+/// Shows the properties of the request with their origins, and those that Spark added to them in the driver's `ConfigMap`.
+fn properties(request: &Value, objects: Option<&[Value]>, origins: Option<&BTreeMap<String, Vec<String>>>) -> Markup {
+    let origin_of: BTreeMap<&str, &str> = origins
         .into_iter()
         .flatten()
-        .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        .flat_map(|(origin, keys)| keys.iter().map(move |key| (key.as_str(), origin.as_str())))
         .collect();
+    let unknown = if origins.is_some() { REQUEST } else { "request or defaults" };
+    let mut rows: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     let of_driver = objects.map(of_driver).unwrap_or_default();
-    let added: BTreeMap<&str, &str> = of_driver
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .filter(|(key, _)| !requested.contains_key(key))
-        .collect();
-    let rows = |properties: &BTreeMap<&str, &str>, origin: &str| {
-        html! {
-            @for (key, value) in properties {
-                tr { th scope="row" { (word(key)) } td.wide { (word(value)) } td.quiet { (origin) } }
-            }
-        }
-    };
+    for (key, value) in &of_driver {
+        let of_ours = key.starts_with("spark.kubernetes.executor.label.sparkgate.dev/");
+        rows.insert(key, (value, if of_ours { "sparkgate" } else { SPARK }));
+    }
+    for (key, value) in request["sparkProperties"].as_object().into_iter().flatten() {
+        let origin = origin_of.get(key.as_str()).copied().unwrap_or(unknown);
+        rows.insert(key, (value.as_str().unwrap_or_default(), origin));
+    }
     html! {
-        section {
-            h2 { "Properties " span.count { (requested.len() + added.len()) } }
-            p.quiet { "Properties of the request include the operator's defaults. Values that look like secrets are hidden." }
+        section #properties {
+            h2 { "Properties " span.count { (rows.len()) } }
+            p.quiet {
+                "The origin says who set a property: the request, defaults of the operator, of a Spark line or of the tenant, "
+                code { "forced" } " by the tenant, or Spark itself. Values that look like secrets are hidden."
+            }
             table.plain.properties {
                 thead { tr { th scope="col" { "Property" } th scope="col" { "Value" } th scope="col" { "Origin" } } }
                 tbody {
-                    (rows(&requested, "request and defaults"))
-                    (rows(&added, "spark-submit"))
+                    @for (key, (value, origin)) in &rows {
+                        tr { th scope="row" { (word(key)) } td.wide { (word(value)) } td.quiet { (word(origin)) } }
+                    }
                 }
             }
         }

@@ -81,6 +81,9 @@ impl Frame<'_> {
                         span.live #live role="status" {}
                         @if let Some(caller) = self.caller {
                             span.caller title="The caller of this page" { (visible(caller.principal().subject())) }
+                            @if caller.browser_session().is_some() {
+                                form.out method="post" action={ (root) "sign-out" } { button { "Sign out" } }
+                            }
                         }
                         button.help type="button" hidden data-help aria-label="Keyboard" { "?" }
                     }

@@ -60,12 +60,13 @@ fn event_filter(query: &str) -> String {
 
 fn content(query: &str, found: &Listed, caller: &Session, now: DateTime<Utc>) -> Markup {
     let items = &found.page.items;
-    let has_tenants = items.iter().any(|item| item.tenant != "default");
+    let tenants = caller.tenants();
+    let has_tenants = tenants.len() > 1;
     let is_first = form::values(query, "cursor").is_empty();
     let killable = caller.killable();
     html! {
         h1.hidden { "Submissions" }
-        (filters(query))
+        (filters(query, if has_tenants { &tenants } else { &[] }))
         form #kill method="post" action="submissions/kill" data-confirm="Kill the selected submissions?" {
             input type="hidden" name="back" value=(form::with(query, &[]));
         }
@@ -107,7 +108,8 @@ fn content(query: &str, found: &Listed, caller: &Session, now: DateTime<Utc>) ->
     }
 }
 
-fn filters(query: &str) -> Markup {
+/// The filters; `tenants` are those to choose from.
+fn filters(query: &str, tenants: &[&str]) -> Markup {
     let states = form::values(query, "state");
     let current = states.join(",");
     let value = |name: &str| form::values(query, name).into_iter().next().unwrap_or_default();
@@ -124,6 +126,12 @@ fn filters(query: &str) -> Markup {
                 input type="search" name="name" value=(value("name")) placeholder="Name begins with" aria-label="Name begins with" data-filter;
                 input name="owner" value=(value("owner")) placeholder="Owner" aria-label="Owner" autocapitalize="off";
                 input name="namespace" value=(value("namespace")) placeholder="Namespace" aria-label="Namespace" autocapitalize="off";
+                @if !tenants.is_empty() {
+                    select name="tenant" aria-label="Tenant" {
+                        option value="" { "All tenants" }
+                        @for tenant in tenants { option value=(tenant) selected[*tenant == value("tenant")] { (tenant) } }
+                    }
+                }
                 input name="label" value=(value("label")) placeholder="label=value" aria-label="Label, as key=value" autocapitalize="off";
                 button { "Filter" }
             }

@@ -79,7 +79,7 @@ pub(super) async fn show(
                     Err(why) => (why),
                 }
             }
-            pre.log.wrap #log tabindex="0" aria-label="Log" data-source=(source) data-query=(query) {
+            pre.log.wrap #log tabindex="0" role="region" aria-label="Log" data-source=(source) data-query=(query) {
                 @if let Ok(end) = &end { (lines(end)) }
             }
         }

@@ -16,7 +16,7 @@ use crate::{
         AppState,
         v1::{Caller, Problem},
     },
-    service::{InstallationOverview, LiveCount, Readiness, Session},
+    service::{Checked, InstallationOverview, LiveCount, Readiness, Session, doctor::Level},
 };
 
 /// The beginning of the names of replicas' leases.
@@ -36,15 +36,9 @@ pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, 
                 (watches(&installation, now))
             }
             (tenants(&installation.live, &caller))
+            (checks(installation.checked.as_deref(), now))
         }
-        div.columns {
-            (releases(&caller))
-            section {
-                h2 { "Checks" }
-                p { "Run " code { "sparkgate doctor" } " with the gateway's settings: it checks files, database, rights, cluster and pods, and \
-                    changes nothing. Metrics are at " code { "/metrics" } " of the management port." }
-            }
-        }
+        (releases(&caller))
     };
     let frame =
         Frame { title: "Operator", section: Section::Operator, path: uri.path(), caller: Some(&caller), live: None };
@@ -166,6 +160,60 @@ fn tenants(live: &[LiveCount], caller: &Session) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Shows what the checks found: first what is wrong.
+fn checks(checked: Option<&Checked>, now: DateTime<Utc>) -> Markup {
+    let findings = checked.map(|checked| checked.findings.as_slice()).unwrap_or_default();
+    let rows = |wanted: &dyn Fn(Level) -> bool| {
+        html! {
+            table.plain {
+                thead { tr { th scope="col" { "Level" } th scope="col" { "Check" } th scope="col" { "Finding" } } }
+                tbody {
+                    @for finding in findings.iter().filter(|finding| wanted(finding.level)) {
+                        tr {
+                            td { span class={ "state " (colour(finding.level)) } { (finding.level.as_str()) } }
+                            th scope="row" { code { (finding.check) } }
+                            td.wide {
+                                (word(&finding.message))
+                                @if let Some(remedy) = &finding.remedy { p.remedy { (word(remedy)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let is_wrong = |level: Level| level >= Level::Warning;
+    let wrong = findings.iter().filter(|finding| is_wrong(finding.level)).count();
+    html! {
+        section #checks {
+            h2 { "Checks " @if checked.is_some() { span.count { (wrong) } } }
+            @match checked {
+                None => p.quiet { "They are running." },
+                Some(checked) => {
+                    @if wrong == 0 { p { "Nothing is wrong." } } @else { (rows(&is_wrong)) }
+                    @if findings.len() > wrong {
+                        details { summary { (findings.len() - wrong) " more" } (rows(&|level| !is_wrong(level))) }
+                    }
+                    p.quiet {
+                        "By this replica, " (ago(checked.at, now)) @if !checked.is_whole { ", broken off after a minute" } ". "
+                        code { "sparkgate doctor" } " checks files and the database's settings, too. Metrics are at " code { "/metrics" }
+                        " of the management port."
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn colour(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "finished",
+        Level::Skipped => "queued",
+        Level::Warning => "pending",
+        Level::Failure => "failed",
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::{
-    http::{StatusCode, header},
+    http::{StatusCode, Uri, header},
     response::Response,
 };
-use maud::html;
+use maud::{Markup, html};
 
 use super::{
     layout::{Frame, Section, root},
-    page,
+    page, sign_in,
     text::cut,
 };
 use crate::{
@@ -18,18 +18,28 @@ use crate::{
         request_log::{RequestId, text},
         v1::{Code, Problem},
     },
-    service::Session,
+    service::{Authenticator, Session, Unauthenticated},
 };
 
 /// The longest detail of a problem: it may quote what a caller sent.
 const DETAIL: usize = 2000;
 
 /// Writes the problem of a response, if it has one, as a page.
-pub(super) fn written(mut response: Response, path: &str, caller: Option<&Session>, id: &RequestId) -> Response {
+pub(super) fn written(
+    mut response: Response,
+    path: &str,
+    caller: Option<&Session>,
+    id: &RequestId,
+    authenticator: &Authenticator,
+) -> Response {
     let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() else { return response };
     let status = response.status();
     problem.log();
-    let mut written = of_problem(&problem, status, path, caller, id);
+    let issuers = match problem.code {
+        Code::Unauthenticated => authenticator.sign_in_issuers(),
+        _ => Vec::new(),
+    };
+    let mut written = of_problem(&problem, status, path, caller, id, &sign_in::ways(path, "", &issuers));
     for name in [header::RETRY_AFTER, header::ALLOW] {
         if let Some(value) = response.headers().get(&name) {
             written.headers_mut().insert(name, value.clone());
@@ -40,8 +50,27 @@ pub(super) fn written(mut response: Response, path: &str, caller: Option<&Sessio
 
 /// Returns the answer to a request without a known caller.
 pub(in crate::api) fn refused(code: Code, path: &str, detail: String, id: &RequestId) -> Response {
-    let problem = Problem::new(code, detail);
-    of_problem(&problem, StatusCode::from_u16(code.status()).unwrap_or_default(), path, None, id)
+    of_problem(&Problem::new(code, detail), status(code), path, None, id, &html! {})
+}
+
+/// Returns the answer to a request without a known caller, with the ways to sign in.
+pub(in crate::api) fn unauthenticated(
+    why: &Unauthenticated,
+    code: Code,
+    uri: &Uri,
+    issuers: &[String],
+    id: &RequestId,
+) -> Response {
+    let problem = Problem::new(code, sign_in::detail(why, !issuers.is_empty()));
+    let ways = match code {
+        Code::Unauthenticated => sign_in::ways(uri.path(), sign_in::page_of(uri), issuers),
+        _ => html! {},
+    };
+    of_problem(&problem, status(code), uri.path(), None, id, &ways)
+}
+
+fn status(code: Code) -> StatusCode {
+    StatusCode::from_u16(code.status()).unwrap_or_default()
 }
 
 /// Returns the response to a request whose handler panicked.
@@ -50,16 +79,24 @@ pub(in crate::api) fn internal_error(path: &str, id: &RequestId) -> Response {
     refused(Code::InternalError, path, detail.to_owned(), id)
 }
 
-fn of_problem(problem: &Problem, status: StatusCode, path: &str, caller: Option<&Session>, id: &RequestId) -> Response {
-    let title = problem.code.title();
+fn of_problem(
+    problem: &Problem,
+    status: StatusCode,
+    path: &str,
+    caller: Option<&Session>,
+    id: &RequestId,
+    ways: &Markup,
+) -> Response {
+    let can_sign_in = !ways.0.is_empty();
+    let title = if can_sign_in { "Sign in" } else { problem.code.title() };
     let content = html! {
         section.problem {
             p.status { (status.as_u16()) }
             h1 { (title) }
             p { (cut(&problem.detail, DETAIL)) }
-            @if let Some(remedy) = remedy(problem.code) { p.remedy { (remedy) } }
+            @if let Some(remedy) = remedy(problem.code).filter(|_| !can_sign_in) { p.remedy { (remedy) } }
             p.actions {
-                a.button href={ (root(path)) "submissions" } { "Submissions" }
+                @if can_sign_in { (ways) } @else { a.button href={ (root(path)) "submissions" } { "Submissions" } }
                 @if is_passing(problem.code) { a.button href="" { "Try again" } }
             }
             p.quiet { "Request " code { (text(id)) } }
@@ -75,8 +112,8 @@ fn of_problem(problem: &Problem, status: StatusCode, path: &str, caller: Option<
 fn remedy(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::Unauthenticated => {
-            "The console has no sign-in of its own yet. It needs what the API needs: open it through a proxy that signs you in and \
-             whose header or token the gateway accepts. docs/console.md says how an operator sets that up."
+            "This gateway has no sign-in for browsers. An operator sets one up with an OpenID provider, or puts a proxy in front that \
+             signs you in (docs/console.md)."
         }
         Code::Denied => "Ask an operator of the tenant for a role that may do this, or to do it for you.",
         Code::SubmissionNotFound => {

@@ -49,6 +49,7 @@ pub(in crate::api) struct ListQuery {
     name: Option<String>,
     owner: Option<String>,
     namespace: Option<String>,
+    tenant: Option<String>,
     /// The client's own id.
     client_id: Option<String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
@@ -124,6 +125,7 @@ pub(in crate::api) async fn list_page(state: &AppState, caller: &Session, query:
         owner: query.owner,
         namespace: query.namespace,
         client_id: query.client_id,
+        tenant: query.tenant,
         labels: query.label.into_iter().collect(),
         spark_version: query.spark_version,
         created_after: query.created_after,

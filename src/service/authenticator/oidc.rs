@@ -3,21 +3,18 @@
 //! verifies a signature.
 
 use std::{
-    fs,
+    slice,
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, ensure};
 use chrono::Utc;
-use reqwest::{Certificate, Client, redirect::Policy};
-use rustls::crypto::ring;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     Unauthenticated,
     cache::{Cache, Digest, digest},
+    issuer_client::{Endpoints, fetch},
 };
 use crate::{
     access::{
@@ -36,10 +33,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(3);
 /// How long a verified token is remembered.
 const VERIFIED: Duration = Duration::from_secs(300);
-/// Timeout of one request to an issuer.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest document of an issuer, in bytes.
-const LARGEST: usize = 256 << 10;
 
 /// The issuers that have been asked, by their settings.
 #[derive(Default)]
@@ -56,13 +49,15 @@ struct Issuer {
 /// The keys of one issuer, and the tokens that they verified.
 struct Keys {
     set: Arc<KeySet>,
+    /// Where browsers sign in, fetched with the keys.
+    endpoints: Option<Arc<Endpoints>>,
     since: Instant,
     verified: Cache,
 }
 
 impl Keys {
-    fn new(set: Arc<KeySet>, since: Instant) -> Arc<Self> {
-        Arc::new(Self { set, since, verified: Cache::default() })
+    fn new(set: Arc<KeySet>, endpoints: Option<Arc<Endpoints>>, since: Instant) -> Arc<Self> {
+        Arc::new(Self { set, endpoints, since, verified: Cache::default() })
     }
 
     fn are_fresh(&self) -> bool {
@@ -107,15 +102,40 @@ impl Issuers {
         Some(self.known(issuer).principal(issuer, token, digest).await)
     }
 
+    /// Returns the principal of a token that has to be of this issuer.
+    pub(super) async fn of_issuer(&self, token: &str, issuer: &OidcIssuer) -> Result<Arc<Principal>, Unauthenticated> {
+        let other =
+            || Unauthenticated::Invalid("the token is of another issuer, or none that can be verified".to_owned());
+        self.principal(token, slice::from_ref(issuer)).await.unwrap_or_else(|| Err(other()))
+    }
+
+    /// Returns the endpoints of an issuer; `None` if they can't be fetched, or if it has none.
+    pub(super) async fn endpoints(&self, issuer: &OidcIssuer) -> Option<Arc<Endpoints>> {
+        self.known(issuer).current(issuer).await?.endpoints.clone()
+    }
+
+    /// Verifies the ID token of a sign-in with an issuer's client.
+    pub(super) async fn verify_id_token(
+        &self,
+        issuer: &OidcIssuer,
+        token: &str,
+        client_id: &str,
+        nonce: &str,
+    ) -> Result<(), Unauthenticated> {
+        let verify = |keys: &Keys| issuer.verify_id_token(token, &keys.set, client_id, nonce, Utc::now());
+        self.known(issuer).verified_by(issuer, verify).await
+    }
+
     fn known(&self, issuer: &OidcIssuer) -> Arc<Issuer> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = known.iter().find(|(settings, _)| settings == issuer) {
             return found.clone();
         }
         // New settings: each token is verified again, with the same keys if they would be fetched from the same place.
-        let place = |of: &OidcIssuer| (of.issuer.clone(), of.jwks_uri.clone(), of.ca_file.clone());
+        let place =
+            |of: &OidcIssuer| (of.issuer.clone(), of.jwks_uri.clone(), of.ca_file.clone(), of.console.is_some());
         let keys = known.iter().filter(|(settings, _)| place(settings) == place(issuer)).find_map(|(_, it)| it.keys());
-        let keys = keys.map(|keys| Keys::new(keys.set.clone(), keys.since));
+        let keys = keys.map(|keys| Keys::new(keys.set.clone(), keys.endpoints.clone(), keys.since));
         let new = Arc::new(Issuer { keys: RwLock::new(keys), ..Issuer::default() });
         known.retain(|(settings, _)| settings.issuer != issuer.issuer);
         known.push((issuer.clone(), new.clone()));
@@ -136,20 +156,34 @@ impl Issuer {
         token: &str,
         digest: Digest,
     ) -> Result<Arc<Principal>, Unauthenticated> {
+        self.verified_by(issuer, |keys| keys.verify(issuer, token, digest)).await
+    }
+
+    /// Verifies a token with the keys, and with newer ones if they don't have its key.
+    async fn verified_by<T>(
+        self: &Arc<Self>,
+        issuer: &OidcIssuer,
+        verify: impl Fn(&Keys) -> Result<T, JwtError>,
+    ) -> Result<T, Unauthenticated> {
         let away =
             || Unauthenticated::Unavailable(format!("the keys of the issuer {} can't be fetched", issuer.issuer));
-        let keys = match self.keys() {
-            Some(keys) if keys.are_fresh() => keys,
-            // Another request fetches them at this moment: an issuer that doesn't answer must not delay all requests.
-            Some(keys) if self.fetched.try_lock().is_err() => keys,
-            // Keys that are too old are better than none.
-            known => self.fetch(issuer).await.or(known).ok_or_else(away)?,
-        };
-        let verified = match keys.verify(issuer, token, digest) {
-            Err(JwtError::UnknownKey) => self.fetch(issuer).await.ok_or_else(away)?.verify(issuer, token, digest),
+        let keys = self.current(issuer).await.ok_or_else(away)?;
+        let verified = match verify(&keys) {
+            Err(JwtError::UnknownKey) => verify(&*self.fetch(issuer).await.ok_or_else(away)?),
             verified => verified,
         };
         verified.map_err(|error| Unauthenticated::Invalid(error.to_string()))
+    }
+
+    /// Returns the keys, which are fetched if they are too old.
+    async fn current(self: &Arc<Self>, issuer: &OidcIssuer) -> Option<Arc<Keys>> {
+        match self.keys() {
+            Some(keys) if keys.are_fresh() => Some(keys),
+            // Another request fetches them at this moment: an issuer that doesn't answer must not delay all requests.
+            Some(keys) if self.fetched.try_lock().is_err() => Some(keys),
+            // Keys that are too old are better than none.
+            known => self.fetch(issuer).await.or(known),
+        }
     }
 
     fn keys(&self) -> Option<Arc<Keys>> {
@@ -172,9 +206,9 @@ impl Issuer {
         // Until it has succeeded.
         *last = Some(Fetch { began: Instant::now(), succeeded: false });
         match fetch(issuer).await {
-            Ok(keys) => {
+            Ok((keys, endpoints)) => {
                 tracing::info!(issuer = issuer.issuer, ?keys, "keys of the issuer fetched");
-                let keys = Keys::new(Arc::new(keys), Instant::now());
+                let keys = Keys::new(Arc::new(keys), endpoints.map(Arc::new), Instant::now());
                 *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
                 if let Some(fetch) = last.as_mut() {
                     fetch.succeeded = true;
@@ -187,51 +221,4 @@ impl Issuer {
             }
         }
     }
-}
-
-/// Fetches the keys of an issuer: at its `jwksUri`, or where its discovery document says (`OpenID` Connect Discovery 1.0).
-async fn fetch(issuer: &OidcIssuer) -> anyhow::Result<KeySet> {
-    let client = client(issuer)?;
-    let url = match &issuer.jwks_uri {
-        Some(url) => url.clone(),
-        None => {
-            let base = issuer.issuer.trim_end_matches('/');
-            let document = get(&client, &format!("{base}/.well-known/openid-configuration")).await?;
-            let document: Value = serde_json::from_slice(&document).context("parsing the discovery document")?;
-            let named = document["issuer"].as_str().unwrap_or_default();
-            ensure!(named == issuer.issuer, "the discovery document is of the issuer {named:?}");
-            let url = document["jwks_uri"].as_str().context("the discovery document has no `jwks_uri`")?;
-            let is_plain = issuer.issuer.starts_with("http:");
-            ensure!(url.starts_with("https:") || is_plain, "the `jwks_uri` {url} isn't https");
-            url.to_owned()
-        }
-    };
-    KeySet::parse(&get(&client, &url).await?).with_context(|| format!("parsing the key set of {url}"))
-}
-
-fn client(issuer: &OidcIssuer) -> anyhow::Result<Client> {
-    // Fails if another one is installed already, which serves as well.
-    let _ = ring::default_provider().install_default();
-    let mut client = Client::builder().timeout(TIMEOUT).redirect(Policy::none());
-    if let Some(path) = &issuer.ca_file {
-        let pem = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        let certificates = Certificate::from_pem_bundle(&pem);
-        let certificates = certificates.with_context(|| format!("reading the certificates of {}", path.display()))?;
-        client = client.tls_certs_merge(certificates);
-    }
-    client.build().context("creating a client for the issuer")
-}
-
-async fn get(client: &Client, url: &str) -> anyhow::Result<Vec<u8>> {
-    let answer = client.get(url).send().await.with_context(|| format!("asking for {url}"))?;
-    ensure!(answer.status().is_success(), "{url} answered with {}", answer.status());
-    let mut answer = answer;
-    let mut body = Vec::new();
-    while let Some(part) = answer.chunk().await.with_context(|| format!("reading {url}"))? {
-        if body.len() + part.len() > LARGEST {
-            return Err(anyhow!("{url} has more than {LARGEST} bytes"));
-        }
-        body.extend_from_slice(&part);
-    }
-    Ok(body)
 }

@@ -1,6 +1,6 @@
 //! The use case "submit": checks a submission and accepts it.
 
-use std::{io, mem};
+use std::{collections::BTreeMap, io, mem};
 
 use sha2::{Digest, Sha256};
 
@@ -11,14 +11,19 @@ use crate::{
         encryption::StoredObjects,
         error::{Error, error_chain},
         options::SubmissionOptions,
+        prepared::PreparedSubmission,
         redaction,
         session::Session,
+        tenancy::TenantRules,
     },
     spark::CreateSubmissionRequest,
     store::{self, Found, KeySpace, NewSubmission},
     submission::SubmissionId,
     traces::{Span, SpanKind, TraceContext, attribute},
 };
+
+/// The origin of properties that a tenant forces.
+const FORCED: &str = "forced";
 
 /// How often an allocated number may turn out to be taken. The first time moves the sequence past all taken numbers.
 const TRIES: u32 = 5;
@@ -126,6 +131,7 @@ impl Submissions {
                     None => Vec::new(),
                 },
                 drawn,
+                origins: origins(&prepared, &rules),
                 request: mem::take(&mut prepared.request.request),
                 namespace: rendered.driver.namespace,
                 names: rendered.names,
@@ -180,6 +186,19 @@ impl Submissions {
         let own = request.proxy_user.as_ref().or_else(|| request.environment_variables.get("SPARK_USER"));
         short(own.unwrap_or_else(|| &self.spark().user))
     }
+}
+
+/// Returns the keys of the properties that the request itself doesn't set, by origin.
+fn origins(prepared: &PreparedSubmission, rules: &TenantRules) -> BTreeMap<String, Vec<String>> {
+    let mut keys = BTreeMap::<String, Vec<String>>::new();
+    for (key, origin) in &prepared.origins {
+        // The gateway's own options don't reach the driver.
+        if prepared.properties().contains_key(key) {
+            let is_forced = rules.tenant.properties.contains_key(key);
+            keys.entry(if is_forced { FORCED } else { origin }.to_owned()).or_default().push(key.clone());
+        }
+    }
+    keys
 }
 
 /// Adds the result of a submit to its span.

@@ -118,6 +118,7 @@ impl Both {
             options: Options::default(),
             trace: None,
             fingerprint: Vec::new(),
+            origins: Default::default(),
         };
         self.real.accept(new).await.unwrap();
         // Over at once, or never.

@@ -80,5 +80,6 @@ fn submission() -> anyhow::Result<NewSubmission> {
         options: Options::default(),
         trace: None,
         fingerprint: vec![7; 32],
+        origins: Default::default(),
     })
 }

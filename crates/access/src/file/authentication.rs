@@ -7,13 +7,16 @@ use serde_saphyr::Spanned;
 use sparkgate_submission::parse_duration;
 
 use super::{
-    document::{AuthenticationDocument, Entries, OidcDocument, OneOrMore, ProxyDocument, SparkListenerDocument, Text},
+    document::{
+        AuthenticationDocument, ConsoleDocument, Entries, OidcDocument, OneOrMore, ProxyDocument,
+        SparkListenerDocument, Text,
+    },
     fault::Faults,
 };
 use crate::{
     authentication::{
-        Authentication, CertificateSubject, Certificates, ClaimPath, Kubernetes, OidcIssuer, Proxy, SparkJws,
-        SparkListener,
+        Authentication, CertificateSubject, Certificates, ClaimPath, ConsoleClient, Kubernetes, OidcIssuer, Proxy,
+        SparkJws, SparkListener,
     },
     jwt::Algorithm,
     principal::{Principal, Provider},
@@ -24,6 +27,13 @@ const DEFAULT_LEEWAY: Duration = Duration::from_secs(60);
 
 /// The greatest leeway: a token would be valid for that long after its end.
 const LONGEST_LEEWAY: Duration = Duration::from_secs(600);
+
+/// How long the session of a browser lasts, without a page that is opened and at most.
+const DEFAULT_IDLE: Duration = Duration::from_secs(2 * 3600);
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+
+/// The greatest lifetime of a session of a browser.
+const LONGEST_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Checks the whole section.
 pub(super) fn check(document: AuthenticationDocument, faults: &mut Faults) -> Authentication {
@@ -72,7 +82,15 @@ fn issuers(documents: Vec<OidcDocument>, faults: &mut Faults) -> Vec<OidcIssuer>
         let path = format!("authentication.oidc[{index}]");
         let place = document.issuer.referenced;
         let named_at = document.name.as_ref().map_or(place, |name| name.referenced);
+        let url_at = document.console.as_ref().map(|console| console.external_url.referenced);
         let issuer = issuer(document, &path, faults);
+        let url = |issuer: &OidcIssuer| issuer.console.as_ref().map(|console| console.external_url.clone());
+        if let (Some(place), Some(this), Some(first)) = (url_at, url(&issuer), issuers.iter().find_map(url))
+            && this != first
+        {
+            let reason = format!("another issuer has {first}: a gateway has one URL in browsers");
+            faults.add(&place, format!("{path}.console.externalUrl"), reason);
+        }
         if issuers.iter().any(|other| other.name == issuer.name) {
             let reason =
                 format!("another issuer has the name `{}`: subjects of one would be those of the other", issuer.name);
@@ -125,6 +143,48 @@ fn issuer(document: OidcDocument, path: &str, faults: &mut Faults) -> OidcIssuer
         client_id: document.client_id,
         ca_file: document.ca_file,
         jwks_uri: document.jwks_uri.map(|uri| uri.value),
+        console: document.console.map(|section| console(section, &format!("{path}.console"), faults)),
+    }
+}
+
+fn console(document: ConsoleDocument, path: &str, faults: &mut Faults) -> ConsoleClient {
+    if document.client_id.value.is_empty() {
+        faults.add(&document.client_id.referenced, format!("{path}.clientId"), "it is empty");
+    }
+    let external_url = document.external_url.value.trim_end_matches('/').to_owned();
+    let place = &document.external_url.referenced;
+    if check_url(&external_url).is_err() || external_url.contains(['"', '\\', '<', '>']) {
+        let reason = "it is the gateway's URL in browsers, like https://sparkgate.example.org; http only on this host";
+        faults.add(place, format!("{path}.externalUrl"), reason);
+    }
+    let mut scopes = vec!["openid".to_owned()];
+    for (index, scope) in document.scopes.unwrap_or_default().into_iter().enumerate() {
+        // RFC 6749, section 3.3.
+        let is_token = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+        if scope.value.is_empty() || !scope.value.chars().all(is_token) {
+            faults.add(&scope.referenced, format!("{path}.scopes[{index}]"), "a scope is one word");
+        }
+        if !scopes.contains(&scope.value) {
+            scopes.push(scope.value);
+        }
+    }
+    let mut time = |name: &str, text: Option<Text>, default: Duration| {
+        let Some(text) = text else { return default };
+        let time = parse_duration(&text.value).filter(|time| !time.is_zero() && *time <= LONGEST_LIFETIME);
+        time.unwrap_or_else(|| {
+            faults.add(&text.referenced, format!("{path}.{name}"), "it is a time up to 30d, like `2h`");
+            default
+        })
+    };
+    let (idle, lifetime) =
+        (time("idle", document.idle, DEFAULT_IDLE), time("lifetime", document.lifetime, DEFAULT_LIFETIME));
+    ConsoleClient {
+        client_id: document.client_id.value,
+        client_secret_file: document.client_secret_file,
+        external_url,
+        scopes,
+        idle,
+        lifetime,
     }
 }
 

@@ -46,6 +46,18 @@ pub(super) struct OidcDocument {
     pub(super) client_id: Option<String>,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) jwks_uri: Option<Text>,
+    pub(super) console: Option<ConsoleDocument>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ConsoleDocument {
+    pub(super) client_id: Text,
+    pub(super) client_secret_file: Option<PathBuf>,
+    pub(super) external_url: Text,
+    pub(super) scopes: Option<Vec<Text>>,
+    pub(super) idle: Option<Text>,
+    pub(super) lifetime: Option<Text>,
 }
 
 #[derive(Deserialize)]

@@ -79,6 +79,47 @@ fn what_is_absent_has_its_default() {
 }
 
 #[test]
+fn the_client_of_the_console_has_defaults_and_faults() {
+    let file = |console: &str| {
+        format!("authentication: {{oidc: [{{issuer: 'https://a', audience: b, console: {{{console}}}}}]}}\n{SMALLEST}")
+    };
+    let access = parse(&file("clientId: c, externalUrl: 'https://gate.example.org/spark/'")).unwrap();
+    let console = access.authentication().unwrap().oidc[0].console.as_ref().unwrap();
+    assert_eq!((console.external_url.as_str(), console.is_https()), ("https://gate.example.org/spark", true));
+    assert_eq!(
+        (console.scopes.join(" "), console.idle.as_secs(), console.lifetime.as_secs()),
+        ("openid".to_owned(), 7200, 43200)
+    );
+    let access =
+        parse(&file("clientId: c, externalUrl: 'http://localhost:6066', scopes: [profile, openid], idle: 15min"))
+            .unwrap();
+    let console = access.authentication().unwrap().oidc[0].console.as_ref().unwrap();
+    assert_eq!(
+        (console.scopes.join(" "), console.idle.as_secs(), console.is_https()),
+        ("openid profile".to_owned(), 900, false)
+    );
+    for (console, part) in [
+        ("clientId: '', externalUrl: 'https://a'", "console.clientId: it is empty"),
+        (
+            "clientId: c, externalUrl: 'http://gate.example.org'",
+            "console.externalUrl: it is the gateway's URL in browsers",
+        ),
+        ("clientId: c, externalUrl: 'https://a/?x'", "console.externalUrl: it is"),
+        ("clientId: c, externalUrl: 'https://a', scopes: ['a b']", "console.scopes[0]: a scope is one word"),
+        ("clientId: c, externalUrl: 'https://a', lifetime: 0s", "console.lifetime: it is a time up to 30d"),
+        ("clientId: c, externalUrl: 'https://a', idle: 31d", "console.idle: it is a time up to 30d"),
+    ] {
+        let found = faults(&file(console));
+        assert!(found.len() == 1 && found[0].contains(part), "{console}: {found:?}");
+    }
+    let two = "authentication: {oidc: [{issuer: 'https://a', audience: b, console: {clientId: c, externalUrl: 'https://x'}}, \
+               {name: d, issuer: 'https://d', audience: b, console: {clientId: c, externalUrl: 'https://y'}}]}";
+    assert!(
+        faults(&format!("{two}\n{SMALLEST}"))[0].contains("oidc[1].console.externalUrl: another issuer has https://x")
+    );
+}
+
+#[test]
 fn an_only_tenant_can_have_all_namespaces() {
     let access = parse("tenants: {default: {namespaces: ['*']}}").unwrap();
     assert_eq!(access.tenant("default").unwrap().namespaces, Namespaces::All);

@@ -38,4 +38,6 @@ pub enum JwtError {
     Subject(#[source] InvalidName),
     #[error("the token's email address is not verified")]
     Email,
+    #[error("the token belongs to another sign-in")]
+    Nonce,
 }

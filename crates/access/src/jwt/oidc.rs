@@ -21,6 +21,40 @@ impl OidcIssuer {
     /// The token isn't one that this issuer signed for this gateway, or isn't valid now. [`JwtError::UnknownKey`] may mean that
     /// the issuer has changed its keys.
     pub fn authenticate(&self, token: &str, keys: &KeySet, now: DateTime<Utc>) -> Result<Principal, JwtError> {
+        let claims = self.claims(token, keys)?;
+        check_audience(&claims, &self.audiences)?;
+        let expires = check_times(&claims, self.leeway, now)?.ok_or(JwtError::NoExpiry)?;
+        self.check_required(&claims)?;
+        self.principal(&claims).map(|principal| principal.with_expiry(Some(expires)))
+    }
+
+    /// Verifies the ID token that ends a sign-in with a client (`OpenID` Connect Core 1.0, section 3.1.3.7).
+    ///
+    /// # Errors
+    /// The token isn't one that this issuer signed for this client and this sign-in, or isn't valid now.
+    pub fn verify_id_token(
+        &self,
+        token: &str,
+        keys: &KeySet,
+        client_id: &str,
+        nonce: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), JwtError> {
+        let claims = self.claims(token, keys)?;
+        check_audience(&claims, &[client_id.to_owned()])?;
+        // A token for several audiences says which of them asked for it.
+        let is_for_several = claims.get("aud").and_then(Value::as_array).is_some_and(|names| names.len() > 1);
+        if (is_for_several || claims.contains_key("azp"))
+            && claims.get("azp").and_then(Value::as_str) != Some(client_id)
+        {
+            return Err(JwtError::Audience);
+        }
+        check_times(&claims, self.leeway, now)?.ok_or(JwtError::NoExpiry)?;
+        if claims.get("nonce").and_then(Value::as_str) == Some(nonce) { Ok(()) } else { Err(JwtError::Nonce) }
+    }
+
+    /// Returns the claims of a token of this issuer, once its signature is verified.
+    fn claims(&self, token: &str, keys: &KeySet) -> Result<Map<String, Value>, JwtError> {
         let token = Compact::parse(token)?;
         check_kind(token.kind.as_deref())?;
         let algorithm: Algorithm = token.algorithm.parse().map_err(|_| JwtError::Algorithm)?;
@@ -29,13 +63,7 @@ impl OidcIssuer {
         }
         keys.verify(&token, algorithm)?;
         let claims = token.claims()?;
-        if claims.get("iss").and_then(Value::as_str) != Some(&self.issuer) {
-            return Err(JwtError::Issuer);
-        }
-        check_audience(&claims, &self.audiences)?;
-        let expires = check_times(&claims, self.leeway, now)?.ok_or(JwtError::NoExpiry)?;
-        self.check_required(&claims)?;
-        self.principal(&claims).map(|principal| principal.with_expiry(Some(expires)))
+        if claims.get("iss").and_then(Value::as_str) == Some(&self.issuer) { Ok(claims) } else { Err(JwtError::Issuer) }
     }
 
     fn check_required(&self, claims: &Map<String, Value>) -> Result<(), JwtError> {

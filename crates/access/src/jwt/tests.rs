@@ -35,6 +35,7 @@ fn issuer() -> OidcIssuer {
         client_id: None,
         ca_file: None,
         jwks_uri: None,
+        console: None,
     }
 }
 
@@ -72,6 +73,39 @@ fn a_token_becomes_a_principal_with_every_algorithm() {
         assert_eq!(principal.provider(), &Provider::Oidc("corp".to_owned()));
         assert_eq!(principal.expires(), DateTime::from_timestamp(1_800_000_360, 0), "the end and the leeway");
         assert_eq!(unverified_issuer(&token).unwrap(), "https://id.example.org");
+    }
+}
+
+#[test]
+fn an_id_token_is_for_one_client_and_one_sign_in() {
+    let keys = Keys::new();
+    let claims = |change: &dyn Fn(&mut Value)| {
+        let mut claims = with("aud", json!("console"));
+        claims["nonce"] = json!("n");
+        change(&mut claims);
+        keys.token(Algorithm::Es256, &claims)
+    };
+    let verify = |token: &str| issuer().verify_id_token(token, &keys.set(), "console", "n", now());
+    for fine in [
+        claims(&|_| ()),
+        claims(&|claims| claims["azp"] = json!("console")),
+        claims(&|claims| (claims["aud"], claims["azp"]) = (json!(["console", "other"]), json!("console"))),
+    ] {
+        assert_eq!(verify(&fine), Ok(()));
+    }
+    let remove = |claims: &mut Value, name: &str| drop(claims.as_object_mut().unwrap().remove(name));
+    for (token, error) in [
+        (claims(&|claims| claims["aud"] = json!("sparkgate")), JwtError::Audience),
+        (claims(&|claims| claims["aud"] = json!(["console", "other"])), JwtError::Audience),
+        (claims(&|claims| claims["azp"] = json!("other")), JwtError::Audience),
+        (claims(&|claims| claims["iss"] = json!("https://other.example.org")), JwtError::Issuer),
+        (claims(&|claims| claims["exp"] = json!(now().timestamp() - 3600)), JwtError::Expired),
+        (claims(&|claims| remove(claims, "exp")), JwtError::NoExpiry),
+        (claims(&|claims| claims["nonce"] = json!("m")), JwtError::Nonce),
+        (claims(&|claims| remove(claims, "nonce")), JwtError::Nonce),
+        (Keys::new().token(Algorithm::Es256, &with("aud", json!("console"))), JwtError::Signature),
+    ] {
+        assert_eq!(verify(&token), Err(error));
     }
 }
 

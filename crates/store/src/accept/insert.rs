@@ -24,6 +24,7 @@ pub(super) struct Row<'a> {
     request: String,
     names: String,
     labels: String,
+    origins: String,
 }
 
 impl<'a> Row<'a> {
@@ -34,6 +35,7 @@ impl<'a> Row<'a> {
             request: json(serde_json::to_string(&*new.request.redacted()))?,
             names: json(serde_json::to_string(&new.names))?,
             labels: json(serde_json::to_string(&new.options.labels))?,
+            origins: json(serde_json::to_string(&new.origins))?,
             new,
         })
     }
@@ -136,25 +138,27 @@ type Inserted = (String, Option<i64>, DateTime<Utc>, Option<Json<AuditEntry>>);
 /// The statement, with a join, columns and their values for encrypted objects, and a part of its `WITH` list. All statements
 /// insert keys in the same order, so that two groups never wait for each other.
 macro_rules! statement {
-    (join: $join:literal, row: $row:literal = $row_values:literal, manifest: $manifest:literal, audited: $audited:expr, entry: $entry:expr) => {
+    (origins: $origins:literal, join: $join:literal, row: $row:literal = $row_values:literal, manifest: $manifest:literal, audited: $audited:expr, entry: $entry:expr) => {
         concat!(
             r#"
         WITH new AS MATERIALIZED (
-            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[])
-            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context, client_id, wire)"#,
+            SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::text[], $11::text[], $12::text[], $13::boolean[], $14::text[], $15::bytea[], $16::integer[], $17::integer[], $18::integer[], $19::integer[], $20::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], "#,
+            $origins,
+            r#"::text[])
+            AS new (id, number, request, spark_version, namespace, names, spark_user, created_at, objects, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout, kill_grace, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context, client_id, wire, origins)"#,
             $join,
             r#"
         ), accepted AS (
             INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
                 queued_at, name, owner, labels, unique_name, idempotency_key, fingerprint, start_timeout, run_timeout,
                 kill_grace, deadline, max_retries_infrastructure, max_retries_application, tenant, principal, trace_context,
-                client_id, wire"#,
+                client_id, wire, origins"#,
             $row,
             r#")
             SELECT id, number, $21, request::jsonb, spark_version, namespace, names::jsonb, spark_user, created_at,
                 created_at, name, owner, labels::jsonb, unique_name, idempotency_key, fingerprint, start_timeout,
                 run_timeout, kill_grace, created_at + make_interval(secs => start_timeout), max_retries_infrastructure,
-                max_retries_application, tenant, principal, trace_context, client_id, wire"#,
+                max_retries_application, tenant, principal, trace_context, client_id, wire, origins::jsonb"#,
             $row_values,
             r#"
             FROM new ORDER BY owner, idempotency_key, tenant, principal
@@ -200,10 +204,12 @@ macro_rules! entry {
     };
 }
 
-const PLAIN: &str = statement!(join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
-const AUDITED: &str = statement!(join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$31"));
+const PLAIN: &str = statement!(origins: "$28", join: "", row: "" = "", manifest: "", audited: "", entry: "NULL::jsonb");
+const AUDITED: &str =
+    statement!(origins: "$32", join: "", row: "" = "", manifest: "", audited: audited!(), entry: entry!("$31"));
 /// Also writes encrypted objects. To an older release a row with them looks claimed (`UNCLAIMED_SEALED`).
 const SEALED: &str = statement!(
+    origins: "$35",
     join: " LEFT JOIN unnest($31::text[], $32::text[], $33::bytea[]) AS encrypted (id, sealed_key, sealed) USING (id)",
     row: ", sealed, claimed_by"
         = ", sealed IS NOT NULL, CASE WHEN sealed IS NOT NULL THEN '00000000-0000-0000-0000-000000000001'::uuid END",
@@ -226,6 +232,7 @@ fn statement<'a>(
         (true, false) => AUDITED,
         (false, _) => SEALED,
     };
+    let origins = column(rows, |row| row.origins.as_str());
     let statement = sqlx::query_as(text)
         .bind(column(rows, |row| row.new.drawn.id.as_str()))
         .bind(column(rows, |row| row.new.drawn.number))
@@ -255,7 +262,7 @@ fn statement<'a>(
         .bind(rare(rows, |row| row.new.options.client_id.as_deref()))
         .bind(rare(rows, |row| row.new.options.wire.map(Wire::as_str)));
     if text == PLAIN {
-        return statement;
+        return statement.bind(origins);
     }
     let (ids, actors): (Vec<_>, Vec<_>) = actors.into_iter().unzip();
     let statement = statement
@@ -263,7 +270,7 @@ fn statement<'a>(
         .bind(actors.iter().map(|actor| actor.address.as_deref()).collect::<Vec<_>>())
         .bind(actors.iter().map(|actor| actor.request_id.as_str()).collect::<Vec<_>>());
     if text == AUDITED {
-        return statement.bind(with_entries);
+        return statement.bind(with_entries).bind(origins);
     }
     let (ids, sealed): (Vec<_>, Vec<_>) = sealed.into_iter().unzip();
     statement
@@ -271,6 +278,7 @@ fn statement<'a>(
         .bind(sealed.iter().map(|sealed| sealed.key.as_str()).collect::<Vec<_>>())
         .bind(sealed.iter().map(|sealed| sealed.text.as_slice()).collect::<Vec<_>>())
         .bind(with_entries)
+        .bind(origins)
 }
 
 /// Returns a column that few submissions have. If none has it, the array is empty: `unnest` fills it up with NULL.

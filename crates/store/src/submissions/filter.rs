@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
-use crate::row::words;
+use crate::{DEFAULT_TENANT, row::words};
 use sparkgate_submission::State;
 
 /// All criteria have to match; an empty one matches everything.
@@ -19,6 +19,7 @@ pub struct Filter {
     pub namespace: Option<String>,
     /// The client's own id.
     pub client_id: Option<String>,
+    pub tenant: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// A Spark release such as `4.1.4`, or a line, `4.1`.
     pub spark_version: Option<String>,
@@ -56,6 +57,13 @@ impl Filter {
         }
         if let Some(id) = &self.client_id {
             query.push(" AND client_id = ").push_bind(id.clone());
+        }
+        if let Some(tenant) = &self.tenant {
+            query.push(" AND tenant = ").push_bind(tenant.clone());
+            if tenant != DEFAULT_TENANT {
+                // Lets the planner use the index of tenants, which has no rows of the default one.
+                query.push(format_args!(" AND tenant <> '{DEFAULT_TENANT}'"));
+            }
         }
         if let Some(version) = &self.spark_version {
             query.push(" AND (spark_version = ").push_bind(version.clone());

@@ -64,6 +64,8 @@ export function follow(changed) {
             last = Date.now();
             try {
                 const response = await fetch(location.href, { headers: { accept: "text/html" } });
+                // The page that comes instead leads back here after a sign-in.
+                if (response.status === 401) return location.reload();
                 const page = response.ok && !response.redirected ? parsed(await response.text()) : null;
                 if (!page?.querySelector("[data-live]")) throw new Error(`answered with ${response.status}`);
                 exchange(page);
