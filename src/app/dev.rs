@@ -23,8 +23,7 @@ use super::{
     serve::{self, Reload, Signals},
     settings::{
         AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
-        Webhooks,
-        SparkUi,
+        SparkUi, Webhooks,
     },
 };
 use private::{PrivateToken, write_private};

@@ -29,8 +29,8 @@ pub(super) use kept_log::KeptLog;
 pub(super) use limits::Limits;
 pub(super) use prices::Prices;
 pub(super) use serve::{Http, Kubernetes, Place, Serve, Spark};
-pub(super) use webhooks::Webhooks;
 pub(super) use spark_ui::SparkUi;
+pub(super) use webhooks::Webhooks;
 
 use crate::{
     access::Role,
