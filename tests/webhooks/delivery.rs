@@ -232,3 +232,31 @@ async fn a_change_is_sent_to_the_webhooks_that_it_matches(pool: PgPool) {
     assert_eq!((&end["type"], &end["data"]["exitCode"]), (&json!("dev.sparkgate.submission.failed"), &json!(3)));
     assert_eq!(end["subject"], id.as_str());
 }
+
+#[sqlx::test]
+async fn run_events_of_openlineage_have_the_parent_that_the_request_names(pool: PgPool) {
+    let receiver = Receiver::start(|_, _| Answer::Status(201)).await;
+    let replica = Replica::new(&pool).await.run();
+    replica.create(json!({"url": receiver.url("/lineage"), "format": "openlineage"})).await;
+    let run = "01941f29-7c00-7087-8940-40e512c257bd";
+    let properties = json!({
+        "spark.openlineage.parentJobNamespace": "airflow",
+        "spark.openlineage.parentJobName": "etl.pi",
+        "spark.openlineage.parentRunId": run,
+    });
+    let id = replica.submit(json!({"sparkProperties": properties})).await;
+    for state in ["LAUNCHING", "PENDING", "RUNNING", "FAILED"] {
+        replica.advance(&id, state).await;
+    }
+    until("all have come", async || receiver.distinct("/lineage") == 3).await;
+    let events: Vec<Value> = receiver.taken("/lineage").iter().map(Received::json).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event["eventType"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["START", "RUNNING", "FAIL"]);
+    for event in &events {
+        let parent = &event["run"]["facets"]["parent"];
+        assert_eq!((&parent["run"]["runId"], &parent["job"]["name"]), (&json!(run), &json!("etl.pi")), "{event}");
+        assert_eq!(event["job"]["name"], "etl-job");
+    }
+    let failure = &events[2]["run"]["facets"]["sparkgate_submission"];
+    assert_eq!((&failure["submissionId"], &failure["failureCode"]), (&json!(id.as_str()), &json!("APPLICATION_ERROR")));
+}
