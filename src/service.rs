@@ -47,6 +47,7 @@ use tokio_util::sync::CancellationToken;
 use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
 use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store};
 
+pub use crate::cluster::DriverBytes;
 pub use crate::store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
     HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 
-use crate::cluster::DriverBytes;
+use crate::service::DriverBytes;
 
 /// Storage that lasts as long as the page. An origin of its own has none, and Spark's scripts end with an error without it.
 const STORAGE: &str = concat!(

@@ -8,7 +8,7 @@ use crate::service::{HistoryUrl, SparkUiSettings};
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct SparkUi {
     /// Serve the Spark UIs of running drivers to those who may read their submissions. The gateway connects to the address of the driver's
-    /// pod, which a NetworkPolicy must permit (docs/spark-ui.md).
+    /// pod, which a `NetworkPolicy` must permit (docs/spark-ui.md).
     #[arg(long, env = "SPARKGATE_SPARK_UI", default_value_t = true, action = ArgAction::Set)]
     spark_ui: bool,
     /// URL of an ended application in your History Server, such as <https://history.example.org/history/{appId}/jobs/>. `{appId}` stands for
