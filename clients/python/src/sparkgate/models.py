@@ -70,7 +70,10 @@ class Entry(Document):
     """Who did what, when and from where."""
 
     action: str
-    """`submit`, `kill`, `killall`, `clear`, `create-key` or `revoke-key`."""
+    """
+    `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `create-webhook`, `rotate-webhook`, `replay-webhook`,
+    `delete-webhook`, `sign-in` or `sign-out`.
+    """
     address: str | None = None
     """The address of the client."""
     at: datetime
@@ -119,6 +122,17 @@ class ExecutorList(Document):
     items: list[Executor]
     next: str | None = None
     """The `cursor` of the next page. The last page has none."""
+
+
+class FailedStage(Document):
+    """A stage that failed."""
+
+    attempt: int
+    """The stage's own attempt, from 0."""
+    name: str
+    reason: str
+    """Why it failed, as Spark says it."""
+    stage: int
 
 
 class FailureClass(OpenEnum):
@@ -200,54 +214,6 @@ class MaxRetries(Document):
     """Retries after failures that the application didn't cause."""
 
 
-class NewSubmission(Document):
-    """
-    The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
-    those that the application needs.
-    """
-
-    app_args: list[str] | None = Field(None, alias="appArgs")
-    app_resource: str | None = Field(None, alias="appResource")
-    """The application's jar, Python or R file: a URI that the driver can read."""
-    client_id: str | None = Field(None, alias="clientId")
-    """
-    The client's own id of the submission, such as a UUID: at most 255 bytes. If another submission of the tenant has it, the
-    request is refused with 409. `GET /v1/submissions?clientId=` finds it.
-    """
-    client_spark_version: str | None = Field(None, alias="clientSparkVersion")
-    """Accepted for compatibility with Spark's protocol; it has no effect."""
-    driver_pod_template: Any | None = Field(None, alias="driverPodTemplate")
-    """
-    The template of the driver's pod: a pod as a JSON object, a pod as a string of YAML, or the name of a template
-    that the gateway's operator provides.
-    """
-    environment_variables: dict[str, str] | None = Field(None, alias="environmentVariables")
-    executor_pod_template: Any | None = Field(None, alias="executorPodTemplate")
-    """The template of executors' pods, in the same three forms."""
-    kill_grace_seconds: int | None = Field(None, alias="killGraceSeconds")
-    """Time from SIGTERM to SIGKILL when the submission is killed."""
-    labels: dict[str, str] | None = None
-    """Labels to filter submissions by, in Kubernetes' syntax; at most 32."""
-    main_class: str | None = Field(None, alias="mainClass")
-    max_retries: MaxRetries | None = Field(None, alias="maxRetries")
-    name: str | None = None
-    """`spark.app.name`."""
-    proxy_user: str | None = Field(None, alias="proxyUser")
-    """The user that the application impersonates: `--proxy-user`."""
-    run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
-    """Kill the submission if it is still running this long after it started."""
-    spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
-    spark_version: str | None = Field(None, alias="sparkVersion")
-    """
-    The Spark release, such as `4.1.4`, or its line, `4.1`: one of `GET /v1/spark-versions`. Without it, the default of the
-    tenant or the gateway.
-    """
-    start_timeout_seconds: int | None = Field(None, alias="startTimeoutSeconds")
-    """Kill the submission if it isn't running this long after it was queued."""
-    unique_name: bool | None = Field(None, alias="uniqueName")
-    """Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name."""
-
-
 class ObjectList(Document):
     """A Kubernetes `List`."""
 
@@ -313,6 +279,43 @@ class ServedSparkVersion(Document):
     version: str
 
 
+class SparkJob(Document):
+    """A job of a driver."""
+
+    completed_tasks: int = Field(..., alias="completedTasks")
+    id: int
+    name: str
+    status: str
+    """`RUNNING`, `SUCCEEDED`, `FAILED` or `UNKNOWN`."""
+    tasks: int
+
+
+class SparkJobCounts(Document):
+    """Number of jobs in each state."""
+
+    failed: int
+    running: int
+    succeeded: int
+
+
+class SparkStageCounts(Document):
+    """Number of stages in each state."""
+
+    active: int
+    completed: int
+    failed: int
+    skipped: int
+
+
+class SparkTaskCounts(Document):
+    """Number of tasks in each state."""
+
+    active: int
+    completed: int
+    failed: int
+    killed: int
+
+
 class SparkVersionList(Document):
     """The Spark releases that the gateway serves, in their order."""
 
@@ -365,6 +368,47 @@ class Used(Document):
 
     core_seconds: float = Field(..., alias="coreSeconds")
     memory_byte_seconds: float = Field(..., alias="memoryByteSeconds")
+
+
+class WebhookDeliveryStatus(OpenEnum):
+    """Whether a delivery is to be sent, arrived, or was given up."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+
+class WebhookFilter(Document):
+    """Which changes are sent. All criteria have to match."""
+
+    labels: dict[str, str] | None = {}
+    """All labels have to match."""
+    name: str | None = None
+    """Prefix of the name."""
+    namespace: str | None = None
+    owner: str | None = None
+    states: list[SubmissionState] | None = []
+    """Any of these states."""
+
+
+class WebhookFormat(OpenEnum):
+    """The format of messages."""
+
+    CLOUDEVENTS = "cloudevents"
+    OPENLINEAGE = "openlineage"
+
+
+class WebhookReplay(Document):
+    """How many deliveries were queued again."""
+
+    deliveries: int
+
+
+class WebhookSubmissions(OpenEnum):
+    """Whose submissions a webhook is for."""
+
+    OWN = "own"
+    TENANT = "tenant"
 
 
 class Why(Document):
@@ -468,6 +512,22 @@ class NewApiKey(Document):
     """The tenant in which the key has its role; all tenants without it."""
 
 
+class NewWebhook(Document):
+    """What a new webhook is to be."""
+
+    bearer_token: str | None = Field(None, alias="bearerToken")
+    """What the receiver gets as `Authorization: Bearer`. It is never shown."""
+    filter: WebhookFilter | None = None
+    format: WebhookFormat | None = None
+    secret: str | None = None
+    """A signing secret of the client's own: `whsec_`, and 24 to 64 bytes as base64. Without it, one is generated."""
+    submissions: WebhookSubmissions | None = None
+    tenant: str | None = None
+    """The tenant whose submissions it is for; needed if the caller could mean several."""
+    url: str
+    """Where messages are sent."""
+
+
 class Plan(Document):
     """The result of a dry run. The id in it is not reserved and never used."""
 
@@ -479,6 +539,33 @@ class Plan(Document):
     """The submission as the gateway understands the request."""
     warnings: list[str] | None = None
     """Properties that are probably misspelt, each with the one that was probably meant."""
+
+
+class SparkSummary(Document):
+    """What the driver said last of its jobs and stages, by Spark's own REST API. It may be older than the end of the driver."""
+
+    attempt: int
+    """The attempt whose driver said it."""
+    failed_stages: list[FailedStage] = Field(..., alias="failedStages")
+    """The newest failed stages, the newest first."""
+    jobs: SparkJobCounts
+    latest_jobs: list[SparkJob] = Field(..., alias="latestJobs")
+    """The newest jobs, the newest first."""
+    read_at: datetime = Field(..., alias="readAt")
+    stages: SparkStageCounts
+    tasks: SparkTaskCounts
+
+
+class SubmissionWebhook(Document):
+    """A webhook of this submission only."""
+
+    format: WebhookFormat | None = None
+    secret: str
+    """The signing secret: `whsec_`, and 24 to 64 bytes as base64."""
+    states: list[SubmissionState] | None = []
+    """Only these states; all by default."""
+    url: str
+    """Where messages are sent."""
 
 
 class Usage(Document):
@@ -512,10 +599,117 @@ class UsageReport(Document):
     """The first day that isn't included."""
 
 
+class Webhook(Document):
+    """A webhook, without its secret."""
+
+    created_at: datetime = Field(..., alias="createdAt")
+    created_by: str = Field(..., alias="createdBy")
+    """The principal that created it."""
+    filter: WebhookFilter
+    format: WebhookFormat
+    id: str
+    previous_secret_until: datetime | None = Field(None, alias="previousSecretUntil")
+    """Until then, messages are signed with the previous secret, too."""
+    secret: str | None = None
+    """The secret that signs messages, only in the response that creates it."""
+    submission_id: str | None = Field(None, alias="submissionId")
+    """The only submission whose changes are sent, if its request named the webhook."""
+    submissions: WebhookSubmissions
+    tenant: str
+    url: str
+
+
+class WebhookDelivery(Document):
+    """What became of sending one state change to one webhook."""
+
+    attempt: int
+    ended_at: datetime | None = Field(None, alias="endedAt")
+    """When it arrived or was given up."""
+    error: str | None = None
+    """Why the last try failed."""
+    http_status: int | None = Field(None, alias="httpStatus")
+    """The status of the receiver's last response."""
+    id: str
+    next_try_at: datetime | None = Field(None, alias="nextTryAt")
+    """When it is tried again, if it is pending."""
+    queued_at: datetime = Field(..., alias="queuedAt")
+    sequence: int
+    """The event's position in the order of all events."""
+    state: SubmissionState
+    status: WebhookDeliveryStatus
+    submission_id: str = Field(..., alias="submissionId")
+    tries: int
+    """How often it was tried."""
+
+
+class WebhookDeliveryList(Document):
+    """A page of deliveries, the newest first."""
+
+    items: list[WebhookDelivery]
+    next: str | None = None
+    """The `cursor` of the next page. The last page has none."""
+
+
+class WebhookList(Document):
+    """The webhooks that the caller may manage."""
+
+    items: list[Webhook]
+
+
 class AttemptUsage(Usage):
     """What one attempt used."""
 
     attempt: int
+
+
+class NewSubmission(Document):
+    """
+    The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
+    those that the application needs.
+    """
+
+    app_args: list[str] | None = Field(None, alias="appArgs")
+    app_resource: str | None = Field(None, alias="appResource")
+    """The application's jar, Python or R file: a URI that the driver can read."""
+    client_id: str | None = Field(None, alias="clientId")
+    """
+    The client's own id of the submission, such as a UUID: at most 255 bytes. If another submission of the tenant has it, the
+    request is refused with 409. `GET /v1/submissions?clientId=` finds it.
+    """
+    client_spark_version: str | None = Field(None, alias="clientSparkVersion")
+    """Accepted for compatibility with Spark's protocol; it has no effect."""
+    driver_pod_template: Any | None = Field(None, alias="driverPodTemplate")
+    """
+    The template of the driver's pod: a pod as a JSON object, a pod as a string of YAML, or the name of a template
+    that the gateway's operator provides.
+    """
+    environment_variables: dict[str, str] | None = Field(None, alias="environmentVariables")
+    executor_pod_template: Any | None = Field(None, alias="executorPodTemplate")
+    """The template of executors' pods, in the same three forms."""
+    kill_grace_seconds: int | None = Field(None, alias="killGraceSeconds")
+    """Time from SIGTERM to SIGKILL when the submission is killed."""
+    labels: dict[str, str] | None = None
+    """Labels to filter submissions by, in Kubernetes' syntax; at most 32."""
+    main_class: str | None = Field(None, alias="mainClass")
+    max_retries: MaxRetries | None = Field(None, alias="maxRetries")
+    name: str | None = None
+    """`spark.app.name`."""
+    proxy_user: str | None = Field(None, alias="proxyUser")
+    """The user that the application impersonates: `--proxy-user`."""
+    run_timeout_seconds: int | None = Field(None, alias="runTimeoutSeconds")
+    """Kill the submission if it is still running this long after it started."""
+    spark_properties: dict[str, str] | None = Field(None, alias="sparkProperties")
+    spark_version: str | None = Field(None, alias="sparkVersion")
+    """
+    The Spark release, such as `4.1.4`, or its line, `4.1`: one of `GET /v1/spark-versions`. Without it, the default of the
+    tenant or the gateway.
+    """
+    start_timeout_seconds: int | None = Field(None, alias="startTimeoutSeconds")
+    """Kill the submission if it isn't running this long after it was queued."""
+    unique_name: bool | None = Field(None, alias="uniqueName")
+    """Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name."""
+    webhooks: list[SubmissionWebhook] | None = None
+    """Where the state changes of this submission are sent; at most 4."""
 
 
 class SubmissionUsage(Usage):
@@ -553,6 +747,12 @@ class Submission(Document):
     principal: str
     """The caller that submitted it, as the gateway authenticated it."""
     retries: MaxRetries | None = None
+    spark: SparkSummary | None = None
+    spark_ui: str | None = Field(None, alias="sparkUi")
+    """
+    Where the Spark UI is: a path of this gateway until the submission has ended, and then a URL of the operator's History Server. Only
+    in the response to `GET /v1/submissions/{id}`, and only if there is one.
+    """
     spark_version: str = Field(..., alias="sparkVersion")
     started_at: datetime | None = Field(None, alias="startedAt")
     state: SubmissionState
