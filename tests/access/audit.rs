@@ -125,3 +125,46 @@ async fn old_entries_are_deleted_by_the_owner_of_the_tables_alone(pool: PgPool) 
     let entries: i64 = sqlx::query_scalar("SELECT count(*) FROM audit").fetch_one(&pool).await.unwrap();
     assert_eq!(entries, 401);
 }
+
+#[sqlx::test]
+async fn each_change_of_a_webhook_has_an_entry_with_its_host(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let operator = world.key(Role::Operator, Some("red")).await;
+    let send =
+        async |method: &str, path: &str, body: Option<&Value>| world.send(Some(&operator), method, path, body).await;
+    let body = json!({"url": "https://hooks.example.org/secret-path"});
+    let webhook = send("POST", "/v1/webhooks", Some(&body)).await;
+    assert_eq!(webhook.status, 201, "{webhook:?}");
+    let id = webhook.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/webhooks/{id}");
+    assert_eq!(send("POST", &format!("{path}/rotate"), None).await.status, 200);
+    let dead = "INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event, status, ended_at)
+        VALUES ($1, 'driver-20260102030405-0000', 1, '{}', 'dead', now())";
+    sqlx::query(dead).bind(&id).execute(&world.pool).await.unwrap();
+    assert_eq!(send("POST", &format!("{path}/replay"), None).await.status, 202);
+    // Of another tenant, it is unknown.
+    let blue = world.key(Role::Operator, Some("blue")).await;
+    for (method, path) in [("GET", path.clone()), ("POST", format!("{path}/rotate")), ("DELETE", path.clone())] {
+        assert_eq!(world.send(Some(&blue), method, &path, None).await.status, 404, "{method} {path}");
+    }
+    // A submitter manages its own webhooks only.
+    let submitter = world.key(Role::Submitter, Some("red")).await;
+    assert_eq!(world.send(Some(&submitter), "POST", "/v1/webhooks", Some(&body)).await.status, 403);
+    assert_eq!(world.get(&submitter, &path).await.status, 404);
+    let own = json!({"url": "https://hooks.example.org/secret-path", "submissions": "own"});
+    assert_eq!(world.send(Some(&submitter), "POST", "/v1/webhooks", Some(&own)).await.status, 201);
+    assert_eq!(send("DELETE", &path, None).await.status, 204);
+
+    let audit = world.get(&operator, "/v1/audit").await;
+    assert!(!audit.body.contains("secret-path"), "a path may be a credential: {}", audit.body);
+    let entries: Vec<_> = audit.json()["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry["action"].as_str().unwrap().to_owned(), entry["detail"].as_str().unwrap().to_owned()))
+        .collect();
+    let actions: Vec<_> = entries.iter().map(|(action, _)| action.as_str()).collect();
+    assert_eq!(actions, ["create-webhook", "rotate-webhook", "replay-webhook", "create-webhook", "delete-webhook"]);
+    assert_eq!(entries[0].1, format!("webhook {id}, hooks.example.org"));
+    assert_eq!(entries[2].1, format!("webhook {id}, 1 deliveries"));
+}
