@@ -89,7 +89,7 @@ async fn leaves_the_watch(pool: PgPool, fault: Fault) {
     assert!(replica.service.launcher.claim(16).await.unwrap().is_empty(), "claims are left to the other replica, too");
     healthy.play_exit(0).await;
     healthy.until(&id, DriverState::Finished).await;
-    assert_eq!(healthy.service.health.readiness().await, Readiness::Ready);
+    until_ready(&healthy).await;
 
     proxy.set(Fault::None);
     proxy.cut();

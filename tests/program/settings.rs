@@ -84,7 +84,7 @@ fn a_check_finds_the_faults_of_the_file_and_of_the_files_that_it_names() {
         ),
     );
     let mut command = sparkgate();
-    command.args(["config", "check", "--config"]).arg(&path);
+    command.args(["config", "check"]).env("SPARKGATE_CONFIG_FILE", &path);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318").env("OTEL_TRACES_SAMPLER", "sometimes");
     let output = run(&mut command);
     let said = text(&output.stdout);

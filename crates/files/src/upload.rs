@@ -68,7 +68,7 @@ impl Upload {
 
     /// Discards what was written.
     pub async fn abort(mut self) {
-        // What is left behind is nobody's file, and is swept later.
+        // What is left behind belongs to no file, and is swept later.
         let _ = self.writer.abort().await;
     }
 }

@@ -172,7 +172,7 @@ impl Store {
         within("reading the files of a submission", statement).await
     }
 
-    /// Returns a file that a submission uses, for whoever has a signed URL of it.
+    /// Returns a file that a submission uses, for the bearer of a signed URL of it.
     pub async fn used_file(&self, id: &SubmissionId, sha256: &str) -> Result<Option<UsedFile>, Error> {
         let action = "reading a file of a submission";
         let mut connection = self.connection(action).await?;

@@ -1,4 +1,4 @@
-//! The use cases "download", for members of a tenant, and "fetch", for whoever has a signed URL.
+//! The use cases "download", for members of a tenant, and "fetch", for the bearer of a signed URL.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -113,7 +113,7 @@ impl Download {
     }
 }
 
-/// Returns the signature of a URL: what nobody can make but this installation.
+/// Returns the signature of a URL: what only this installation can make.
 pub(super) fn signature_of(installation: &Installation, submission: &SubmissionId, sha256: &str, name: &str) -> String {
     let code = installation.key_for(&format!("file of {submission}: {sha256}/{name}"));
     code[..SIGNATURE].iter().map(|byte| format!("{byte:02x}")).collect()

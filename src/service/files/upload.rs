@@ -138,7 +138,7 @@ impl Files {
 /// A file before it is uploaded.
 enum Existing {
     Here(Uploaded),
-    /// Its object was deleted by somebody else than this gateway: the upload replaces it.
+    /// Its object was deleted by another program than this gateway: the upload replaces it.
     Lost(String),
     None,
 }
