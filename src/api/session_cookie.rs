@@ -1,5 +1,5 @@
-//! The cookies of browsers that sign in, and the requests for which a session's cookie counts: those of the console, and what its
-//! pages read of the resource API by themselves.
+//! The cookies of browsers that sign in, and the requests for which a session's cookie counts: those of the console, what its pages read
+//! of the resource API by themselves, and the Spark UI, which they link to.
 //!
 //! A browser adds cookies to requests whichever page sends them. `SameSite=Lax` keeps them from pages of other sites, but not from
 //! those of neighbours such as another name below `example.org`. So a request must say itself that it comes from a page of this
@@ -15,6 +15,9 @@ use crate::service::SessionCookie;
 pub(super) const SESSION: &str = "sparkgate-session";
 pub(super) const SIGN_IN: &str = "sparkgate-sign-in";
 
+/// What the pages link to: the Spark UI of a submission, which leads back here when its ticket has expired.
+const OPENED_BY_USERS: [&str; 3] =
+    ["/v1/submissions/{id}/ui", "/v1/submissions/{id}/ui/", "/v1/submissions/{id}/ui/{*path}"];
 /// What the pages read by scripts.
 const READ_BY_PAGES: [&str; 2] = ["/v1/events", "/v1/submissions/{id}/logs"];
 
@@ -52,7 +55,10 @@ pub(super) fn of_request<'a>(
     let counts = match face {
         Face::Console if method.is_safe() => is_own || is_opened(headers),
         Face::Console => is_own,
-        Face::Resources => is_own && method.is_safe() && route.is_some_and(|route| READ_BY_PAGES.contains(&route)),
+        Face::Resources => route.filter(|_| method.is_safe()).is_some_and(|route| {
+            is_own && READ_BY_PAGES.contains(&route)
+                || OPENED_BY_USERS.contains(&route) && (is_own || is_opened(headers))
+        }),
         Face::Kubeflow | Face::Livy | Face::Spark => false,
     };
     let value = value(headers, SESSION, is_https).filter(|_| counts)?;
@@ -110,6 +116,7 @@ mod tests {
         let site = |value| ("sec-fetch-site", value);
         let opened = ("sec-fetch-mode", "navigate");
         let events = Some("/v1/events");
+        let ui = Some("/v1/submissions/{id}/ui/{*path}");
         for (face, method, route, extra, expected) in [
             (Face::Console, Method::GET, None, vec![], true),
             (Face::Console, Method::GET, None, vec![site("none"), opened], true),
@@ -128,6 +135,10 @@ mod tests {
             (Face::Resources, Method::GET, events, vec![site("same-site"), opened], false),
             (Face::Resources, Method::GET, events, vec![site("none"), opened], false),
             (Face::Resources, Method::GET, Some("/v1/submissions"), vec![site("same-origin")], false),
+            (Face::Resources, Method::GET, ui, vec![site("same-origin"), opened], true),
+            (Face::Resources, Method::GET, ui, vec![site("cross-site"), opened], true),
+            (Face::Resources, Method::GET, ui, vec![site("cross-site"), ("sec-fetch-mode", "cors")], false),
+            (Face::Resources, Method::POST, ui, vec![site("same-origin"), opened], false),
             (Face::Resources, Method::POST, events, vec![site("same-origin")], false),
             (Face::Spark, Method::POST, None, vec![site("same-origin")], false),
             (Face::Livy, Method::GET, None, vec![site("same-origin")], false),

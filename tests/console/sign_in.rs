@@ -332,7 +332,10 @@ async fn a_session_is_for_the_console_and_what_its_pages_read(pool: PgPool) {
     let id = world.submit(&issuer.token(), "red").await;
     let neighbour = [("sec-fetch-site", "same-site"), ("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty")];
     let kill = format!("/console/submissions/{id}/kill");
+    let ui = format!("/v1/submissions/{id}/ui/");
     for (method, path, headers, expected) in [
+        ("GET", &*ui, &OPENED[..], 303),
+        ("GET", &ui, &neighbour, 401),
         ("GET", "/v1/events", &READ[..], 200),
         ("GET", "/v1/events", &neighbour, 401),
         ("GET", "/v1/events", &[], 401),
