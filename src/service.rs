@@ -29,6 +29,7 @@ mod scrape;
 mod session;
 mod settings;
 mod shares;
+mod signature;
 mod spark_lines;
 mod spark_ui;
 mod submissions;

@@ -7,7 +7,7 @@ use axum::{
     Extension,
     body::HttpBody,
     extract::{Request, State},
-    http::{Extensions, HeaderMap, HeaderValue, Method, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, Uri, header},
     middleware::Next,
     response::Response,
 };
@@ -48,12 +48,13 @@ pub(in crate::api) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Response {
-    if is_open(request.uri().path()) {
+    let path = request.uri().path();
+    let (face, route) = (faces.of(path), route_of(path));
+    if is_open(path, route) {
         return next.run(request).await;
     }
     let peer = request.extensions().get::<Peer>();
     let headers = request.headers();
-    let (face, route) = (faces.of(request.uri().path()), route_of(request.uri().path()));
     // Clients of Livy send a token as a password.
     let password = (face == Face::Livy).then(|| password(headers)).flatten();
     let session = authenticator
@@ -70,7 +71,7 @@ pub(in crate::api) async fn authenticate(
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let uri = request.uri().clone();
-            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, address(request.extensions()))
+            if let (Unauthenticated::Invalid(_), Some(address)) = (&why, client(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
                 return limited(&exceeded, uri.path().to_owned(), &id, &faces);
@@ -111,7 +112,7 @@ async fn admit(
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
     }
-    let session = Session::new(principal, tenancy, address(request.extensions()), text(id)).of_browser(session);
+    let session = Session::new(principal, tenancy, client(&request), text(id)).of_browser(session);
     request.extensions_mut().insert(session);
     // Nothing behind this needs them.
     request.headers_mut().remove(header::AUTHORIZATION);
@@ -121,13 +122,13 @@ async fn admit(
 
 /// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, signed URLs of files, and
 /// the assets and the sign-in of the console.
-fn is_open(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz" | "/v1/login") || route_of(path) == Some(SIGNED_FILE) || console::is_open(path)
+fn is_open(path: &str, route: Option<&str>) -> bool {
+    matches!(path, "/livez" | "/readyz" | "/v1/login") || route == Some(SIGNED_FILE) || console::is_open(path)
 }
 
 /// Returns the client's address.
-pub(in crate::api) fn address(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<Peer>().map(|peer| peer.forwarded.unwrap_or_else(|| peer.address.ip()))
+fn client(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<Peer>().map(Peer::client)
 }
 
 /// Returns the token of `Authorization: Bearer` (RFC 6750, section 2.1). The scheme's case doesn't matter (RFC 9110).
@@ -227,7 +228,7 @@ mod tests {
             "/console/sign-out",
             "/console/signed-out",
         ];
-        assert!(open.into_iter().all(is_open));
+        assert!(open.into_iter().all(|path| is_open(path, route_of(path))));
         for path in [
             "/",
             "/docs",
@@ -244,7 +245,7 @@ mod tests {
             "/v1/files/aa",
             "/v1/files/aa/driver-1/bb/c/d",
         ] {
-            assert!(!is_open(path), "{path}");
+            assert!(!is_open(path, route_of(path)), "{path}");
         }
     }
 }

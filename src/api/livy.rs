@@ -21,7 +21,7 @@ use serde_json::json;
 use super::{
     AppState, body, idempotency_key,
     server_span::spawn,
-    v1::{Code, Problem, Query, answered_within, in_time, parsed},
+    v1::{Code, Problem, Query, answered_within, in_time, parsed, to_its_end},
 };
 use crate::service::{LivyBatch, Session, Submission};
 use batch::{Batch, BatchState};
@@ -164,8 +164,7 @@ async fn delete(
 ) -> Result<Response, Problem> {
     let batch = find(&app, &caller, id).await?;
     // In its own task, so that a client that disconnects doesn't leave it half done.
-    let deleted = spawn(async move { app.service.submissions.delete_livy_batch(&caller, &batch.id).await });
-    deleted.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    to_its_end(async move { app.service.submissions.delete_livy_batch(&caller, &batch.id).await }).await?;
     Ok(Json(json!({"msg": "deleted"})).into_response())
 }
 

@@ -1,4 +1,4 @@
-//! The cookies of browsers that sign in, and the requests for which a session's cookie counts: those of the console, what its pages read
+//! The requests for which the cookie of a session counts: those of the console, what its pages read
 //! of the resource API by themselves, and the Spark UI, which they link to.
 //!
 //! A browser adds cookies to requests whichever page sends them. `SameSite=Lax` keeps them from pages of other sites, but not from
@@ -6,44 +6,20 @@
 //! gateway, in `Sec-Fetch-Site`, which scripts can't set and each browser of the last years sends. Only a page that a user opens
 //! counts without it.
 
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, Method};
 
-use super::faces::Face;
+use super::{
+    cookies::{SESSION, value},
+    faces::Face,
+    fetch_metadata::{is_of_own_page, is_of_script, is_opened},
+};
 use crate::service::SessionCookie;
-
-/// The cookie of a session, and that of a sign-in until its answer.
-pub(super) const SESSION: &str = "sparkgate-session";
-pub(super) const SIGN_IN: &str = "sparkgate-sign-in";
 
 /// What the pages link to: the Spark UI of a submission, which leads back here when its ticket has expired.
 const OPENED_BY_USERS: [&str; 3] =
     ["/v1/submissions/{id}/ui", "/v1/submissions/{id}/ui/", "/v1/submissions/{id}/ui/{*path}"];
 /// What the pages read by scripts.
 const READ_BY_PAGES: [&str; 2] = ["/v1/events", "/v1/submissions/{id}/logs"];
-
-/// Returns the name of a cookie. With the prefix `__Host-`, browsers take it only from this very host, and over HTTPS.
-fn name(base: &str, is_https: bool) -> String {
-    if is_https { format!("__Host-{base}") } else { base.to_owned() }
-}
-
-/// Returns the value of a cookie. Of two with one name, one may be of a neighbour, so neither counts.
-pub(super) fn value<'a>(headers: &'a HeaderMap, base: &str, is_https: bool) -> Option<&'a str> {
-    let name = name(base, is_https);
-    let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut values = pairs.filter(|(found, _)| *found == name).map(|(_, value)| value);
-    let first = values.next();
-    first.filter(|_| values.next().is_none())
-}
-
-/// Returns the header that sets a cookie; an empty value deletes it. Without `max_age` it lasts until the browser ends.
-pub(super) fn set(base: &str, value: &str, is_https: bool, max_age: Option<u32>) -> Option<HeaderValue> {
-    let max_age = if value.is_empty() { Some(0) } else { max_age };
-    let max_age = max_age.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
-    let secure = if is_https { "; Secure" } else { "" };
-    let text = format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{max_age}", name(base, is_https));
-    HeaderValue::try_from(text).ok()
-}
 
 /// Returns the session's cookie of a request, if it counts for it.
 pub(super) fn of_request<'a>(
@@ -62,53 +38,17 @@ pub(super) fn of_request<'a>(
         Face::Kubeflow | Face::Livy | Face::Spark => false,
     };
     let value = value(headers, SESSION, is_https).filter(|_| counts)?;
-    Some(SessionCookie { value, is_use: text(headers, "sec-fetch-dest") != Some("empty") })
-}
-
-/// Returns whether a page of this gateway sends the request.
-pub(super) fn is_of_own_page(headers: &HeaderMap) -> bool {
-    text(headers, "sec-fetch-site") == Some("same-origin")
-}
-
-/// Returns whether a user opens a page: by its address, or by a link of any site.
-fn is_opened(headers: &HeaderMap) -> bool {
-    match text(headers, "sec-fetch-site") {
-        None | Some("none") => true,
-        Some(_) => text(headers, "sec-fetch-mode") == Some("navigate"),
-    }
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
+    Some(SessionCookie { value, is_use: !is_of_script(headers) })
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_str(value).unwrap())).collect()
-    }
-
-    #[test]
-    fn a_cookie_is_found_by_its_whole_name_and_once() {
-        let find =
-            |cookies: &str, is_https| value(&headers(&[("cookie", cookies)]), SESSION, is_https).map(str::to_owned);
-        assert_eq!(find("a=b; sparkgate-session=x; c=d", false).as_deref(), Some("x"));
-        assert_eq!(find("__Host-sparkgate-session=x", true).as_deref(), Some("x"));
-        assert_eq!(find("sparkgate-session=x", true), None, "a neighbour may have set it");
-        assert_eq!(find("__Host-sparkgate-session=x", false), None);
-        assert_eq!(find("sparkgate-session=x; sparkgate-session=y", false), None);
-        assert_eq!(find("xsparkgate-session=x; sparkgate-session", false), None);
-    }
-
-    #[test]
-    fn a_cookie_is_for_this_host_only_and_not_for_scripts() {
-        let cookie =
-            |value, is_https, max_age| set(SESSION, value, is_https, max_age).unwrap().to_str().unwrap().to_owned();
-        assert_eq!(cookie("x", true, None), "__Host-sparkgate-session=x; Path=/; HttpOnly; SameSite=Lax; Secure");
-        assert_eq!(cookie("x", false, Some(600)), "sparkgate-session=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=600");
-        assert!(cookie("", true, None).ends_with("Secure; Max-Age=0"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! the checks of [`super::browser`].
 
 mod html;
-mod page;
+pub(super) mod page;
 mod request;
 mod response;
 
@@ -14,7 +14,7 @@ use axum::{
     Extension, Router,
     body::to_bytes,
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{Method, StatusCode, header},
     middleware::from_fn,
     response::{IntoResponse, Response},
     routing::any,
@@ -23,15 +23,16 @@ use tower_http::cors::{Any, CorsLayer};
 
 use super::{
     AppState,
+    fetch_metadata::is_part_of_own_page,
     request_log::RequestId,
     route_template::loggable,
     v1::{self, Code, Problem},
 };
 use crate::service::{Asked, TicketFault, UiPlace};
-use request::{Target, is_of_this_origin, prefix};
+use request::{Target, prefix};
 use response::Sent;
 
-pub(super) use page::{ended, not_up};
+use page::{ended, not_up, wants_page};
 
 /// The most bytes of a form of a driver's page.
 const FORM: usize = 64 << 10;
@@ -48,12 +49,6 @@ pub(super) fn router(state: AppState) -> Router {
         .layer(cors)
         .layer(from_fn(v1::compress))
         .with_state(state)
-}
-
-/// Returns whether a client wants a page, and not a document for programs.
-pub(super) fn wants_page(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
 }
 
 async fn serve(State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request) -> Response {
@@ -74,7 +69,8 @@ async fn serve(State(state): State<AppState>, Extension(id): Extension<RequestId
 async fn answer(state: &AppState, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let is_page = wants_page(&parts.headers) && parts.method == Method::GET;
-    if is_of_this_origin(&parts.headers) {
+    // Pages of drivers are in origins of their own.
+    if is_part_of_own_page(&parts.headers) {
         let detail = "A page of this gateway may not load what a driver serves.";
         return Err(Problem::new(Code::Forbidden, detail));
     }

@@ -14,9 +14,11 @@ use super::{
 };
 use crate::{
     api::{
-        AppState, authn,
+        AppState,
+        cookies::{self, SESSION, SIGN_IN},
+        fetch_metadata::is_of_own_page,
         request_log::{RequestId, text},
-        session_cookie::{self, SESSION, SIGN_IN},
+        server::Peer,
         v1::{Code, Problem},
     },
     metrics::metrics,
@@ -74,7 +76,7 @@ pub(super) async fn begin(State(state): State<AppState>, uri: Uri) -> Result<Res
     let authenticator = &state.service.authenticator;
     let begun = authenticator.begin_sign_in(&issuer, local(&to).unwrap_or(FIRST)).await.map_err(problem)?;
     let is_https = authenticator.is_https().unwrap_or(true);
-    let cookie = session_cookie::set(SIGN_IN, &begun.cookie, is_https, Some(PATIENCE));
+    let cookie = cookies::set(SIGN_IN, &begun.cookie, is_https, Some(PATIENCE));
     sent_to(&begun.url, [cookie])
 }
 
@@ -94,14 +96,14 @@ pub(super) async fn callback(
     };
     let (code, given, issuer, error) = (value("code"), value("state"), value("iss"), value("error"));
     let answer = SignInAnswer {
-        cookie: session_cookie::value(&request.headers, SIGN_IN, is_https),
-        session: session_cookie::value(&request.headers, SESSION, is_https),
+        cookie: cookies::value(&request.headers, SIGN_IN, is_https),
+        session: cookies::value(&request.headers, SESSION, is_https),
         code: code.as_deref(),
         state: given.as_deref(),
         issuer: issuer.as_deref(),
         error: error.as_deref(),
     };
-    let address = authn::address(&request.extensions);
+    let address = request.extensions.get::<Peer>().map(Peer::client);
     let from = Requester { address, request_id: text(&id) };
     let SignedIn { cookie, to } = match authenticator.complete_sign_in(&answer, from).await {
         Ok(signed_in) => signed_in,
@@ -117,8 +119,7 @@ pub(super) async fn callback(
             return Err(problem(why));
         }
     };
-    let cookies =
-        [session_cookie::set(SIGN_IN, "", is_https, None), session_cookie::set(SESSION, &cookie, is_https, None)];
+    let cookies = [cookies::set(SIGN_IN, "", is_https, None), cookies::set(SESSION, &cookie, is_https, None)];
     sent_to(&format!("../{}", local(&to).unwrap_or(FIRST)), cookies)
 }
 
@@ -129,14 +130,14 @@ pub(super) async fn sign_out(
     request: Request,
 ) -> Result<Response, Problem> {
     let (request, _) = request.into_parts();
-    if !session_cookie::is_of_own_page(&request.headers) {
+    if !is_of_own_page(&request.headers) {
         let detail = "Only a page of this gateway can end a session: use its button.";
         return Err(Problem::new(Code::Forbidden, detail));
     }
     let authenticator = &state.service.authenticator;
     let is_https = authenticator.is_https().unwrap_or(true);
-    let from = Requester { address: authn::address(&request.extensions), request_id: text(&id) };
-    let onward = match session_cookie::value(&request.headers, SESSION, is_https) {
+    let from = Requester { address: request.extensions.get::<Peer>().map(Peer::client), request_id: text(&id) };
+    let onward = match cookies::value(&request.headers, SESSION, is_https) {
         Some(cookie) => authenticator.sign_out(cookie, from).await.map_err(problem)?,
         None => None,
     };
@@ -145,7 +146,7 @@ pub(super) async fn sign_out(
     if let Some(onward) = onward.and_then(|onward| HeaderValue::try_from(format!("0; url={onward}")).ok()) {
         response.headers_mut().insert(header::REFRESH, onward);
     }
-    let cookie = session_cookie::set(SESSION, "", is_https, None).ok_or_else(unwritable)?;
+    let cookie = cookies::set(SESSION, "", is_https, None).ok_or_else(unwritable)?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }

@@ -3,15 +3,11 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::{
-    api::v1::{Code, Problem, Text, pointer, read_json},
+    api::v1::{Code, Problem, Text, object, pointer, read_json},
     service::SubmissionOptions,
-    spark::{
-        CreateSubmissionRequest, SparkVersion,
-        rest::{RequestError, first_value, refused_properties},
-    },
+    spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties},
     submission::Wire,
 };
 
@@ -45,12 +41,7 @@ pub(super) fn parse(
     do_as: Option<String>,
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
-    let document = first_value(body)?;
-    serde_json::from_slice::<&RawValue>(body).map_err(|error| RequestError::Syntax(error.to_string()))?;
-    if !document.get().starts_with('{') {
-        return Err(Problem::new(Code::InvalidRequest, "The request is not a JSON object."));
-    }
-    let (batch, mut errors) = read_json::<NewBatch>(document);
+    let (batch, mut errors) = read_json::<NewBatch>(object(body)?);
     let Some(batch) = batch.filter(|_| errors.is_empty()) else {
         return Err(Problem::of_fields(Code::InvalidRequest, errors));
     };

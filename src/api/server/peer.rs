@@ -29,6 +29,11 @@ impl Peer {
         Self { address, forwarded: None, certificate: certificate.map(Arc::new) }
     }
 
+    /// Returns the client's address.
+    pub(in crate::api) fn client(&self) -> IpAddr {
+        self.forwarded.unwrap_or_else(|| self.address.ip())
+    }
+
     /// Returns the peer of a request with these headers.
     pub(super) fn of_request(&self, headers: &HeaderMap, proxies: &TrustedProxies) -> Self {
         Self { forwarded: proxies.client(self.address.ip(), headers), ..self.clone() }

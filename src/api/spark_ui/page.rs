@@ -1,7 +1,7 @@
 //! Our own pages in the place of a Spark UI.
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, html};
@@ -16,8 +16,14 @@ const STYLE: &str =
 /// After how many seconds a page asks again.
 const AGAIN: u16 = 3;
 
+/// Returns whether a client wants a page, and not a document for programs.
+pub(in crate::api) fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
+}
+
 /// Returns the page of a driver whose UI doesn't answer. It loads itself again.
-pub(in crate::api) fn not_up(why: &str) -> Response {
+pub(super) fn not_up(why: &str) -> Response {
     let content = html! {
         h1 { "The Spark UI isn't up" }
         p { "It doesn't answer: " (why) ". A driver has a UI from the moment that it has a SparkContext until it stops that." }

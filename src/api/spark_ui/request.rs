@@ -19,8 +19,6 @@ const PASSED_ON: [HeaderName; 5] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, IF_MO
 const CONTEXT: HeaderName = HeaderName::from_static("x-forwarded-context");
 /// The path that a reverse proxy in front of the gateway removes.
 const PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// Escapes of characters that a server may take for others: those of `/`, `\`, `%`, `.` and `;`.
 const ODD: [&str; 5] = ["%2f", "%5c", "%25", "%2e", "%3b"];
 
@@ -68,13 +66,6 @@ impl<'a> Target<'a> {
     pub(super) fn advice(&self) -> String {
         format!("open /v1/submissions/{}/ui.", self.id)
     }
-}
-
-/// Returns whether a page of this gateway's own origin, such as the console, loads something as a part of itself. Pages of drivers are in
-/// origins of their own.
-pub(super) fn is_of_this_origin(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    matches!(text(FETCH_SITE), Some("same-origin" | "same-site")) && text(FETCH_MODE) != Some("navigate")
 }
 
 /// Returns the path that a proxy in front of the gateway says it removed; empty without one. It is only used in links of the response to

@@ -20,6 +20,19 @@ pub(super) fn read(key: &[u8; 32], list: &str, cursor: &str) -> Result<i64, Prob
     open(key, list, cursor).ok_or_else(invalid)
 }
 
+/// Cuts a list, which was read with one item more than a page has, to a page, and returns the cursor of the next one.
+pub(super) fn cut<T>(
+    key: &[u8; 32],
+    list: &str,
+    items: &mut Vec<T>,
+    limit: u32,
+    place: impl Fn(&T) -> i64,
+) -> Result<Option<String>, Problem> {
+    let more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    items.last().filter(|_| more).map(|last| write(key, list, place(last))).transpose()
+}
+
 pub(super) fn invalid() -> Problem {
     let detail =
         "A cursor is the `next` of an earlier page, unchanged and with the same filters; start again without a cursor.";

@@ -108,10 +108,7 @@ pub(super) async fn executors(
     let after = query.cursor.map(|text| cursor::read(&key, &list, &text)).transpose()?;
     find(&state.service, &caller, &id).await?;
     let mut executors = state.service.submissions.executors(&caller, &id, after.map(apart), limit + 1).await?;
-    let more = executors.len() > limit as usize;
-    executors.truncate(limit as usize);
-    let last = executors.last().filter(|_| more);
-    let next = last.map(|last| cursor::write(&key, &list, together(last.attempt, last.executor_id))).transpose()?;
+    let next = cursor::cut(&key, &list, &mut executors, limit, |last| together(last.attempt, last.executor_id))?;
     Ok(Reply::ok(ExecutorList { items: executors.into_iter().map(Executor::from).collect(), next }))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     Extension,
     body::{Body, BodyDataStream},
-    extract::{FromRequestParts, RawPathParams, Request, State},
+    extract::{FromRequestParts, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -17,14 +17,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Problem, Reply,
-    id::not_found,
-    middleware::Live,
+    id::{not_found, part_of_path},
+    middleware::{Live, to_its_end},
     problem::{ProblemBody, Problems},
     query::{NoParameters, Query},
     session::Caller,
 };
 use crate::{
-    api::{AppState, server_span::spawn},
+    api::AppState,
     service::{Download, Fetched, Uploaded, is_sha256},
 };
 
@@ -96,7 +96,7 @@ pub(super) async fn upload(
     let mut content = request.into_body().into_data_stream();
     // In its own task, so that what was written is removed if the client disconnects.
     let files = state.service.files;
-    let uploaded = spawn(async move {
+    let uploaded = to_its_end(async move {
         let uploaded = files.upload(&caller, query.namespace.as_deref(), &sha256, length, &mut content).await;
         if !waits {
             let rest = if uploaded.is_ok() { u64::MAX } else { DISCARDED };
@@ -104,8 +104,7 @@ pub(super) async fn upload(
         }
         uploaded
     });
-    let uploaded = uploaded.await.map_err(|error| Problem::broken_off(error.to_string()))??;
-    let Uploaded { tenant, sha256, size, existing } = uploaded;
+    let Uploaded { tenant, sha256, size, existing } = uploaded.await?;
     let status = if existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok(Reply::ok(StoredFile { sha256, size, tenant }).with_status(status).into_response())
 }
@@ -271,11 +270,4 @@ impl<S: Send + Sync> FromRequestParts<S> for Signed {
             name: part_of_path(parts, state, "name").await,
         })
     }
-}
-
-/// Returns a part of the path, without escapes.
-async fn part_of_path<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> String {
-    let params = RawPathParams::from_request_parts(parts, state).await.ok();
-    let part = params.and_then(|params| params.iter().find(|(key, _)| *key == name).map(|(_, part)| part.to_owned()));
-    part.unwrap_or_default()
 }

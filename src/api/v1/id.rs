@@ -1,4 +1,4 @@
-//! The submission that a path names.
+//! What a path names.
 
 use axum::{
     extract::{FromRequestParts, RawPathParams},
@@ -25,13 +25,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state).await;
-        let text = params
-            .ok()
-            .and_then(|params| params.iter().find(|(name, _)| *name == "id").map(|(_, text)| text.to_owned()));
-        let text = text.unwrap_or_default();
+        let text = part_of_path(parts, state, "id").await;
         text.parse().map(|id| Self { id }).map_err(|_| not_found(&text))
     }
+}
+
+/// Returns a part of the path, without escapes.
+pub(super) async fn part_of_path<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> String {
+    let params = RawPathParams::from_request_parts(parts, state).await.ok();
+    let part = params.and_then(|params| params.iter().find(|(key, _)| *key == name).map(|(_, part)| part.to_owned()));
+    part.unwrap_or_default()
 }
 
 /// Returns the submission with this id. One that the caller may not see is answered as an unknown one.

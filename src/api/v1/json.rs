@@ -16,10 +16,10 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    problem::{FieldError, MAX_ERRORS, escape},
+    problem::{Code, FieldError, MAX_ERRORS, Problem, escape},
     suggest::suggestion,
 };
-use crate::spark::rest::MAX_TEMPLATE;
+use crate::spark::rest::{MAX_TEMPLATE, RequestError, first_value};
 
 /// The most entries of one object or array. A value in memory takes many times the bytes of a short text.
 const MAX_ENTRIES: usize = 100_000;
@@ -27,6 +27,20 @@ const MAX_ENTRIES: usize = 100_000;
 /// A string; or a number or a boolean, which becomes the text that was sent, as in Spark's protocol.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::api) struct Text(pub(in crate::api) String);
+
+/// Returns the object that a body is.
+///
+/// # Errors
+/// It is no JSON, something follows it, or it is no object.
+pub(in crate::api) fn object(body: &[u8]) -> Result<&RawValue, Problem> {
+    let document = first_value(body)?;
+    // Spark ignores what follows the first value.
+    serde_json::from_slice::<&RawValue>(body).map_err(|error| RequestError::Syntax(error.to_string()))?;
+    match document.get().starts_with('{') {
+        true => Ok(document),
+        false => Err(Problem::new(Code::InvalidRequest, "The request is not a JSON object.")),
+    }
+}
 
 /// Reads the document. The value is complete only if there are no errors.
 pub(in crate::api) fn read<T: DeserializeOwned>(document: &RawValue) -> (Option<T>, Vec<FieldError>) {

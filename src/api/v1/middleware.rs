@@ -21,7 +21,10 @@ use tower_http::{
 };
 
 use super::problem::{Code, Problem, ProblemBody};
-use crate::api::request_log::{RequestId, text};
+use crate::api::{
+    request_log::{RequestId, text},
+    server_span::spawn,
+};
 
 /// The smallest document that is compressed, in bytes.
 const COMPRESSED: u64 = 1024;
@@ -41,6 +44,18 @@ pub(in crate::api) async fn answered_within<T>(limit: Duration, answer: impl Fut
         let detail = format!("The request timed out after {limit:?}. The requested action may still be carried out.");
         Problem::new(Code::TimedOut, detail)
     })
+}
+
+/// Runs a use case in its own task, so that a client that disconnects can't leave it half done.
+pub(in crate::api) async fn to_its_end<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    Problem: From<E>,
+{
+    Ok(spawn(work).await.map_err(|error| Problem::broken_off(error.to_string()))??)
 }
 
 /// Writes the problem that the handler returned.

@@ -14,7 +14,10 @@ use super::{
     session::Caller,
 };
 use crate::{
-    api::{AppState, spark_ui},
+    api::{
+        AppState,
+        spark_ui::page::{ended, wants_page},
+    },
     service::{Service, Session, Submission, UiPlace},
     submission::{State as SubmissionState, SubmissionId},
 };
@@ -75,7 +78,7 @@ async fn opened(
         }
         UiPlace::History(url) => url,
         UiPlace::Nowhere if !submission.state.is_terminal() => return Err(no_ui("This gateway serves no Spark UIs.")),
-        UiPlace::Nowhere if spark_ui::wants_page(headers) => return Ok(spark_ui::ended(id)),
+        UiPlace::Nowhere if wants_page(headers) => return Ok(ended(id)),
         UiPlace::Nowhere => return Err(no_ui("The submission has ended, and its driver with it.")),
     };
     let location = HeaderValue::from_str(&location).map_err(|error| Problem::internal(error.to_string()))?;

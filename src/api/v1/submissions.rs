@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::{
     Problem, Reply, cursor,
     id::{Id, find, not_found},
+    middleware::to_its_end,
     problem::{Problems, SubmissionProblems},
     query::{NoParameters, Query, flag, labels, limit, time},
     session::Caller,
@@ -15,7 +16,7 @@ use super::{
     usage::SubmissionUsage,
 };
 use crate::{
-    api::{AppState, server_span::spawn},
+    api::AppState,
     service::{Filter, Found, KillAnswer, Page, Session},
     submission,
 };
@@ -205,8 +206,7 @@ pub(super) async fn kill(
     // In its own task, so that the kill is recorded even if the client disconnects.
     let asked = id.clone();
     let kill = async move { state.service.submissions.request_kill(&caller, &asked).await };
-    let kill = spawn(kill);
-    let KillAnswer { live, submission, .. } = kill.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let KillAnswer { live, submission, .. } = to_its_end(kill).await?;
     let Found { document, .. } = submission.ok_or_else(|| not_found(&id))?;
     let (status, what) =
         if live { (StatusCode::ACCEPTED, "will be ended") } else { (StatusCode::OK, "has already ended") };

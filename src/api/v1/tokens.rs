@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     body::Bytes,
-    extract::{FromRequestParts, RawPathParams, State},
+    extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -15,12 +15,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Problem, Reply,
+    id::part_of_path,
+    middleware::to_its_end,
     problem::{Code, ProblemBody, Problems},
     query::{NoParameters, Query},
     session::Caller,
 };
 use crate::{
-    api::{AppState, server_span::spawn},
+    api::AppState,
     service::{ApiKey, CreatedKey, KeyRequest},
 };
 
@@ -153,8 +155,7 @@ pub(super) async fn create(
     let request = KeyRequest { name: new.name, tenant: new.tenant, role, expires_in };
     // In its own task, so that a key isn't left behind whose text was never sent because the client disconnected early.
     let keys = state.service.api_keys;
-    let created = spawn(async move { keys.create(&caller, &request).await });
-    let CreatedKey { key, text } = created.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let CreatedKey { key, text } = to_its_end(async move { keys.create(&caller, &request).await }).await?;
     let mut token = Token::from(key);
     token.token = Some(text.expose_secret().to_owned());
     Ok(Reply::ok(token).with_status(StatusCode::CREATED).into_response())
@@ -196,8 +197,6 @@ impl<S: Send + Sync> FromRequestParts<S> for TokenId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state).await.ok();
-        let id = params.and_then(|params| params.iter().next().map(|(_, id)| id.to_owned()));
-        Ok(Self { id: id.unwrap_or_default() })
+        Ok(Self { id: part_of_path(parts, state, "id").await })
     }
 }

@@ -5,7 +5,7 @@ mod document;
 
 use axum::{
     body::Bytes,
-    extract::{FromRequestParts, RawPathParams, State},
+    extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -15,15 +15,13 @@ use utoipa::IntoParams;
 
 use super::{
     Problem, Reply,
+    id::part_of_path,
+    middleware::to_its_end,
     problem::{Code, ProblemBody, Problems},
     query::{NoParameters, Query, parsed},
     session::Caller,
 };
-use crate::{
-    api::{AppState, server_span::spawn},
-    service::CreatedWebhook,
-    submission::SubmissionId,
-};
+use crate::{api::AppState, service::CreatedWebhook, submission::SubmissionId};
 use document::{NewWebhook, Webhook, WebhookList};
 
 pub(super) use document::{FormatWord, format_of, states_of};
@@ -78,8 +76,7 @@ pub(super) async fn create(
     let request = new.into_request()?;
     // In its own task, so that a webhook isn't left behind whose secret was never sent because the client disconnected early.
     let webhooks = state.service.webhooks;
-    let created = spawn(async move { webhooks.create(&caller, request).await });
-    let created = created.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let created = to_its_end(async move { webhooks.create(&caller, request).await }).await?;
     Ok(Reply::ok(with_secret(created)).with_status(StatusCode::CREATED).into_response())
 }
 
@@ -143,8 +140,7 @@ pub(super) async fn rotate(
     _: Query<NoParameters>,
 ) -> Result<Reply<Webhook>, Problem> {
     let (webhooks, asked) = (state.service.webhooks, id.clone());
-    let rotated = spawn(async move { webhooks.rotate(&caller, &asked).await });
-    let rotated = rotated.await.map_err(|error| Problem::broken_off(error.to_string()))??;
+    let rotated = to_its_end(async move { webhooks.rotate(&caller, &asked).await }).await?;
     rotated.map(|rotated| Reply::ok(with_secret(rotated))).ok_or_else(|| not_found(&id))
 }
 
@@ -171,9 +167,7 @@ impl<S: Send + Sync> FromRequestParts<S> for WebhookId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state).await.ok();
-        let id = params.and_then(|params| params.iter().next().map(|(_, id)| id.to_owned()));
-        Ok(Self { id: id.unwrap_or_default() })
+        Ok(Self { id: part_of_path(parts, state, "id").await })
     }
 }
 

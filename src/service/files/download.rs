@@ -4,20 +4,21 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
-use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{FileError, Files, Kept, tenant};
 use crate::{
     files::{self, FileStore},
-    service::{error::Error, session::Session},
+    service::{
+        error::Error,
+        session::Session,
+        signature::{self, is_signature_of},
+    },
     store::{FileRecord, UsedFile},
     submission::{Installation, SubmissionId},
 };
 
 const PAUSE: Duration = Duration::from_millis(500);
-/// Length of a truncated signature in bytes: 128 bits.
-const SIGNATURE: usize = 16;
 
 /// A file that may be read.
 #[derive(Debug)]
@@ -64,8 +65,7 @@ impl Files {
     /// [`FileError::NotSigned`], [`FileError::Ended`]; after some time, that the database or the store is away.
     pub async fn fetch(&self, fetched: &Fetched<'_>) -> Result<Download, FileError> {
         let Fetched { submission, sha256, name, signature } = *fetched;
-        let right = signature_of(&self.installation, submission, sha256, name);
-        if !bool::from(right.as_bytes().ct_eq(signature.as_bytes())) {
+        if !is_signature_of(&self.installation, &signed(submission, sha256, name), signature) {
             return Err(FileError::NotSigned);
         }
         let patience = Patience::of(self.kept()?.settings.patience);
@@ -113,10 +113,14 @@ impl Download {
     }
 }
 
-/// Returns the signature of a URL: what only this installation can make.
+/// Returns the signature of a URL.
 pub(super) fn signature_of(installation: &Installation, submission: &SubmissionId, sha256: &str, name: &str) -> String {
-    let code = installation.key_for(&format!("file of {submission}: {sha256}/{name}"));
-    code[..SIGNATURE].iter().map(|byte| format!("{byte:02x}")).collect()
+    signature::signature_of(installation, &signed(submission, sha256, name))
+}
+
+/// Returns what is signed.
+fn signed(submission: &SubmissionId, sha256: &str, name: &str) -> String {
+    format!("file of {submission}: {sha256}/{name}")
 }
 
 /// How long a call is still repeated while a server is away.
@@ -150,7 +154,7 @@ mod tests {
         let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
         let other: SubmissionId = "driver-20260101000000-0002".parse().unwrap();
         let right = signature_of(&ours, &id, "aa", "job.py");
-        assert_eq!((right.len(), &right), (2 * SIGNATURE, &signature_of(&ours, &id, "aa", "job.py")));
+        assert_eq!((right.len(), &right), (2 * signature::LENGTH, &signature_of(&ours, &id, "aa", "job.py")));
         for wrong in [
             signature_of(&ours, &other, "aa", "job.py"),
             signature_of(&ours, &id, "ab", "job.py"),

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use subtle::ConstantTimeEq;
 
-use crate::submission::{Installation, SubmissionId};
+use crate::{
+    service::signature::{is_signature_of, signature_of},
+    submission::{Installation, SubmissionId},
+};
 
 /// How long a ticket is valid. Then the reader's browser asks for another one, with the reader's credentials.
 const VALID: Duration = Duration::from_secs(15 * 60);
-/// Length of a truncated signature in bytes: 128 bits.
-const SIGNATURE: usize = 16;
 
 /// A permission to use the UI of one submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Ticket {
     /// Returns the ticket as a part of a path.
     pub(super) fn text(&self, installation: &Installation) -> String {
         let (may, until) = (if self.may_kill { 'k' } else { 'r' }, self.until);
-        format!("{may}{until:x}-{}", self.signature(installation))
+        format!("{may}{until:x}-{}", signature_of(installation, &self.claims()))
     }
 
     pub(super) fn read(
@@ -54,16 +54,16 @@ impl Ticket {
         };
         let until = i64::from_str_radix(until, 16).map_err(|_| TicketFault::Forged)?;
         let ticket = Self { id: id.clone(), may_kill, until };
-        if !bool::from(ticket.signature(installation).as_bytes().ct_eq(signature.as_bytes())) {
+        if !is_signature_of(installation, &ticket.claims(), signature) {
             return Err(TicketFault::Forged);
         }
         if until < now.timestamp() { Err(TicketFault::Expired) } else { Ok(ticket) }
     }
 
-    fn signature(&self, installation: &Installation) -> String {
+    /// Returns what is signed.
+    fn claims(&self) -> String {
         let Self { id, may_kill, until } = self;
-        let code = installation.key_for(&format!("Spark UI of {id}: until {until}, kill {may_kill}"));
-        code.iter().take(SIGNATURE).map(|byte| format!("{byte:02x}")).collect()
+        format!("Spark UI of {id}: until {until}, kill {may_kill}")
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::document::MaxRetries;
@@ -16,10 +15,7 @@ use crate::{
         webhooks::{FormatWord, format_of, states_of},
     },
     service::{self, Retries, SubmissionOptions},
-    spark::{
-        CreateSubmissionRequest, SparkVersion,
-        rest::{RequestError, first_value, refused_properties},
-    },
+    spark::{CreateSubmissionRequest, SparkVersion, rest::refused_properties},
 };
 
 /// The application to run. Fields of Spark's `CreateSubmissionRequest` keep their names. Every field is optional, except
@@ -190,13 +186,7 @@ pub(in crate::api::v1) fn parse(
     body: &[u8],
     version: SparkVersion,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions), Problem> {
-    let document = first_value(body)?;
-    // Spark ignores what follows the first value.
-    serde_json::from_slice::<&RawValue>(body).map_err(|error| RequestError::Syntax(error.to_string()))?;
-    if !document.get().starts_with('{') {
-        return Err(Problem::new(Code::InvalidRequest, "The request is not a JSON object."));
-    }
-    let (submission, mut errors) = json::read::<NewSubmission>(document);
+    let (submission, mut errors) = json::read::<NewSubmission>(json::object(body)?);
     let Some((request, options)) = submission.map(|submission| submission.into_parts(&mut errors)) else {
         return Err(Problem::of_fields(Code::InvalidRequest, errors));
     };

@@ -1,7 +1,7 @@
 //! Deliveries of webhooks.
 
 use axum::{
-    extract::{FromRequestParts, RawPathParams, State},
+    extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -15,6 +15,7 @@ use crate::{
         AppState,
         v1::{
             Problem, Reply, cursor,
+            id::part_of_path,
             problem::{Code, ProblemBody, Problems},
             query::{NoParameters, Query, limit},
             session::Caller,
@@ -130,10 +131,7 @@ pub(in crate::api::v1) async fn deliveries(
     let before = query.cursor.map(|text| cursor::read(&key, &list, &text)).transpose()?;
     let deliveries = state.service.webhooks.deliveries(&caller, &id, status, before, limit + 1).await?;
     let mut deliveries = deliveries.ok_or_else(|| not_found(&id))?;
-    let more = deliveries.len() > limit as usize;
-    deliveries.truncate(limit as usize);
-    let last = deliveries.last().filter(|_| more);
-    let next = last.map(|last| cursor::write(&key, &list, last.id)).transpose()?;
+    let next = cursor::cut(&key, &list, &mut deliveries, limit, |last| last.id)?;
     Ok(Reply::ok(DeliveryList { items: deliveries.into_iter().map(Delivery::from).collect(), next }))
 }
 
@@ -220,10 +218,8 @@ impl<S: Send + Sync> FromRequestParts<S> for DeliveryId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state).await.ok();
-        let text = params.and_then(|all| all.iter().find(|(name, _)| *name == "delivery").map(|(_, id)| id.to_owned()));
-        // No delivery has this id.
-        Ok(Self { delivery: text.and_then(|text| text.parse().ok()).unwrap_or(-1) })
+        // No delivery has the other id.
+        Ok(Self { delivery: part_of_path(parts, state, "delivery").await.parse().unwrap_or(-1) })
     }
 }
 

@@ -1,0 +1,35 @@
+//! What browsers say of themselves of a request (Fetch Metadata): which page sends it, and what for. Scripts can't set these headers.
+
+use axum::http::HeaderMap;
+
+/// Returns whether a page of this gateway's own origin sends the request.
+pub(super) fn is_of_own_page(headers: &HeaderMap) -> bool {
+    site(headers) == Some("same-origin")
+}
+
+/// Returns whether a page of this gateway's own site, such as the console, loads something as a part of itself.
+pub(super) fn is_part_of_own_page(headers: &HeaderMap) -> bool {
+    matches!(site(headers), Some("same-origin" | "same-site")) && !is_navigation(headers)
+}
+
+/// Returns whether a user opens a page: by its address, or by a link of any site.
+pub(super) fn is_opened(headers: &HeaderMap) -> bool {
+    matches!(site(headers), None | Some("none")) || is_navigation(headers)
+}
+
+/// Returns whether a script reads something.
+pub(super) fn is_of_script(headers: &HeaderMap) -> bool {
+    text(headers, "sec-fetch-dest") == Some("empty")
+}
+
+fn is_navigation(headers: &HeaderMap) -> bool {
+    text(headers, "sec-fetch-mode") == Some("navigate")
+}
+
+fn site(headers: &HeaderMap) -> Option<&str> {
+    text(headers, "sec-fetch-site")
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
