@@ -144,7 +144,7 @@ fn chosen(loaded: Loaded) -> anyhow::Result<ExitCode> {
                 io::stdin(),
                 io::stdout(),
                 io::stderr(),
-                &settings.spark.settings()?,
+                &settings.spark.settings(&[])?,
                 settings.policy()?.as_ref(),
             );
             ignore_closed_output(rendered.map_err(anyhow::Error::from))

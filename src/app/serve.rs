@@ -75,7 +75,7 @@ async fn run_traced(
     until: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     settings.http.check()?;
-    let spark = settings.spark.settings()?;
+    let spark = settings.spark.settings(&settings.kubernetes.place.namespaces())?;
     let address = listener.local_addr().context("asking for the listening address")?;
     let mut until = pin!(until);
     let stop = CancellationToken::new();

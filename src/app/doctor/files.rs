@@ -55,7 +55,7 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
     if let Some(key) = &settings.http.tls_key {
         findings.extend(mode("files.tls-key", key, "--tls-key"));
     }
-    let spark = settings.spark.settings();
+    let spark = settings.spark.settings(&cluster.namespaces());
     let text = "the Spark defaults, the submitter directory and the Spark lines can be used";
     findings.push(match &spark {
         Ok(_) => Finding::ok("files.spark", text),

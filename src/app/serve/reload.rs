@@ -59,6 +59,8 @@ struct Files {
     source: Option<ReloadSource>,
     /// The Spark settings with which the process started: its release and its user don't change.
     started: Spark,
+    /// The namespaces that drivers may use, which don't change either.
+    served: Vec<String>,
     /// The content of the file of settings that was read last. At first none: it may have changed since the start read it.
     content: Option<Vec<u8>>,
     /// What it says, or why it can't be used.
@@ -83,12 +85,12 @@ struct Reloaded {
 impl Reload {
     /// Prepares the reload of a process with these settings. Without a file of settings, only files that they name are reloaded.
     pub(in crate::app) fn new(settings: &Serve, source: Option<ReloadSource>) -> Self {
-        let started = settings.spark.clone();
+        let (started, served) = (settings.spark.clone(), settings.kubernetes.place.namespaces());
         file_read(METRIC, true);
         let resolved = source.as_ref().map(|source| source.started.clone()).unwrap_or_default();
         let next = Ok(Reloaded { spark: started.clone(), limits: settings.limits.clone(), filter: None, resolved });
         let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
-        Self { files: Files { source, started, content: None, next, filter, waiting: BTreeSet::new() }, hangup: None }
+        Self { files: Files { source, started, served, content: None, next, filter, waiting: BTreeSet::new() }, hangup: None }
     }
 
     /// Reloads on SIGHUP, too.
@@ -155,7 +157,7 @@ impl Files {
     fn reload(&mut self, service: &Service, is_signalled: bool) -> anyhow::Result<()> {
         self.read(is_signalled);
         let next = self.next.clone().map_err(|reason| anyhow!(reason))?;
-        let spark = next.spark.settings().map_err(|error| {
+        let spark = next.spark.settings(&self.served).map_err(|error| {
             let text = format!("{error:#}");
             anyhow!("{text}{}", next.resolved.notes(&text))
         })?;

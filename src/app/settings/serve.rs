@@ -224,19 +224,24 @@ pub(in crate::app) struct Place {
     /// The context of the kubeconfig.
     #[arg(long, env = "SPARKGATE_CONTEXT")]
     pub(in crate::app) context: Option<String>,
-    /// The namespaces that drivers may use, separated by commas [default: all].
+    /// The namespaces that drivers may use, separated by commas [default: all]. A single one is that of drivers that name none.
     #[arg(long, env = "SPARKGATE_NAMESPACES", value_delimiter = ',')]
     pub(in crate::app) namespaces: Vec<String>,
 }
 
 impl Place {
     pub(in crate::app) fn settings(&self) -> ClusterSettings {
-        let namespaces: BTreeSet<_> = self.namespaces.iter().map(|name| name.trim().to_owned()).collect();
         ClusterSettings {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
-            namespaces: namespaces.into_iter().filter(|name| !name.is_empty()).collect(),
+            namespaces: self.namespaces(),
         }
+    }
+
+    /// Returns the namespaces that drivers may use; none for all.
+    pub(in crate::app) fn namespaces(&self) -> Vec<String> {
+        let names: BTreeSet<_> = self.namespaces.iter().map(|name| name.trim().to_owned()).collect();
+        names.into_iter().filter(|name| !name.is_empty()).collect()
     }
 }
 
@@ -271,8 +276,12 @@ pub(in crate::app) struct Spark {
 }
 
 impl Spark {
-    pub(in crate::app) fn settings(&self) -> anyhow::Result<SparkSettings> {
-        let defaults = match &self.spark_defaults {
+    /// Reads the files. If the gateway serves one namespace, that is the default of drivers.
+    ///
+    /// # Errors
+    /// A file that can't be read, or used.
+    pub(in crate::app) fn settings(&self, served: &[String]) -> anyhow::Result<SparkSettings> {
+        let mut defaults = match &self.spark_defaults {
             None => BTreeMap::new(),
             Some(path) => {
                 let text = std::fs::read_to_string(path).with_context(|| {
@@ -281,6 +290,9 @@ impl Spark {
                 parse_properties(&text)
             }
         };
+        if let [only] = served {
+            defaults.entry("spark.kubernetes.namespace".to_owned()).or_insert_with(|| only.clone());
+        }
         let submitter = self.submitter_dir.as_deref().map(Submitter::read).transpose()?.unwrap_or_default();
         let user = self.spark_user.clone().unwrap_or_else(account);
         let settings = SparkSettings::new(self.spark_version, defaults, submitter, user);
@@ -319,6 +331,29 @@ mod tests {
         ] {
             assert!(http.check().is_ok(), "{http:?}");
         }
+    }
+
+    #[test]
+    fn the_only_namespace_is_the_default() {
+        let spark = Spark {
+            spark_version: "4.3.0".parse().unwrap(),
+            spark_defaults: None,
+            submitter_dir: None,
+            spark_lines_file: None,
+            spark_user: None,
+        };
+        let served = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let default = |spark: &Spark, names: &[&str]| {
+            spark.settings(&served(names)).unwrap().defaults.get("spark.kubernetes.namespace").cloned()
+        };
+        assert_eq!(default(&spark, &["jobs"]).as_deref(), Some("jobs"));
+        assert_eq!(default(&spark, &["etl", "jobs"]), None);
+        assert_eq!(default(&spark, &[]), None);
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "spark.kubernetes.namespace other").unwrap();
+        let spark = Spark { spark_defaults: Some(file.path().to_owned()), ..spark };
+        assert_eq!(default(&spark, &["jobs"]).as_deref(), Some("other"));
     }
 
     #[test]
