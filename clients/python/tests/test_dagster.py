@@ -261,9 +261,9 @@ with open_dagster_pipes() as pipes:
 
 
 def test_an_execution_from_a_failure_does_not_run_a_job_that_succeeded(
-    dev: Dev, client: Client, reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dev: Dev, client: Client, ends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"SPARKGATE_URL": dev.url, "JOB": reports, "FAILS": "yes"}.items():
+    for name, value in {"SPARKGATE_URL": dev.url, "JOB": ends, "FAILS": "yes"}.items():
         monkeypatch.setenv(name, value)
     with DagsterInstance.local_temp(str(tmp_path)) as instance:
         failed = execute_job(reconstructable(nightly), instance=instance)
@@ -271,7 +271,9 @@ def test_an_execution_from_a_failure_does_not_run_a_job_that_succeeded(
         assert (failed.success, submission.succeeded) == (False, True)
         monkeypatch.delenv("FAILS")
         options = ReexecutionOptions.from_failure(failed.run_id, instance)
-        again = execute_job(reconstructable(nightly), instance=instance, reexecution_options=options)
+        # The tag that the webserver and the daemon set.
+        tags = {"dagster/is_resume_retry": "true"}
+        again = execute_job(reconstructable(nightly), instance=instance, tags=tags, reexecution_options=options)
         assert (again.success, submissions(client, again.run_id)) == (True, [])
         # An execution of all steps is meant to run them.
         anew = execute_job(
