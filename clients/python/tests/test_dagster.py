@@ -1,6 +1,8 @@
 """Assets of a real Dagster that run as jobs of a real gateway."""
 
+import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,7 +12,6 @@ from typing import Any
 import dagster_pipes
 import pytest
 from dagster import (
-    AssetCheckSpec,
     AssetExecutionContext,
     DagsterInstance,
     ExecuteInProcessResult,
@@ -28,7 +29,7 @@ from dagster import (
     op,
     reconstructable,
 )
-from dev import Dev, until
+from dev import ROOT, Dev, until
 
 from sparkgate import Client, GatewayUnreachable, MaxRetries, Submission
 from sparkgate.dagster import PipesSparkgateClient, PipesSparkgateLogMessageReader
@@ -79,7 +80,8 @@ def reports(dev: Dev) -> str:
 with open_dagster_pipes() as pipes:
     print("a line of the log", flush=True)
     pipes.log.info("a message")
-    pipes.report_asset_materialization(metadata={"retry": pipes.retry_number, "extra": pipes.extras.get("extra", "none")})
+    pipes.report_asset_materialization(metadata={"retry": pipes.retry_number, "extra": str(pipes.extras.get("extra"))})
+    pipes.report_custom_message(pipes.extras.get("extra"))
     while len(sys.argv) > 2 and not pathlib.Path(sys.argv[2]).exists():
         time.sleep(0.05)
     if sys.argv[1] != "0":
@@ -121,40 +123,53 @@ def messages_of(instance: DagsterInstance, run_id: str) -> str:
     return "\n".join(entry.user_message for entry in instance.all_logs(run_id))
 
 
-def test_an_asset_of_real_spark_reports_to_dagster(
-    instance: DagsterInstance, dev: Dev, client: Client, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_the_example_of_the_documentation_runs(
+    instance: DagsterInstance,
+    dev: Dev,
+    client: Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "helper.py").write_text("def double(number):\n    return 2 * number\n")
-    application = tmp_path / "trips.py"
-    application.write_text(
-        """
-import sys
-from dagster_pipes import open_dagster_pipes
-from helper import double
-from pyspark.sql import SparkSession
+    assets, application = re.findall(r"```python\n(.*?)```", (ROOT / "docs/dagster.md").read_text(), re.DOTALL)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/trips.py").write_text("print('a line of the application')\n" + application)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARKGATE_URL", dev.url)
+    code: dict[str, Any] = {}
+    exec(compile(assets, "assets.py", "exec"), code)
+    result = code["defs"].resolve_implicit_global_asset_job_def().execute_in_process(instance=instance)
+    (submission,) = submissions(client, result.run_id)
+    metadata = metadata_of(result)
+    assert (metadata["rows"], metadata["Sparkgate submission"]) == (1000, submission.id)
+    assert metadata["Sparkgate console"] == f"{dev.url}/console/submissions/{submission.id}"
+    assert [check.passed for check in result.get_asset_check_evaluations()] == [True]
+    assert "counted 1000 rows of nl" in messages_of(instance, result.run_id)
+    assert (submission.name, submission.labels["dagster-step"]) == ("trips", "trips")
+    out = capfd.readouterr().out
+    assert "a line of the application\n" in out
+    assert "__dagster_pipes_version" not in out
 
-with open_dagster_pipes() as pipes, SparkSession.builder.getOrCreate() as spark:
-    rows = spark.range(double(int(sys.argv[1]))).count()
-    print("counted", rows)
-    pipes.report_asset_materialization(metadata={"rows": rows, "day": pipes.extras["day"]}, data_version="7")
-    pipes.report_asset_check("is_not_empty", passed=rows > 0)
-    pipes.report_custom_message({"rows": rows})
-"""
-    )
+
+def test_options_and_files_reach_the_gateway(
+    instance: DagsterInstance, dev: Dev, client: Client, reports: str, tmp_path: Path
+) -> None:
     pipes = PipesSparkgateClient(
         lambda: Client(dev.url, environ={}), upload_dagster_pipes=True, console_url="https://spark.example.org/"
     )
+    (tmp_path / "helper.py").touch()
     custom: list[Any] = []
 
-    @asset(check_specs=[AssetCheckSpec("is_not_empty", asset="trips")])
+    @asset
     def trips(context: AssetExecutionContext, pipes: PipesSparkgateClient) -> MaterializeResult:
         done = pipes.run(
             context=context,
-            app=application,
-            args=[21],
-            py_files=[tmp_path / "helper.py"],
-            extras={"day": "2026-01-02"},
-            conf={"spark.driver.memory": "512m", "spark.executor.instances": 1},
+            app=reports,
+            args=["0"],
+            py_files=[tmp_path / "helper.py", "local:///opt/app/more.py"],
+            extras={"extra": {"day": 7}},
+            name="trips of today",
+            conf={"spark.submit.pyFiles": "local:///opt/app/first.py"},
             env={"REGION": "eu"},
             labels={"team": "data"},
         )
@@ -163,15 +178,13 @@ with open_dagster_pipes() as pipes, SparkSession.builder.getOrCreate() as spark:
 
     result = materialize([trips], instance=instance, resources={"pipes": pipes})
     (submission,) = submissions(client, result.run_id)
-    metadata = metadata_of(result)
-    assert (metadata["rows"], metadata["day"], custom) == (42, "2026-01-02", [{"rows": 42}])
-    assert metadata["Sparkgate submission"] == submission.id
-    assert metadata["Sparkgate console"] == f"https://spark.example.org/console/submissions/{submission.id}"
-    assert [check.passed for check in result.get_asset_check_evaluations()] == [True]
-    assert (submission.name, submission.labels["team"], submission.labels["dagster-step"]) == ("trips", "data", "trips")
-    out = capfd.readouterr().out
-    assert "counted 42\n" in out
-    assert "__dagster_pipes_version" not in out
+    assert (submission.name, submission.labels["team"], custom) == ("trips of today", "data", [{"day": 7}])
+    assert metadata_of(result)["Sparkgate console"] == f"https://spark.example.org/console/submissions/{submission.id}"
+    request = json.loads(client.request("GET", f"/v1/submissions/{submission.id}/request"))
+    assert request["environmentVariables"]["REGION"] == "eu"
+    files = request["sparkProperties"]["spark.submit.pyFiles"].split(",")
+    assert [file.rpartition("/")[2] for file in files] == ["first.py", "helper.py", "more.py", "dagster_pipes.zip"]
+    assert [file.partition(":")[0] for file in files] == ["local", "sparkgate-file", "local", "sparkgate-file"]
 
 
 def test_a_failure_has_its_code_and_what_to_do(
