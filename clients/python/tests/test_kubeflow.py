@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import runpy
 from pathlib import Path
 
 import pytest
+from dev import ROOT, Dev
 from kubeflow.spark import (
     Annotations,
     FileJob,
@@ -34,15 +37,19 @@ def greet(times: int, greeting: str) -> None:
     print(*[greeting] * times, pyspark.__version__)
 
 
-def test_a_function_runs_in_spark(spark: SparkClient, client: Client) -> None:
-    name = spark.submit_job(FuncJob(func=greet, func_args={"times": 2, "greeting": "it's"}))
-    assert name.startswith("spark-job-")
-    done = spark.wait_for_job_status(name, timeout=180)
-    assert (done.name, done.status, done.namespace) == (name, SparkJobStatus.COMPLETED, "default")
-    assert "it's it's 4.3.0" in list(spark.get_job_logs(name))
-    (submission,) = client.list(labels={"kubeflow-job": name})
-    assert done.driver_pod_name == submission.driver.pod
-    assert done.creation_timestamp == submission.created_at
+def test_the_example_of_the_documentation_runs(
+    dev: Dev, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/kubeflow.md").read_text(), re.DOTALL)
+    # A Spark context would take longer.
+    (tmp_path / "example.py").write_text(example.replace("SparkSession.builder.getOrCreate().range(rows).count()", "rows"))
+    monkeypatch.setenv("SPARKGATE_URL", dev.url)
+    runpy.run_path(str(tmp_path / "example.py"))
+    assert "1000 rows\n" in capsys.readouterr().out
+    (submission,) = client.list(labels={"kubeflow-sdk": "spark"}, name="spark-job-", limit=1)
+    job = spark_client(client).get_job(submission.name)
+    assert (job.status, job.namespace) == (SparkJobStatus.COMPLETED, "default")
+    assert (job.driver_pod_name, job.creation_timestamp) == (submission.driver.pod, submission.created_at)
 
 
 def test_a_job_is_followed_killed_and_listed(spark: SparkClient, waits: str, tmp_path: Path) -> None:
