@@ -145,7 +145,7 @@ class PipesSparkgateClient(PipesClient, TreatAsResourceParam):
     ) -> None:
         self._connect = connect
         self._context_injector = context_injector or PipesEnvContextInjector()
-        self._message_reader = message_reader or PipesSparkgateLogMessageReader()
+        self._message_reader = message_reader
         self._forward_termination = forward_termination
         self._no_retry_on = frozenset(no_retry_on)
         self._upload_dagster_pipes = upload_dagster_pipes
@@ -172,12 +172,14 @@ class PipesSparkgateClient(PipesClient, TreatAsResourceParam):
         one runs or has succeeded, and submits again otherwise. Raises `Failure` if the submission failed or is refused.
         """
         submission: Submission | None = None
+        # Runs in several threads have a reader each.
+        reader = self._message_reader or PipesSparkgateLogMessageReader()
         with (
             open_pipes_session(
                 context=context,
                 extras=dict(extras or {}),
                 context_injector=self._context_injector,
-                message_reader=self._message_reader,
+                message_reader=reader,
             ) as session,
             self._connect() as client,
         ):
@@ -186,8 +188,8 @@ class PipesSparkgateClient(PipesClient, TreatAsResourceParam):
                 app = uploaded(client, app, _namespace(options))
                 submission = self._find_or_submit(client, context, app, args, options)
                 context.log.info("[pipes] %s: %s", submission.id, self._link(client, submission))
-                if isinstance(self._message_reader, PipesSparkgateLogMessageReader):
-                    self._message_reader.follow(client, submission, context.log)
+                if isinstance(reader, PipesSparkgateLogMessageReader):
+                    reader.follow(client, submission, context.log)
                 submission.wait()
             except SparkgateError as error:
                 # A submission with the same name will end.
