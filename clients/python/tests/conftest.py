@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from dev import Dev
 
 from sparkgate import Client
+
+#: The tests of integrations run where these packages are installed.
+collect_ignore = [f"test_{package}.py" for package in ("dagster", "kubeflow") if find_spec(package) is None]
 
 
 @pytest.fixture(scope="session")

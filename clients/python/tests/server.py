@@ -41,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
         server.requests.append(copy.copy(self))
         server.answer(self)
 
-    do_GET = do_POST = do_DELETE = _answer
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _answer
 
     def reply(self, status: int, document: Any = None, *, type: str = "application/json", **headers: str) -> None:
         """Sends a whole response."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import random
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from server import SUBMISSION, Handler, Server
@@ -90,6 +92,36 @@ def test_a_post_without_a_key_is_not_sent_again(serve: Serve) -> None:
     with pytest.raises(Unavailable):
         client(server).request("POST", "/v1/tokens", json={"name": "x"})
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("is_asynchronous", [False, True])
+def test_an_upload_that_breaks_off_begins_anew(serve: Serve, tmp_path: Path, is_asynchronous: bool) -> None:
+    file = tmp_path / "deps.zip"
+    file.write_bytes(bytes(range(256)) * 3000)
+    known: list[str] = []
+
+    def answer(request: Handler) -> None:
+        if request.command == "HEAD":
+            return request.reply(200 if request.path in known else 404, b"")
+        if len(server.requests) == 2:
+            return request.problem(503, "files-unavailable", Retry_After="0")
+        known.append(request.path)
+        return request.reply(201, {})
+
+    server = serve(answer)
+
+    def upload() -> str:
+        async def main() -> str:
+            async with AsyncClient(server.url, environ={}) as client:
+                return await client.upload(file, namespace="jobs")
+
+        return asyncio.run(main()) if is_asynchronous else client(server).upload(file, namespace="jobs")
+
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert upload() == upload() == f"sparkgate-file:/{sha256}/deps.zip"
+    assert known == [f"/v1/files/{sha256}?namespace=jobs"]
+    assert [request.command for request in server.requests] == ["HEAD", "PUT", "PUT", "HEAD"]
+    assert server.requests[2].body == file.read_bytes()
 
 
 def test_a_gateway_that_stays_busy_is_an_error_with_its_problem(serve: Serve) -> None:

@@ -136,6 +136,27 @@ def test_options_reach_the_gateway(client: Client, waits: str, tmp_path: Path) -
     job.kill().wait()
 
 
+def test_an_uploaded_application_runs_with_its_modules(client: Client, tmp_path: Path) -> None:
+    application, module = tmp_path / "the job.py", tmp_path / "greetings.py"
+    application.write_text("import greetings\nprint(greetings.TEXT)\n")
+    module.write_text("TEXT = 'hello from the module'\n")
+    uri = client.upload(application)
+    assert uri.startswith("sparkgate-file:/")
+    assert uri.endswith("/the%20job.py")
+    assert client.request("GET", f"/v1/files/{uri.split('/')[1]}") == application.read_bytes()
+
+    async def main() -> str:
+        async with AsyncClient(client.url, environ={}) as other:
+            assert await other.upload(application) == uri
+            return await other.upload(module)
+
+    job = client.submit(uri, conf={"spark.submit.pyFiles": asyncio.run(main())})
+    assert job.wait(180, check=True).succeeded
+    assert "hello from the module" in list(job.logs())
+    with pytest.raises(IsADirectoryError):
+        client.upload(tmp_path)
+
+
 def test_a_dry_run_stores_nothing(client: Client, ends: str, caplog: pytest.LogCaptureFixture) -> None:
     plan = client.dry_run(ends, 0, name="dry", conf={"spark.executor.instnces": 2}, retries=1)
     assert plan.submission.retries == MaxRetries(infrastructure=1, application=0)

@@ -9,7 +9,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 import pydantic
@@ -19,8 +21,8 @@ from sparkgate._lines import Lines
 from sparkgate._request import Options, Scalar, Seconds
 from sparkgate._retry import Broken, send
 from sparkgate._sse import Reader
-from sparkgate._steps import Call, Emit, NextChunk, Open, Reply, Request, Sleep, Stream
-from sparkgate.errors import ApiError, GatewayUnreachable, SparkgateError, WaitTimeout
+from sparkgate._steps import Call, Digest, Emit, NextChunk, Open, Reply, Request, Sleep, Stream
+from sparkgate.errors import ApiError, GatewayUnreachable, NotFound, SparkgateError, WaitTimeout
 from sparkgate.models import (
     Attempt,
     AttemptList,
@@ -52,6 +54,8 @@ _POLL = 50.0
 _RECONNECT = 1.0
 #: The longest silence of events: the gateway sends data every 15 seconds.
 _EVENTS_SILENCE = 50.0
+#: The slowest connection on which an upload isn't given up, in bytes a second.
+_SLOWEST = 64 << 10
 #: A log that is silent for so long is opened again, which finds out whether the gateway is still there.
 _LOG_SILENCE = 300.0
 
@@ -177,6 +181,22 @@ class Calls:
         request = Request(f"checking {app}", "POST", ("submissions",), (("dryRun", "true"),), json=body)
         reply = yield from send(request, self._retry)
         return _read(Plan, request.action, reply)
+
+    def upload(self, path: str | os.PathLike[str], namespace: str | None) -> Call[str]:
+        """Uploads a file, unless the tenant has it. Returns the reference."""
+        file = Path(path)
+        digest: tuple[str, int] = yield Digest(file)
+        sha256, size = digest
+        place, params = ("files", sha256), tuple(_params(namespace=namespace))
+        reference = f"sparkgate-file:/{sha256}/{quote(file.name, safe='')}"
+        try:
+            yield from send(Request(f"looking for {file.name}", "HEAD", place, params), self._retry)
+        except NotFound:
+            headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
+            action = f"uploading {file.name}"
+            request = Request(action, "PUT", place, params, headers, file=file, longer_by=size / _SLOWEST)
+            yield from send(request, self._retry)
+        return reference
 
     def get(self, id: str, *, is_patient: bool = False) -> Call[Submission]:
         """Reads a submission with all details."""

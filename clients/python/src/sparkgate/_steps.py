@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 T = TypeVar("T")
+
+#: The piece in which a file is read.
+PIECE = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class Request:
     params: tuple[tuple[str, str], ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
     json: Any = None
+    #: The file whose content is the body.
+    file: Path | None = None
     #: Seconds that the gateway may take longer than usual.
     longer_by: float = 0
     #: Whether it can be sent again without doing something twice.
@@ -52,6 +59,22 @@ class NextChunk:
 
 
 @dataclass(frozen=True)
+class Digest:
+    """The SHA-256 of a file in hex, and its size."""
+
+    path: Path
+
+    def compute(self) -> tuple[str, int]:
+        """Reads the file."""
+        digest, size = sha256(), 0
+        with self.path.open("rb") as content:
+            while piece := content.read(PIECE):
+                digest.update(piece)
+                size += len(piece)
+        return digest.hexdigest(), size
+
+
+@dataclass(frozen=True)
 class Sleep:
     """A pause."""
 
@@ -74,7 +97,7 @@ class Reply:
     body: bytes
 
 
-Step = Request | Open | NextChunk | Sleep
+Step = Request | Open | NextChunk | Digest | Sleep
 #: A call with one result.
 Call = Generator[Step, Any, T]
 #: A call with many results.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from sparkgate._calls import Filter
 from sparkgate._handle import Handle
 from sparkgate._request import Options, Scalar, Seconds
 from sparkgate._retry import Broken, Refused
-from sparkgate._steps import Call, Emit, NextChunk, Open, Reply, Request, Sleep, Step, Stream
+from sparkgate._steps import PIECE, Call, Digest, Emit, NextChunk, Open, Reply, Request, Sleep, Step, Stream
 from sparkgate._transport import Settings
 
 T = TypeVar("T")
@@ -159,6 +160,15 @@ class AsyncClient:
     ) -> models.Plan:
         """Returns what `submit` would create. Nothing is stored."""
         return await self._run(self._calls.dry_run(app, args, options))
+
+    async def upload(self, path: str | os.PathLike[str], *, namespace: str | None = None) -> str:
+        """Uploads a file for submissions, unless the gateway has it. Returns its URI, `sparkgate-file:/<sha256>/<name>`.
+
+        The URI can stand wherever Spark takes one: as the application, and in `spark.jars`, `spark.submit.pyFiles`, `spark.files`
+        and `spark.archives`. A file that no submission uses is deleted after a while. Callers that may submit in several tenants
+        name the `namespace` of the submission.
+        """
+        return await self._run(self._calls.upload(path, namespace))
 
     async def rerun(
         self,
@@ -323,13 +333,15 @@ class _Body:
         self._response: httpx.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
 
-    async def do(self, step: Step) -> Reply | bytes | None:
+    async def do(self, step: Step) -> Reply | bytes | tuple[str, int] | None:
         match step:
             case Sleep():
                 await anyio.sleep(step.seconds)
                 return None
             case NextChunk():
                 return await self._next()
+            case Digest():
+                return await anyio.to_thread.run_sync(step.compute)
             case Request():
                 return await self._send(step)
             case Open():
@@ -353,6 +365,8 @@ class _Body:
         arguments = settings.arguments(step, text)
         try:
             if isinstance(step, Request):
+                if step.file is not None:
+                    arguments["content"] = _pieces(step.file)
                 response = await http.request(**arguments)
                 return settings.reply(response, response.content)
             response = await http.send(http.build_request(**arguments), stream=True)
@@ -370,3 +384,10 @@ class _Body:
         response, self._response, self._chunks = self._response, None, None
         if response is not None:
             await response.aclose()
+
+
+async def _pieces(file: Path) -> AsyncGenerator[bytes, None]:
+    """Reads a file."""
+    async with await anyio.open_file(file, "rb") as content:
+        while piece := await content.read(PIECE):
+            yield piece

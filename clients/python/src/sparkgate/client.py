@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from sparkgate._calls import Filter
 from sparkgate._handle import Handle
 from sparkgate._request import Options, Scalar, Seconds
 from sparkgate._retry import Broken, Refused
-from sparkgate._steps import Call, Emit, NextChunk, Open, Reply, Request, Sleep, Step, Stream
+from sparkgate._steps import PIECE, Call, Digest, Emit, NextChunk, Open, Reply, Request, Sleep, Step, Stream
 from sparkgate._transport import Settings
 
 T = TypeVar("T")
@@ -167,6 +168,15 @@ class Client:
     def dry_run(self, app: str | os.PathLike[str], *args: Scalar | os.PathLike[str], **options: Unpack[Options]) -> models.Plan:
         """Returns what `submit` would create. Nothing is stored."""
         return self._run(self._calls.dry_run(app, args, options))
+
+    def upload(self, path: str | os.PathLike[str], *, namespace: str | None = None) -> str:
+        """Uploads a file for submissions, unless the gateway has it. Returns its URI, `sparkgate-file:/<sha256>/<name>`.
+
+        The URI can stand wherever Spark takes one: as the application, and in `spark.jars`, `spark.submit.pyFiles`, `spark.files`
+        and `spark.archives`. A file that no submission uses is deleted after a while. Callers that may submit in several tenants
+        name the `namespace` of the submission.
+        """
+        return self._run(self._calls.upload(path, namespace))
 
     def rerun(
         self,
@@ -331,13 +341,15 @@ class _Body:
         self._response: httpx.Response | None = None
         self._chunks: Iterator[bytes] | None = None
 
-    def do(self, step: Step) -> Reply | bytes | None:
+    def do(self, step: Step) -> Reply | bytes | tuple[str, int] | None:
         match step:
             case Sleep():
                 time.sleep(step.seconds)
                 return None
             case NextChunk():
                 return self._next()
+            case Digest():
+                return step.compute()
             case Request():
                 return self._send(step)
             case Open():
@@ -361,6 +373,8 @@ class _Body:
         arguments = settings.arguments(step, text)
         try:
             if isinstance(step, Request):
+                if step.file is not None:
+                    arguments["content"] = _pieces(step.file)
                 response = http.request(**arguments)
                 return settings.reply(response, response.content)
             response = http.send(http.build_request(**arguments), stream=True)
@@ -378,3 +392,10 @@ class _Body:
         response, self._response, self._chunks = self._response, None, None
         if response is not None:
             response.close()
+
+
+def _pieces(file: Path) -> Generator[bytes, None, None]:
+    """Reads a file."""
+    with open(file, "rb") as content:
+        while piece := content.read(PIECE):
+            yield piece
