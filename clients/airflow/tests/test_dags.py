@@ -10,11 +10,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException
 from dev import ROOT, Dev
 
 from sparkgate import Client
 from sparkgate_provider.links.sparkgate import SparkgateSubmissionLink
 from sparkgate_provider.operators.sparkgate import SparkgateSubmitOperator
+from sparkgate_provider.sensors.sparkgate import SparkgateSubmissionSensor
 from sparkgate_provider.triggers.sparkgate import SparkgateSubmissionTrigger
 
 
@@ -97,6 +99,11 @@ def test_sensors_see_the_end(client: Client) -> None:
     assert state == "failed"
     assert [str(tasks[name].state) for name in ("hard", "soft")] == ["failed", "skipped"]
     assert tasks["hard"].try_number == 1
+    # It has ended before the sensor begins.
+    (job,) = submissions(client, "senses_a_failure")
+    sensor = SparkgateSubmissionSensor(task_id="late", submission_id=job.wait().id, deferrable=True, soft_fail=True)
+    with pytest.raises(AirflowSkipException, match="APPLICATION_ERROR"):
+        sensor.execute({})
 
 
 def test_each_mapped_task_has_a_submission_of_its_own(client: Client) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,8 @@ class SparkgateSubmissionSensor(BaseSensorOperator):
         """Waits in this worker, or defers."""
         if not self.deferrable:
             return super().execute(context)
-        waited = self.poke(context)
+        with self._soft():
+            waited = self.poke(context)
         if waited.is_done:
             return waited.xcom_value
         # The trigger watches the time: a sensor that is out of time fails as one, whichever way it waits.
@@ -77,12 +79,18 @@ class SparkgateSubmissionSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Takes over when the trigger has fired."""
-        try:
+        with self._soft():
             if event["status"] == "timeout":
                 raise AirflowSensorTimeout(f"Sensor has timed out: {event['message']}")
             if event["status"] == "error":
                 raise AirflowException(event["message"])
             return self.poke(context).xcom_value
+
+    @contextmanager
+    def _soft(self) -> Iterator[None]:
+        """Skips the task instead of failing it, if it is to do so. A sensor that isn't deferred does this by itself."""
+        try:
+            yield
         except (AirflowSensorTimeout, AirflowFailException) as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"Skipping due to soft_fail or never_fail: {error}") from error
