@@ -1,5 +1,6 @@
 //! Errors of use cases.
 
+use super::files::count_failure;
 use crate::{cluster, files, policy::Violation, spark::Refusal, store, submission::SubmissionId};
 
 pub use crate::submission::error_chain;
@@ -79,6 +80,7 @@ impl From<cluster::Error> for Error {
 
 impl From<files::Error> for Error {
     fn from(error: files::Error) -> Self {
+        count_failure(&error);
         match error {
             files::Error::Unavailable { .. } => Self::FilesUnavailable(error),
             files::Error::Missing { .. } => {

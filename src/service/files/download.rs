@@ -3,12 +3,13 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use futures::{StreamExt, stream::BoxStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{FileError, Files, Kept, tenant};
+use super::{FileError, Files, Kept, count_failure, tenant};
 use crate::{
     files::{self, FileStore},
+    metrics::metrics,
     service::{
         error::Error,
         session::Session,
@@ -106,8 +107,14 @@ impl Download {
         };
         // The place is given back with the stream.
         Ok(content
-            .inspect_ok(move |_| {
+            .inspect(move |part| {
                 let _held = &place;
+                match part {
+                    Ok(bytes) => {
+                        metrics().file_bytes.with(["sent"]).inc_by(bytes.len() as u64);
+                    }
+                    Err(error) => count_failure(error),
+                }
             })
             .boxed())
     }
