@@ -8,6 +8,7 @@ use axum::{
 
 use super::{DISCARDED, FileQuery, Hash, StoredFile, discard};
 use crate::{
+    access::Action,
     api::{
         AppState,
         v1::{
@@ -60,6 +61,7 @@ pub(in crate::api::v1) async fn resume(
     Query(query): Query<FileQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
+    caller.require(Action::Submit).map_err(Problem::from)?;
     let headers = request.headers();
     let (offset, is_last) = place(headers)?;
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
