@@ -137,16 +137,16 @@ fn part(object: &str, size: u64) -> FilePart {
 async fn parts_of_an_upload_are_added_where_it_ends(pool: PgPool) {
     let store = Store::new(pool);
     let ours = upload("aa", "corp:alice");
-    let add = async |upload: FileUpload<'_>, offset: u64, object: &str, size: u64| {
+    let append = async |upload: FileUpload<'_>, offset: u64, object: &str, size: u64| {
         store.add_file_part(upload, offset, &part(object, size), None).await.unwrap()
     };
-    assert_eq!(add(ours, 5, "early", 5).await, AddedPart::Elsewhere, "it hasn't begun");
-    assert_eq!(add(ours, 0, "one", 5).await, AddedPart::Added(5));
-    assert_eq!(add(ours, 0, "again", 5).await, AddedPart::Elsewhere);
-    assert_eq!(add(upload("aa", "corp:bob"), 0, "bobs", 2).await, AddedPart::Added(2), "an upload of its own");
+    assert_eq!(append(ours, 5, "early", 5).await, AddedPart::Elsewhere, "it hasn't begun");
+    assert_eq!(append(ours, 0, "one", 5).await, AddedPart::Added(5));
+    assert_eq!(append(ours, 0, "again", 5).await, AddedPart::Elsewhere);
+    assert_eq!(append(upload("aa", "corp:bob"), 0, "bobs", 2).await, AddedPart::Added(2), "an upload of its own");
     // Of several at the same place, one is added.
     let parts: Vec<String> = (0..20).map(|n| format!("part-{n}")).collect();
-    let added = join_all(parts.iter().map(|object| add(ours, 5, object, 7))).await;
+    let added = join_all(parts.iter().map(|object| append(ours, 5, object, 7))).await;
     assert_eq!(added.iter().filter(|added| **added == AddedPart::Added(12)).count(), 1, "{added:?}");
 
     let stored = store.file_parts(ours).await.unwrap();
@@ -159,12 +159,8 @@ async fn parts_of_an_upload_are_added_where_it_ends(pool: PgPool) {
 
     assert!(store.delete_uploads_of_file("red", "aa").await.unwrap().is_empty(), "the file isn't there yet");
     assert_eq!(store.delete_file_upload(ours).await.unwrap().len(), 2);
-    add_to(&store, "red", "aa").await;
+    add(&store, "red", "aa", "whole").await;
     assert_eq!(store.delete_uploads_of_file("red", "aa").await.unwrap(), ["bobs"]);
-}
-
-async fn add_to(store: &Store, tenant: &str, content: &str) {
-    add(store, tenant, content, "whole").await;
 }
 
 #[sqlx::test]
