@@ -73,7 +73,8 @@ where
         return Err(Fault::TooLarge { limit });
     }
     let announced = size.exact().and_then(|bytes| usize::try_from(bytes).ok());
-    let mut held = timeout(patience, state.bodies.reserve(announced.unwrap_or(limit))).await.map_err(|_| Fault::Busy)??;
+    let mut held =
+        timeout(patience, state.bodies.reserve(announced.unwrap_or(limit))).await.map_err(|_| Fault::Busy)??;
     let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
     let read = async {
         let mut body = std::pin::pin!(Limited::new(body, limit));

@@ -20,8 +20,7 @@ use crate::{
         AccessFile,
         doctor::{
             Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_files,
-            check_home,
-            check_namespaces, check_pods, check_service_accounts,
+            check_home, check_namespaces, check_pods, check_service_accounts,
         },
         error_chain,
     },

@@ -56,7 +56,9 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "submissionStatus" => Needs::ToSee,
         "killSubmissionResource" | "killSubmission" => Needs::ToKill,
         "killAllSubmissions" | "clearSubmissions" => Needs::Somewhere(Role::Submitter),
-        "uploadFile" | "downloadFile" | "continueUpload" | "listFiles" | "deleteFile" => Needs::Somewhere(Role::Submitter),
+        "uploadFile" | "downloadFile" | "continueUpload" | "listFiles" | "deleteFile" => {
+            Needs::Somewhere(Role::Submitter)
+        }
         // The signature in its path is the credential.
         "fetchFile" => Needs::Nothing,
         "listTokens" | "readAudit" => Needs::Somewhere(Role::Operator),

@@ -166,7 +166,8 @@ fn globs_of_local_files_are_expanded() {
     let done = submit(&["--jars", "*.jar,local:///x/*.jar", "--conf", "spark.archives=?.zip#env", "job.py"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let body = gateway.asked().last().unwrap().body.clone();
-    let places: Vec<_> = ["/a.jar,sparkgate-file:/", "/b.jar,local:///x/*.jar", "/c.zip#env"].map(|word| body.find(word)).into();
+    let places: Vec<_> =
+        ["/a.jar,sparkgate-file:/", "/b.jar,local:///x/*.jar", "/c.zip#env"].map(|word| body.find(word)).into();
     assert!(places.iter().all(Option::is_some), "{body}");
     let refused = submit(&["--jars", "lib/*.jar", "job.py"]);
     assert!(refused.code != Some(0) && refused.stderr.contains("lib/*.jar: no file matches"), "{}", refused.stderr);
@@ -185,7 +186,9 @@ fn files_are_listed_and_deleted() {
             &json!({"tenant": "red", "items": [
                 {"sha256": "bb", "size": 1, "createdBy": "corp:bob", "createdAt": "2026-01-02T03:04:05Z", "submissions": 0}]}),
         ),
-        ("DELETE /v1/files/aa", _) => problem(409, "file-used", "Live submissions use the file", "2 live submissions use the file."),
+        ("DELETE /v1/files/aa", _) => {
+            problem(409, "file-used", "Live submissions use the file", "2 live submissions use the file.")
+        }
         _ => Reply::Answer { status: 204, headers: Vec::new(), body: String::new() },
     });
     let run = |words: &[&str]| ended(command(&gateway.url(), &[&["files"], words].concat()).output().unwrap());

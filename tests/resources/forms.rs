@@ -26,7 +26,8 @@ impl Form {
     }
 
     fn part(mut self, disposition: &str, content: &[u8]) -> Self {
-        let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; {disposition}\r\nContent-Type: x/y\r\n\r\n");
+        let head =
+            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; {disposition}\r\nContent-Type: x/y\r\n\r\n");
         self.0.extend_from_slice(head.as_bytes());
         self.0.extend_from_slice(content);
         self.0.extend_from_slice(b"\r\n");

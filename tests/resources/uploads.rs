@@ -89,7 +89,10 @@ async fn a_broken_upload_continues_on_another_replica(pool: PgPool) {
     assert_eq!((&problem["expected-offset"], &problem["provided-offset"]), (&(5 * MIB / 2).into(), &MIB.into()));
     assert_eq!(elsewhere.header("upload-offset"), Some((5 * MIB / 2).to_string().as_str()));
     let done = other.append(&hash, 5 * MIB / 2, true, whole[5 * MIB / 2..].to_vec()).await;
-    assert_eq!((done.status, done.header("upload-complete"), done.json()["size"].as_u64()), (201, Some("?1"), Some(3_670_016)));
+    assert_eq!(
+        (done.status, done.header("upload-complete"), done.json()["size"].as_u64()),
+        (201, Some("?1"), Some(3_670_016))
+    );
     assert_eq!((world.arrived(&hash).await, world.objects(), world.uploads().await), (None, 1, 0));
     assert_eq!(sha256(&bytes(&world, &hash).await), hash);
     assert_eq!(world.submit(&reference).await.status, 201);

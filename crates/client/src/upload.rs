@@ -47,12 +47,7 @@ pub(super) struct Sent {
 ///
 /// # Errors
 /// The file can't be read; the gateway can't be reached or refuses it.
-pub(super) async fn file(
-    api: &Api,
-    path: &Path,
-    namespace: Option<&str>,
-    has_answered: bool,
-) -> Result<Sent, Error> {
+pub(super) async fn file(api: &Api, path: &Path, namespace: Option<&str>, has_answered: bool) -> Result<Sent, Error> {
     let here = |error: &dyn std::fmt::Display| Error::Here(format!("{}: {error}", path.display()));
     if path.is_dir() {
         return Err(here(&"it is a directory: pack it into a .zip or a .tar.gz"));

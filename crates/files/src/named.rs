@@ -15,10 +15,12 @@ const FOLDER: &str = "by-name";
 const LARGEST_COPY: u64 = 5 << 30;
 
 impl FileStore {
-    /// Returns whether an object of this size can be copied within the store.
+    /// Returns whether there can be a copy of an object of this size under this name. Hadoop takes some characters for a pattern, or for
+    /// more than a name.
     #[must_use]
-    pub fn copies(size: u64) -> bool {
-        size <= LARGEST_COPY
+    pub fn copies(size: u64, name: &str) -> bool {
+        let is_plain = |c: char| !c.is_control() && !"/\\*?[]{}^:%#".contains(c);
+        size <= LARGEST_COPY && name.chars().all(is_plain)
     }
 
     /// Makes sure that there is a copy of an object under a name, which has no escapes.

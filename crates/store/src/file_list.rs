@@ -61,8 +61,7 @@ impl Scoped {
         );
         find.push_bind(tenant).push(" AND sha256 = ").push_bind(sha256).push(" AND ");
         self.scope.push_condition(&mut find, "f");
-        let found: Option<String> =
-            within(action, find.build_query_scalar().fetch_optional(&mut *connection)).await?;
+        let found: Option<String> = within(action, find.build_query_scalar().fetch_optional(&mut *connection)).await?;
         let Some(created_by) = found else { return Ok(DeletedFile::None) };
         if !deletable.covers(tenant, &created_by) {
             return Ok(DeletedFile::Foreign);

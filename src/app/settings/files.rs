@@ -83,7 +83,8 @@ fn is_plain(c: char) -> bool {
 /// The URL of a store in the words of Hadoop: `abfss://container@account.dfs.core.windows.net/prefix` has an account, too.
 fn driver_url(text: &str) -> Result<String, &'static str> {
     let is_scheme = |scheme: &str| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let is_rest = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(|c| is_plain(c) || c == '@');
+    let is_rest =
+        |rest: &str| !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(|c| is_plain(c) || c == '@');
     let parts = text.split_once("://").filter(|(scheme, rest)| is_scheme(scheme) && is_rest(rest));
     // An object of the same name in another place is no use.
     let is_store = parts.is_some_and(|(scheme, _)| !["http", "https", "file", "local"].contains(&scheme));
@@ -149,7 +150,9 @@ mod tests {
             assert_eq!(driver_url(url).as_deref(), Ok(url));
         }
         assert_eq!(driver_url("s3a://bucket/").as_deref(), Ok("s3a://bucket"));
-        for bad in ["s3a", "s3a://", "s3a:///x", "http://gateway", "file:///x", "local:///x", "s3a://b?x", "s3a://a b", ""] {
+        for bad in
+            ["s3a", "s3a://", "s3a:///x", "http://gateway", "file:///x", "local:///x", "s3a://b?x", "s3a://a b", ""]
+        {
             assert!(driver_url(bad).is_err(), "{bad}");
         }
     }

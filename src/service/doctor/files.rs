@@ -10,7 +10,8 @@ use crate::{
 pub async fn check_files(store: &FileStore, settings: &FileSettings) -> Finding {
     const CHECK: &str = "files.store";
     if let Err(error) = store.probe().await {
-        let remedy = "check the URL (--files-url), and that the account may write, read and delete there (docs/files.md)";
+        let remedy =
+            "check the URL (--files-url), and that the account may write, read and delete there (docs/files.md)";
         return Finding::failure(CHECK, error_chain(&error), remedy);
     }
     let place = match &settings.driver_url {

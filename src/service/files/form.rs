@@ -94,8 +94,7 @@ impl FormFiles {
 /// Returns the texts of a request that may name files, each with its field.
 fn texts(request: &CreateSubmissionRequest) -> Vec<(String, &str)> {
     let args = request.app_args.iter().enumerate().map(|(at, text)| (format!("appArgs[{at}]"), text.as_str()));
-    let properties =
-        request.spark_properties.iter().map(|(key, text)| (Refusal::property_field(key), text.as_str()));
+    let properties = request.spark_properties.iter().map(|(key, text)| (Refusal::property_field(key), text.as_str()));
     [("appResource".to_owned(), request.app_resource.as_str())].into_iter().chain(args).chain(properties).collect()
 }
 
@@ -168,7 +167,9 @@ mod tests {
         assert!(FormFiles::of_request(&request).unwrap().wanted.into_keys().eq(expected.clone()));
 
         let mut form = FormFiles::of_request(&request).unwrap();
-        assert!(form.check("job.py").is_ok() && form.check("other.py").unwrap_err().contains("sparkgate-file:other.py"));
+        assert!(
+            form.check("job.py").is_ok() && form.check("other.py").unwrap_err().contains("sparkgate-file:other.py")
+        );
         let missing = form.write_into(&mut request.clone()).unwrap_err();
         assert_eq!(missing.field, "appArgs[1]");
         for name in expected {

@@ -48,7 +48,8 @@ impl Files {
     /// Returns the URI of a file in its store, if drivers read the store themselves.
     fn uri_of(&self, file: &FileRecord, name: &str) -> Option<String> {
         let Kept { objects, settings } = self.kept.get()?;
-        let base = settings.driver_url.as_ref().filter(|_| FileStore::copies(file.size))?;
+        let decoded = percent_decode_str(name).decode_utf8_lossy();
+        let base = settings.driver_url.as_ref().filter(|_| FileStore::copies(file.size, &decoded))?;
         Some(format!("{}/{}", base.trim_end_matches('/'), objects.place_by_name(&file.object, name)))
     }
 
@@ -59,17 +60,18 @@ impl Files {
         names: &BTreeSet<(String, String)>,
     ) -> Result<(), files::Error> {
         for (sha256, name) in names {
-            let file = files.iter().find(|file| file.sha256 == *sha256).filter(|file| FileStore::copies(file.size));
-            if let Some(file) = file {
-                let name = percent_decode_str(name).decode_utf8_lossy();
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            let file = files.iter().find(|file| file.sha256 == *sha256);
+            if let Some(file) = file.filter(|file| FileStore::copies(file.size, &name)) {
                 kept.objects.copy_by_name(&file.object, &name).await?;
             }
         }
         Ok(())
     }
 
-    /// Replaces the references to files in the objects of an attempt by signed URLs, or by URIs of the store. They are the same with each try. The files of a
-    /// launch that `is_begun` are not looked for: its driver waits already, and reports itself what it can't get.
+    /// Replaces the references to files in the objects of an attempt by signed URLs, or by URIs of the store. They are the same with
+    /// each try. The files of a launch that `is_begun` are not looked for: its driver waits already, and reports itself what it can't
+    /// get.
     ///
     /// # Errors
     /// [`Unresolved`].

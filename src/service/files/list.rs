@@ -69,9 +69,7 @@ impl Files {
                 let reason = "another principal uploaded this file: an operator of its tenant can delete it";
                 Err(Error::Denied(reason.to_owned()).into())
             }
-            DeletedFile::None => {
-                Err(FileError::NotFound { sha256: sha256.to_owned(), tenant: tenant.name.clone() })
-            }
+            DeletedFile::None => Err(FileError::NotFound { sha256: sha256.to_owned(), tenant: tenant.name.clone() }),
         }
     }
 }

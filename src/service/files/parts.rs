@@ -125,7 +125,11 @@ impl Files {
                 return Err(error);
             }
         };
-        if is_last { self.complete(kept, tenant, caller, sha256, lost.as_deref()).await } else { Ok(Resumed::Incomplete(at)) }
+        if is_last {
+            self.complete(kept, tenant, caller, sha256, lost.as_deref()).await
+        } else {
+            Ok(Resumed::Incomplete(at))
+        }
     }
 
     /// Keeps what arrives, part by part, and returns where it ends.

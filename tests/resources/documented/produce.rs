@@ -137,9 +137,7 @@ async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
             }
             201 => place.upload(&hash, fresh).await,
             400 => place.upload("x", "content").await,
-            404 => {
-                ask(&without_files(place).await, "PUT", &format!("/v1/files/{hash}"), None).await
-            }
+            404 => ask(&without_files(place).await, "PUT", &format!("/v1/files/{hash}"), None).await,
             413 => place.upload(&hash, vec![0; 8 << 20]).await,
             422 => place.upload(&hash, "other").await,
             503 => ask(&place.cut_off, "PUT", &format!("/v1/files/{hash}"), None).await,

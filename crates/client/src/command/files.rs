@@ -128,7 +128,8 @@ impl List {
             return Ok(0);
         }
         let files = items.into_iter().map(serde_json::from_value::<File>).collect::<Result<Vec<_>, _>>();
-        let files = files.map_err(|error| Error::Here(format!("listing files: the response can't be read: {error}")))?;
+        let files =
+            files.map_err(|error| Error::Here(format!("listing files: the response can't be read: {error}")))?;
         let now = Utc::now();
         screen::table(&COLUMNS, &files.iter().map(|file| row(file, now)).collect::<Vec<_>>())?;
         if files.is_empty() {
@@ -198,11 +199,19 @@ mod tests {
         let now = DateTime::parse_from_rfc3339("2026-01-02T04:00:00Z").unwrap().to_utc();
         let of = |text: &str| row(&serde_json::from_str(text).unwrap(), now);
         let rows = [
-            of(r#"{"sha256": "aa", "size": 2048, "createdBy": "corp:alice", "createdAt": "2026-01-02T03:00:00Z", "submissions": 2}"#),
-            of(r#"{"sha256": "bb", "size": 1, "createdBy": "corp:bob", "createdAt": "2026-01-01T04:00:00Z", "submissions": 0,
-                "expiresAt": "2026-01-03T04:00:00Z"}"#),
+            of(
+                r#"{"sha256": "aa", "size": 2048, "createdBy": "corp:alice", "createdAt": "2026-01-02T03:00:00Z", "submissions": 2}"#,
+            ),
+            of(
+                r#"{"sha256": "bb", "size": 1, "createdBy": "corp:bob", "createdAt": "2026-01-01T04:00:00Z", "submissions": 0,
+                "expiresAt": "2026-01-03T04:00:00Z"}"#,
+            ),
         ];
         let shown = table::layout(&COLUMNS, &rows, None);
-        assert!(shown.contains("2.0 KiB") && shown.contains("in use") && shown.contains("in 24h") || shown.contains("in 1d"), "{shown}");
+        assert!(
+            shown.contains("2.0 KiB") && shown.contains("in use") && shown.contains("in 24h")
+                || shown.contains("in 1d"),
+            "{shown}"
+        );
     }
 }

@@ -11,9 +11,9 @@ use crate::{
         AppState,
         v1::{
             Problem, Reply, cursor,
+            middleware::to_its_end,
             problem::{ProblemBody, Problems},
             query::{Query, limit},
-            middleware::to_its_end,
             session::Caller,
         },
     },

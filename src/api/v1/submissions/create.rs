@@ -148,7 +148,9 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     if essence == "application/json" || essence.ends_with("+json") {
         return Ok(());
     }
-    let detail = format!("Content-Type is {given:?}: send application/json (curl has --json), or a form with files, multipart/form-data.");
+    let detail = format!(
+        "Content-Type is {given:?}: send application/json (curl has --json), or a form with files, multipart/form-data."
+    );
     Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 

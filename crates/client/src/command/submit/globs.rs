@@ -97,7 +97,11 @@ mod tests {
             let found = expanded(&format!("{root}/{pattern}"))?;
             Ok::<_, String>(found.iter().map(|path| path.replace(&format!("{root}/"), "")).collect::<Vec<_>>())
         };
-        assert_eq!(of("lib/*.jar").unwrap(), ["lib/.c.jar", "lib/a.jar", "lib/b.jar"], "sorted, hidden ones too, as in Hadoop");
+        assert_eq!(
+            of("lib/*.jar").unwrap(),
+            ["lib/.c.jar", "lib/a.jar", "lib/b.jar"],
+            "sorted, hidden ones too, as in Hadoop"
+        );
         assert_eq!(of("*/[ab].jar").unwrap(), ["lib/a.jar", "lib/b.jar"]);
         assert_eq!(of("lib/[^a].jar").unwrap(), ["lib/b.jar"]);
         assert_eq!(of("lib/{a,x}.{jar,zip}").unwrap(), ["lib/a.jar", "lib/x.zip"]);
