@@ -109,20 +109,19 @@ impl Files {
 impl List {
     async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
-        let (mut tenant, mut items, mut cursor) = (String::new(), Vec::new(), None::<String>);
-        loop {
+        let (mut items, mut cursor) = (Vec::new(), None::<String>);
+        let tenant = loop {
             let left = self.limit - u32::try_from(items.len()).unwrap_or(self.limit);
             let call = Call::get("listing files", &["files"]).query("limit", left.min(PAGE));
             let call = call.query_if("namespace", self.tenant.namespace.as_ref()).query_if("cursor", cursor.as_ref());
             let answer = api.send(&call).await?;
             let page: Page = document::read(call.action(), &answer.body)?;
-            tenant = page.tenant;
             items.extend(page.items);
             cursor = page.next.filter(|_| items.len() < self.limit as usize);
             if cursor.is_none() {
-                break;
+                break page.tenant;
             }
-        }
+        };
         if self.target.is_document() {
             self.target.document(json!({"tenant": tenant, "items": items}).to_string().as_bytes())?;
             return Ok(0);

@@ -68,11 +68,11 @@ pub(super) async fn read(
     read
 }
 
-async fn parts(
+async fn parts<'a>(
     state: &AppState,
     caller: &Session,
-    mut form: Multipart<'_>,
-    unread: &AtomicUsize,
+    mut form: Multipart<'a>,
+    unread: &'a AtomicUsize,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions, Held), Problem> {
     let first = next(&mut form).await?.filter(|part| part.name() == Some(REQUEST));
     let first = first.ok_or_else(|| refused(format!("its first part has to be `{REQUEST}`, the JSON document")))?;
