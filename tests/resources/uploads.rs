@@ -243,7 +243,7 @@ async fn an_upload_begins_anew_if_the_store_has_lost_a_part(pool: PgPool) {
     let whole = content(2 * MIB, 2);
     let hash = sha256(&whole);
     assert_eq!(world.append(&hash, 0, false, whole.clone()).await.status, 204);
-    let part: String = sqlx::query_scalar("SELECT objects[2] FROM file_uploads").fetch_one(&world.pool).await.unwrap();
+    let part: String = sqlx::query_scalar("SELECT objects[1] FROM file_uploads").fetch_one(&world.pool).await.unwrap();
     let root = std::fs::read_dir(world.dir.path()).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(root.join(part)).unwrap();
     let lost = world.append(&hash, whole.len(), true, "").await;

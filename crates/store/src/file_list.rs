@@ -5,6 +5,9 @@ use sqlx::QueryBuilder;
 
 use super::{Error, Scope, Scoped, error::within, row::ends};
 
+/// How often the deletion of a file is tried again that submissions begin to use at the same moment.
+const TRIES: u32 = 3;
+
 /// A file of a list.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct ListedFile {
@@ -66,23 +69,30 @@ impl Scoped {
         if !deletable.covers(tenant, &created_by) {
             return Ok(DeletedFile::Foreign);
         }
-        let deleted = async {
-            let mut transaction = sqlx::Connection::begin(&mut *connection).await?;
-            // A submission that begins to use the file waits for this lock, and those that use it already are seen below.
-            let lock = "SELECT FROM files WHERE tenant = $1 AND sha256 = $2 FOR UPDATE";
-            sqlx::query(lock).bind(tenant).bind(sha256).execute(&mut *transaction).await?;
-            let release = "DELETE FROM file_uses u USING submissions s
-                 WHERE u.tenant = $1 AND u.sha256 = $2 AND s.id = u.submission_id AND s.state = ANY($3)";
-            sqlx::query(release).bind(tenant).bind(sha256).bind(ends()).execute(&mut *transaction).await?;
-            let count = "SELECT count(*) FROM file_uses WHERE tenant = $1 AND sha256 = $2";
-            let uses: i64 = sqlx::query_scalar(count).bind(tenant).bind(sha256).fetch_one(&mut *transaction).await?;
-            let delete = "DELETE FROM files WHERE tenant = $1 AND sha256 = $2 AND $3 = 0 RETURNING object";
-            let delete = sqlx::query_scalar(delete).bind(tenant).bind(sha256).bind(uses);
-            let object: Option<String> = delete.fetch_optional(&mut *transaction).await?;
-            transaction.commit().await?;
-            Ok::<_, sqlx::Error>((object, uses))
+        // The uses of submissions that have ended are released later than these end.
+        let delete = "WITH uses AS (
+                 SELECT submission_id, coalesce(state = ANY($3), false) AS ended
+                 FROM file_uses u LEFT JOIN submissions s ON s.id = u.submission_id
+                 WHERE u.tenant = $1 AND u.sha256 = $2
+             ), live AS (
+                 SELECT count(*) AS number FROM uses WHERE NOT ended
+             ), released AS (
+                 DELETE FROM file_uses u USING uses, live
+                 WHERE u.sha256 = $2 AND u.submission_id = uses.submission_id AND number = 0
+             ), deleted AS (
+                 DELETE FROM files USING live WHERE tenant = $1 AND sha256 = $2 AND number = 0 RETURNING object
+             )
+             SELECT (SELECT object FROM deleted), number FROM live";
+        let mut tries = 0;
+        let (object, uses): (Option<String>, i64) = loop {
+            let deleted = sqlx::query_as(delete).bind(tenant).bind(sha256).bind(ends()).fetch_one(&mut *connection);
+            match within(action, deleted).await.map_err(Error::after_sending) {
+                // A submission began to use the file meanwhile.
+                Err(error) if error.is_of_reference() && tries < TRIES => tries += 1,
+                Err(error) if error.is_of_reference() => break (None, 1),
+                deleted => break deleted?,
+            }
         };
-        let (object, uses) = within(action, deleted).await.map_err(Error::after_sending)?;
         Ok(match object {
             Some(object) => DeletedFile::Deleted(object),
             None if uses > 0 => DeletedFile::Used(u64::try_from(uses).unwrap_or_default()),

@@ -126,7 +126,7 @@ impl Files {
             }
         };
         if is_last {
-            self.complete(kept, tenant, caller, sha256, lost.as_deref()).await
+            self.complete(kept, tenant, caller, sha256, at, lost.as_deref()).await
         } else {
             Ok(Resumed::Incomplete(at))
         }
@@ -215,17 +215,22 @@ impl Files {
         result
     }
 
-    /// Joins the parts of an upload whose content has arrived.
+    /// Joins the parts of an upload whose content has arrived, up to `size`.
     async fn complete(
         &self,
         kept: &Kept,
         tenant: &Tenant,
         caller: &Session,
         sha256: &str,
+        size: u64,
         lost: Option<&str>,
     ) -> Result<Resumed, FileError> {
         let upload = upload_of(tenant, caller, sha256);
         let parts = self.store.file_parts(upload).await?;
+        if parts.iter().map(|part| part.size).sum::<u64>() != size {
+            // Another request has completed the upload, or deleted it.
+            return self.elsewhere(kept, tenant, caller, sha256).await;
+        }
         let mut whole = kept.objects.begin(&tenant.name);
         match join(&kept.objects, &mut whole, &parts).await {
             Ok(()) => {}
