@@ -1,7 +1,6 @@
 //! Errors of use cases.
 
-use super::files::count_failure;
-use crate::{cluster, files, policy::Violation, spark::Refusal, store, submission::SubmissionId};
+use crate::{cluster, files, metrics::metrics, policy::Violation, spark::Refusal, store, submission::SubmissionId};
 
 pub use crate::submission::error_chain;
 
@@ -75,6 +74,13 @@ impl From<cluster::Error> for Error {
             cluster::Error::Unavailable { .. } | cluster::Error::Conflict { .. } => Self::ClusterUnavailable(error),
             other => Self::Internal("using the cluster failed".to_owned(), Box::new(other)),
         }
+    }
+}
+
+/// Counts a call of the file store that failed.
+pub(super) fn count_failure(error: &files::Error) {
+    if let files::Error::Unavailable { action, .. } = error {
+        metrics().file_store_errors.with([*action]).inc();
     }
 }
 

@@ -22,7 +22,7 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::{
-    error::{Error, error_chain},
+    error::{Error, count_failure, error_chain},
     session::Session,
 };
 use crate::{
@@ -171,13 +171,6 @@ impl Kept {
         for object in objects {
             self.delete(object).await;
         }
-    }
-}
-
-/// Counts a call of the store that failed.
-pub(super) fn count_failure(error: &files::Error) {
-    if let files::Error::Unavailable { action, .. } = error {
-        metrics().file_store_errors.with([*action]).inc();
     }
 }
 

@@ -45,7 +45,8 @@ impl Site {
     /// Sends the head of a request about a file.
     fn begin(&self, method: &str, sha256: &str, headers: &[(&str, String)]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        let mut head = format!("{method} /v1/files/{sha256} HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n");
+        let mut head =
+            format!("{method} /v1/files/{sha256} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
@@ -188,6 +189,4 @@ async fn the_command_line_continues_an_upload_when_its_gateway_was_killed() {
     assert_eq!(printed, format!("sparkgate-file:/{hash}/job.jar\n"));
     assert!(notes.contains("uploaded job.jar (66.0 MiB"), "{notes}");
     assert_eq!((site.objects().0, site.recorded().await), (1, 0));
-    // The log has the bytes of the first part only in the requests of the first process.
-    assert!(gateway.log().contains("method=PATCH"), "{}", gateway.log());
 }

@@ -75,14 +75,14 @@ impl Scoped {
                  FROM file_uses u LEFT JOIN submissions s ON s.id = u.submission_id
                  WHERE u.tenant = $1 AND u.sha256 = $2
              ), live AS (
-                 SELECT count(*) AS number FROM uses WHERE NOT ended
+                 SELECT count(*) AS live_uses FROM uses WHERE NOT ended
              ), released AS (
                  DELETE FROM file_uses u USING uses, live
-                 WHERE u.sha256 = $2 AND u.submission_id = uses.submission_id AND number = 0
+                 WHERE u.sha256 = $2 AND u.submission_id = uses.submission_id AND live_uses = 0
              ), deleted AS (
-                 DELETE FROM files USING live WHERE tenant = $1 AND sha256 = $2 AND number = 0 RETURNING object
+                 DELETE FROM files USING live WHERE tenant = $1 AND sha256 = $2 AND live_uses = 0 RETURNING object
              )
-             SELECT (SELECT object FROM deleted), number FROM live";
+             SELECT (SELECT object FROM deleted), live_uses FROM live";
         let mut tries = 0;
         let (object, uses): (Option<String>, i64) = loop {
             let deleted = sqlx::query_as(delete).bind(tenant).bind(sha256).bind(ends()).fetch_one(&mut *connection);

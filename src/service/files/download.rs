@@ -6,12 +6,12 @@ use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{FileError, Files, Kept, count_failure, tenant};
+use super::{FileError, Files, Kept, tenant};
 use crate::{
     files::{self, FileStore},
     metrics::metrics,
     service::{
-        error::Error,
+        error::{Error, count_failure},
         session::Session,
         signature::{self, is_signature_of},
     },

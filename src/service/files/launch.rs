@@ -5,12 +5,12 @@ use std::{cell::RefCell, collections::BTreeSet};
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
-use super::{FileError, Files, Kept, count_failure, download::signature_of, reference};
+use super::{FileError, Files, Kept, download::signature_of, reference};
 use crate::{
     cluster::Manifest,
     files::{self, FileStore},
     service::{
-        error::{Error, error_chain},
+        error::{Error, count_failure, error_chain},
         judgement::NoLaunch,
     },
     store::FileRecord,

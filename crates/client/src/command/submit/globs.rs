@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(of("lib/{a,x}.{jar,zip}").unwrap(), ["lib/a.jar", "lib/x.zip"]);
         assert_eq!(of("lib/?.zip#env").unwrap(), ["lib/x.zip#env"]);
         assert_eq!(of("lib/[1].txt").unwrap(), ["lib/[1].txt"], "a file of this name is itself");
-        assert_eq!(of("lib/*.egg").unwrap(), [format!("file:lib/p%23q.egg")]);
+        assert_eq!(of("lib/*.egg").unwrap(), ["file:lib/p%23q.egg"]);
         assert!(of("lib/*.jar#env").unwrap_err().contains("3 files match"));
         assert!(of("lib/*.whl").unwrap_err().contains("no file matches"));
         assert!(of("lib/{a,b.jar").unwrap_err().contains("brace"));
