@@ -123,7 +123,7 @@ async fn an_upload_continues_after_kill_dash_nine_in_each_phase() {
     drop(stream);
     let gateway = site.start();
     let arrived = site.arrived(&hash);
-    assert_eq!(arrived, 64 * MIB);
+    assert!((64 * MIB..65 * MIB).contains(&arrived), "{arrived}");
     let missing = reply(site.begin("GET", &hash, &[]));
     assert!(missing.starts_with("HTTP/1.1 404"), "{missing}");
 
