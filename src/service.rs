@@ -76,7 +76,10 @@ pub use self::{
         subscription::{Interrupted, Subscription},
         wait::{Target, Waited},
     },
-    files::{Download, Fetched, FileError, FileSettings, Files, Uploaded, clean_up::SweptFiles, reference::is_sha256},
+    files::{
+        Download, Fetched, FileError, FilePage, FileSettings, Files, FormFiles, ListedFile, NewPart, Resumed, Uploaded,
+        clean_up::SweptFiles, reference::is_sha256,
+    },
     health::{Health, Readiness, Reason},
     home_cluster::{HomeClusterError, adopt_cluster},
     launcher::{Launcher, work::Work},

@@ -18,7 +18,7 @@ use super::{
     console,
     faces::{Face, Faces},
     request_log::{RequestId, text},
-    route_template::{FILE, SIGNED_FILE, route_of},
+    route_template::{FILE, SIGNED_FILE, SUBMISSIONS, route_of},
     server::Peer,
     session_cookie, v1,
 };
@@ -105,9 +105,8 @@ async fn admit(
     id: &RequestId,
     faces: &Faces,
 ) -> Response {
-    let is_upload = *request.method() == Method::PUT && route_of(request.uri().path()) == Some(FILE);
     // A tenant has a quota for its files, and a large one would never fit into a rate.
-    let bytes = if is_upload { 0 } else { request.body().size_hint().lower() };
+    let bytes = if is_upload(&request) { 0 } else { request.body().size_hint().lower() };
     let is_read = request.method().is_safe();
     if let Err(exceeded) = tenancy.count(&principal, is_read, bytes) {
         return limited(&exceeded, request.uri().path().to_owned(), id, faces);
@@ -118,6 +117,19 @@ async fn admit(
     request.headers_mut().remove(header::AUTHORIZATION);
     request.headers_mut().remove(header::COOKIE);
     next.run(request).await
+}
+
+/// Returns whether a request uploads files: by themselves, or in the form of a submission.
+fn is_upload(request: &Request) -> bool {
+    let is_form = || {
+        let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        content_type.is_some_and(|value| value.to_ascii_lowercase().starts_with("multipart/form-data"))
+    };
+    match route_of(request.uri().path()) {
+        Some(FILE) => [Method::PUT, Method::PATCH].contains(request.method()),
+        Some(SUBMISSIONS) => *request.method() == Method::POST && is_form(),
+        _ => false,
+    }
 }
 
 /// Returns whether a path is answered without credentials: the probes, what `sparkgate login` begins with, signed URLs of files, and

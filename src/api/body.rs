@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, HttpBody};
+use axum::{BoxError, body::HttpBody};
+use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -32,7 +33,15 @@ pub(super) struct Bodies(Arc<Semaphore>);
 /// The bytes that one body has reserved, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    _bytes: OwnedSemaphorePermit,
+    bytes: OwnedSemaphorePermit,
+}
+
+impl Held {
+    /// Gives back all but so many bytes.
+    fn shrink_to(&mut self, bytes: usize) {
+        let rest = self.bytes.num_permits().saturating_sub(bytes.div_ceil(KIB));
+        drop(self.bytes.split(rest));
+    }
 }
 
 impl Bodies {
@@ -46,12 +55,17 @@ impl Bodies {
     async fn reserve(&self, bytes: usize) -> Result<Held, Fault> {
         let units = u32::try_from(bytes.div_ceil(KIB)).map_err(|_| Fault::Busy)?;
         let bytes = self.0.clone().acquire_many_owned(units).await;
-        bytes.map(|bytes| Held { _bytes: bytes }).map_err(|_| Fault::Busy)
+        bytes.map(|bytes| Held { bytes }).map_err(|_| Fault::Busy)
     }
 }
 
-/// Reads the whole body. Its bytes are reserved before it is read, so that a body that has to wait for others takes none.
-pub(super) async fn read(body: Body, state: &AppState) -> Result<(Vec<u8>, Held), Fault> {
+/// Reads the whole body. Its bytes are reserved before it is read, so that a body that has to wait for others takes none. Those that a
+/// body of unknown length didn't need are given back.
+pub(super) async fn read<B>(body: B, state: &AppState) -> Result<(Vec<u8>, Held), Fault>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     let (limit, patience) = (state.settings.max_request_body_bytes, state.settings.request_timeout);
     let size = body.size_hint();
     // A body whose announced length is too large is refused without reading it.
@@ -59,10 +73,11 @@ pub(super) async fn read(body: Body, state: &AppState) -> Result<(Vec<u8>, Held)
         return Err(Fault::TooLarge { limit });
     }
     let announced = size.exact().and_then(|bytes| usize::try_from(bytes).ok());
-    let held = timeout(patience, state.bodies.reserve(announced.unwrap_or(limit))).await.map_err(|_| Fault::Busy)??;
+    let mut held =
+        timeout(patience, state.bodies.reserve(announced.unwrap_or(limit))).await.map_err(|_| Fault::Busy)??;
     let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
     let read = async {
-        let mut body = Limited::new(body, limit);
+        let mut body = std::pin::pin!(Limited::new(body, limit));
         while let Some(frame) = body.frame().await {
             if let Ok(data) = frame?.into_data() {
                 bytes.extend_from_slice(&data);
@@ -71,7 +86,10 @@ pub(super) async fn read(body: Body, state: &AppState) -> Result<(Vec<u8>, Held)
         Ok::<(), axum::BoxError>(())
     };
     match timeout(patience, read).await {
-        Ok(Ok(())) => Ok((bytes, held)),
+        Ok(Ok(())) => {
+            held.shrink_to(bytes.len());
+            Ok((bytes, held))
+        }
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Fault::TooLarge { limit }),
         Ok(Err(error)) => Err(Fault::Broken(error.to_string())),
         Err(_) => Err(Fault::Broken(format!("it did not arrive within {patience:?}"))),

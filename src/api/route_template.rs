@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 66] = [
+const TEMPLATES: [&str; 67] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
@@ -34,13 +34,14 @@ const TEMPLATES: [&str; 66] = [
     "/readyz",
     "/v1/audit",
     "/v1/events",
+    "/v1/files",
     FILE,
     SIGNED_FILE,
     "/v1/login",
     "/v1/me",
     "/v1/openapi.json",
     "/v1/spark-versions",
-    "/v1/submissions",
+    SUBMISSIONS,
     "/v1/submissions/clear",
     "/v1/submissions/create",
     "/v1/submissions/kill/{id}",
@@ -73,6 +74,8 @@ const TEMPLATES: [&str; 66] = [
     "/v1/webhooks/{id}/replay",
     "/v1/webhooks/{id}/rotate",
 ];
+/// The route of new submissions.
+pub(super) const SUBMISSIONS: &str = "/v1/submissions";
 /// The route of uploads.
 pub(super) const FILE: &str = "/v1/files/{sha256}";
 /// The route of signed URLs, which are credentials: no log has them.

@@ -82,6 +82,7 @@ fn quick() -> OpenApiRouter<AppState> {
         .routes(routes!(tokens::revoke))
         .routes(routes!(audit::audit))
         .routes(routes!(usage::usage))
+        .routes(routes!(files::manage::list))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::get, webhooks::delete))
         .routes(routes!(webhooks::rotate))
@@ -96,7 +97,7 @@ fn patient() -> OpenApiRouter<AppState> {
         .routes(routes!(submissions::create::create))
         .routes(routes!(submissions::rerun::rerun))
         .routes(routes!(events::follow))
-        .routes(routes!(files::upload, files::download))
+        .routes(routes!(files::upload, files::download, files::parts::resume, files::manage::delete))
         .routes(routes!(files::fetch))
         .routes(routes!(submissions::wait::wait))
 }
@@ -123,7 +124,8 @@ pub(super) fn serves(path: &str) -> bool {
     let (first, rest) = rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
         (
-            "submissions" | "events" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage" | "webhooks",
+            "submissions" | "events" | "files" | "me" | "login" | "tokens" | "audit" | "spark-versions" | "usage"
+            | "webhooks",
             None,
         )
         | ("tokens" | "files" | "ui" | "webhooks", Some(_)) => true,

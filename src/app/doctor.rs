@@ -19,8 +19,8 @@ use crate::{
     service::{
         AccessFile,
         doctor::{
-            Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_home,
-            check_namespaces, check_pods, check_service_accounts,
+            Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_files,
+            check_home, check_namespaces, check_pods, check_service_accounts,
         },
         error_chain,
     },
@@ -32,6 +32,11 @@ pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSe
     let files::Checked { mut findings, access, keys } = files::check(settings, logs).await;
     for finding in &mut findings {
         finding.message.push_str(&resolved.notes(&finding.message).replace('\n', ";").replace("  ", " "));
+    }
+    match settings.files.open() {
+        Ok(Some((files, settings))) => findings.push(check_files(&files, &settings).await),
+        Ok(None) => {}
+        Err(error) => findings.push(Finding::failure("files.store", format!("{error:#}"), "correct the setting")),
     }
     let store = match settings.database.settings() {
         Ok(database) => check_database(&database, &mut findings).await,

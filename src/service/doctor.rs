@@ -1,8 +1,10 @@
-//! `sparkgate doctor`: compares what a gateway needs with what there is. It reads, and changes nothing.
+//! `sparkgate doctor`: compares what a gateway needs with what there is. It reads, and changes nothing, but for an object in the store of files that it
+//! deletes again.
 
 mod cluster;
 mod database;
 mod defaults;
+mod files;
 mod pods;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,6 +13,7 @@ use serde::Serialize;
 pub use cluster::{check_admission, check_api_server, check_home, check_namespaces, check_service_accounts};
 pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
+pub use files::check_files;
 pub use pods::check_pods;
 
 /// Clocks that are synchronized by NTP differ by less, and the time of a reply has whole seconds.

@@ -1,6 +1,6 @@
 //! Errors of use cases.
 
-use crate::{cluster, files, policy::Violation, spark::Refusal, store, submission::SubmissionId};
+use crate::{cluster, files, metrics::metrics, policy::Violation, spark::Refusal, store, submission::SubmissionId};
 
 pub use crate::submission::error_chain;
 
@@ -77,8 +77,16 @@ impl From<cluster::Error> for Error {
     }
 }
 
+/// Counts a call of the file store that failed.
+pub(super) fn count_failure(error: &files::Error) {
+    if let files::Error::Unavailable { action, .. } = error {
+        metrics().file_store_errors.with([*action]).inc();
+    }
+}
+
 impl From<files::Error> for Error {
     fn from(error: files::Error) -> Self {
+        count_failure(&error);
         match error {
             files::Error::Unavailable { .. } => Self::FilesUnavailable(error),
             files::Error::Missing { .. } => {

@@ -5,7 +5,10 @@
 
 pub(super) mod clean_up;
 mod download;
+mod form;
 pub(super) mod launch;
+mod list;
+mod parts;
 pub(super) mod reference;
 mod submit;
 mod upload;
@@ -18,16 +21,23 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::{error::Error, session::Session};
+use super::{
+    error::{Error, count_failure, error_chain},
+    session::Session,
+};
 use crate::{
     access::{Action, Tenant},
     files::{self, FileStore},
+    metrics::metrics,
     spark::Refusal,
     store::Store,
     submission::Installation,
 };
 
 pub use download::{Download, Fetched};
+pub use form::FormFiles;
+pub use list::{FilePage, ListedFile};
+pub use parts::{NewPart, Resumed};
 pub use upload::Uploaded;
 
 /// Uploads at the same time. Each holds up to three parts of 5 MiB in memory. More wait.
@@ -40,8 +50,12 @@ const DOWNLOADS: usize = 64;
 pub struct FileSettings {
     /// The URL of this gateway for drivers and executors.
     pub base_url: String,
+    /// The URL of the store for drivers and executors that read it themselves, such as `s3a://bucket/prefix`.
+    pub driver_url: Option<String>,
     /// The largest file, in bytes.
     pub largest: u64,
+    /// The size of the parts in which an upload is kept that can be continued, in bytes.
+    pub part: u64,
     /// How long a file is kept that no submission uses; `None` means forever.
     pub unused_ttl: Option<Duration>,
     /// How long a driver or an executor waits for its file while the database or the store is away.
@@ -51,6 +65,8 @@ pub struct FileSettings {
 impl FileSettings {
     /// Spark's own timeout is a minute (`spark.files.fetchTimeout`), and it doesn't try again.
     pub const PATIENCE: Duration = Duration::from_secs(40);
+    /// An upload loses at most so much when its gateway is killed.
+    pub const PART: u64 = 64 << 20;
 }
 
 /// A file can't be uploaded or read.
@@ -78,6 +94,12 @@ pub enum FileError {
     /// The client didn't send all of it.
     #[error("the upload broke off after {0} bytes: {1}")]
     Broken(u64, String),
+    /// The client has sent too many small parts.
+    #[error("the upload has {0} parts already: send larger ones")]
+    TooManyParts(u64),
+    /// Live submissions use the file that is to be deleted.
+    #[error("{0} live submissions use the file")]
+    Used(u64),
     /// Other uploads or downloads take all places.
     #[error("too many files are being transferred at once")]
     Busy,
@@ -97,6 +119,22 @@ impl From<crate::store::Error> for FileError {
     }
 }
 
+impl FileError {
+    /// Returns the outcome of an upload, for metrics.
+    fn outcome(&self) -> &'static str {
+        match self {
+            Self::Broken(..) => "broken",
+            Self::Mismatch { .. } => "mismatch",
+            Self::Quota { .. } => "quota",
+            Self::Busy => "busy",
+            Self::Service(Error::FilesUnavailable(_)) => "store",
+            Self::Service(Error::Unavailable(_) | Error::PerhapsDone(_)) => "database",
+            Self::Service(Error::Internal(..)) => "internal",
+            _ => "refused",
+        }
+    }
+}
+
 /// The files of all tenants.
 pub struct Files {
     store: Store,
@@ -111,6 +149,34 @@ pub struct Files {
 struct Kept {
     objects: FileStore,
     settings: FileSettings,
+}
+
+impl Kept {
+    /// Deletes an object that is not needed, with its copies.
+    async fn delete(&self, object: &str) {
+        let deleted = async {
+            self.objects.delete(object).await?;
+            match self.settings.driver_url {
+                Some(_) => self.objects.delete_copies(object).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = deleted.await {
+            count_failure(&error);
+            tracing::warn!(object, "an object that is not needed is left to the next sweep: {}", error_chain(&error));
+        }
+    }
+
+    async fn delete_all(&self, objects: &[String]) {
+        for object in objects {
+            self.delete(object).await;
+        }
+    }
+}
+
+/// Counts an upload that has ended.
+fn count(outcome: &'static str) {
+    metrics().file_uploads.with([outcome]).inc();
 }
 
 impl Files {

@@ -305,6 +305,7 @@ impl Scene {
         }
         // The drivers wrote no log, there are no files, and a UI is elsewhere.
         let expected = [
+            "/v1/files",
             "/v1/files/{sha256}",
             "/v1/files/{sha256}/{id}/{signature}/{name}",
             "/v1/submissions/{id}/logs",

@@ -56,7 +56,9 @@ fn needs(operation: &str) -> Option<(Needs, Option<Value>)> {
         | "submissionStatus" => Needs::ToSee,
         "killSubmissionResource" | "killSubmission" => Needs::ToKill,
         "killAllSubmissions" | "clearSubmissions" => Needs::Somewhere(Role::Submitter),
-        "uploadFile" | "downloadFile" => Needs::Somewhere(Role::Submitter),
+        "uploadFile" | "downloadFile" | "continueUpload" | "listFiles" | "deleteFile" => {
+            Needs::Somewhere(Role::Submitter)
+        }
         // The signature in its path is the credential.
         "fetchFile" => Needs::Nothing,
         "listTokens" | "readAudit" => Needs::Somewhere(Role::Operator),
@@ -115,9 +117,11 @@ fn expected(operation: &str, needs: Needs, role: Option<Role>, owner: Owner) -> 
         Needs::ToKill => [200, 202].into(),
         Needs::Somewhere(least) if role < least => [403].into(),
         // This gateway keeps no files, and the request names no namespace that would select a tenant.
-        Needs::Somewhere(_) if matches!(operation, "uploadFile" | "downloadFile") => {
+        Needs::Somewhere(_) if matches!(operation, "uploadFile" | "downloadFile" | "listFiles" | "deleteFile") => {
             [if is_admin { 400 } else { 404 }].into()
         }
+        // The request is no part of an upload.
+        Needs::Somewhere(_) if operation == "continueUpload" => [415].into(),
         // No key has the submission's id.
         Needs::Somewhere(_) if operation == "revokeToken" => [404].into(),
         // No webhook has it, either.

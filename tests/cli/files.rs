@@ -120,3 +120,84 @@ fn a_request_of_standard_input_is_submitted_with_its_local_files() {
     assert!(body["sparkProperties"]["spark.files"].as_str().unwrap().ends_with("/conf.yaml"), "{body:#}");
     assert_eq!((&body["environmentVariables"]["SPARK_USER"], &body["mainClass"]), (&json!("alice"), &json!(null)));
 }
+
+#[test]
+fn a_large_upload_continues_where_the_gateway_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = dir.path().join("job.py");
+    let size = 65 << 20;
+    std::fs::write(&job, vec![b'#'; size]).unwrap();
+    let arrived = |offset: usize| vec![("upload-offset", offset.to_string())];
+    let gateway = Played::new(move |asked| {
+        let (method, before) = (asked.what.split('/').next().unwrap(), asked.before);
+        match (method, before) {
+            ("HEAD ", 0) => Reply::Answer { status: 404, headers: arrived(100), body: String::new() },
+            // It has recorded more than it had answered, and another client is faster.
+            ("PATCH ", 0) => Reply::Answer { status: 409, headers: arrived(1000), body: String::new() },
+            ("PATCH ", 1) => Reply::HangUp,
+            ("HEAD ", _) => Reply::Answer { status: 404, headers: arrived(size - 10), body: String::new() },
+            _ => json_answer(201, &json!({})),
+        }
+    });
+    let done = ended(command(&gateway.url(), &["files", "upload", job.to_str().unwrap()]).output().unwrap());
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stdout.starts_with("sparkgate-file:/") && done.stdout.ends_with("/job.py\n"), "{}", done.stdout);
+    let asked = gateway.asked();
+    let sent: Vec<_> = asked.iter().filter(|asked| asked.what.starts_with("PATCH")).collect();
+    let sent: Vec<_> = sent.iter().map(|asked| (asked.headers["upload-offset"].as_str(), asked.body.len())).collect();
+    let last = (size - 10).to_string();
+    assert_eq!(sent, [("100", size - 100), ("1000", size - 1000), (last.as_str(), 10)]);
+}
+
+#[test]
+fn globs_of_local_files_are_expanded() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["job.py", "a.jar", "b.jar", "c.zip"] {
+        std::fs::write(dir.path().join(name), name).unwrap();
+    }
+    let gateway = Played::new(|asked| match asked.what.split('/').next().unwrap() {
+        "HEAD " => Reply::Answer { status: 200, headers: Vec::new(), body: String::new() },
+        _ => json_answer(201, &submission(ID, "QUEUED")),
+    });
+    let submit = |words: &[&str]| {
+        let mut submit = command(&gateway.url(), &[&["submit"], words].concat());
+        ended(submit.current_dir(dir.path()).output().unwrap())
+    };
+    let done = submit(&["--jars", "*.jar,local:///x/*.jar", "--conf", "spark.archives=?.zip#env", "job.py"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let body = gateway.asked().last().unwrap().body.clone();
+    let places: Vec<_> =
+        ["/a.jar,sparkgate-file:/", "/b.jar,local:///x/*.jar", "/c.zip#env"].map(|word| body.find(word)).into();
+    assert!(places.iter().all(Option::is_some), "{body}");
+    let refused = submit(&["--jars", "lib/*.jar", "job.py"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("lib/*.jar: no file matches"), "{}", refused.stderr);
+}
+
+#[test]
+fn files_are_listed_and_deleted() {
+    let gateway = Played::new(|asked| match (asked.what.as_str(), asked.before) {
+        ("GET /v1/files", 0) => json_answer(
+            200,
+            &json!({"tenant": "red", "next": "more", "items": [
+                {"sha256": "aa", "size": 2048, "createdBy": "corp:alice", "createdAt": "2026-01-02T03:04:05Z", "submissions": 2}]}),
+        ),
+        ("GET /v1/files", _) => json_answer(
+            200,
+            &json!({"tenant": "red", "items": [
+                {"sha256": "bb", "size": 1, "createdBy": "corp:bob", "createdAt": "2026-01-02T03:04:05Z", "submissions": 0}]}),
+        ),
+        ("DELETE /v1/files/aa", _) => {
+            problem(409, "file-used", "Live submissions use the file", "2 live submissions use the file.")
+        }
+        _ => Reply::Answer { status: 204, headers: Vec::new(), body: String::new() },
+    });
+    let run = |words: &[&str]| ended(command(&gateway.url(), &[&["files"], words].concat()).output().unwrap());
+    let listed = run(&["list", "--namespace", "spark"]);
+    assert!(listed.stdout.contains("2.0 KiB") && listed.stdout.contains("in use"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("bb") && listed.stdout.contains("never"), "{}", listed.stdout);
+    assert!(gateway.asked()[1].query.contains("cursor=more") && gateway.asked()[1].query.contains("namespace=spark"));
+    let refused = run(&["rm", "aa"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("2 live submissions"), "{}", refused.stderr);
+    let deleted = run(&["rm", "bb"]);
+    assert_eq!((deleted.code, deleted.stderr.as_str()), (Some(0), "the file bb is deleted\n"));
+}

@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::stream;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::ListParams;
 use sha2::{Digest, Sha256};
 use sparkgate::{
@@ -28,9 +28,15 @@ const BASE: &str = "http://gateway.example:6066/spark";
 
 /// Gives a gateway a store of files, and returns its routes.
 fn keep_files(service: &Service, dir: &Path) -> Router {
-    let (unused_ttl, patience) = (None, Duration::ZERO);
-    let settings = FileSettings { base_url: BASE.to_owned(), largest: 1 << 20, unused_ttl, patience };
-    service.keep_files(FileStore::open(dir.to_str().unwrap()).unwrap(), settings);
+    keep_files_at(service, dir.to_str().unwrap(), None)
+}
+
+/// Does the same for a store at a URL, which drivers may read themselves.
+fn keep_files_at(service: &Service, url: &str, driver_url: Option<&str>) -> Router {
+    let (unused_ttl, patience) = (Some(Duration::from_secs(3600)), Duration::ZERO);
+    let (base_url, driver_url) = (BASE.to_owned(), driver_url.map(str::to_owned));
+    let settings = FileSettings { base_url, driver_url, largest: 1 << 20, part: 1 << 20, unused_ttl, patience };
+    service.keep_files(FileStore::open(url).unwrap(), settings);
     router(service.clone(), HttpSettings::default()).unwrap()
 }
 
@@ -137,4 +143,78 @@ async fn a_file_that_is_gone_from_its_store_ends_the_submission(pool: PgPool) {
     let status = world.until(&id, DriverState::Error).await;
     assert!(status.message.as_deref().unwrap_or_default().contains(&job), "{status:?}");
     assert_eq!(world.driver_count().await, 0);
+}
+
+/// The store is a directory, or, to try another kind, that of `SPARKGATE_TEST_FILES_URL`, whose objects are at
+/// `SPARKGATE_TEST_FILES_HTTP`.
+#[sqlx::test]
+async fn a_driver_that_reads_the_store_gets_its_uris(pool: PgPool) {
+    let mut world = World::new(pool).await;
+    world.watch();
+    let dir = tempfile::tempdir().unwrap();
+    let (url, http) = (std::env::var("SPARKGATE_TEST_FILES_URL"), std::env::var("SPARKGATE_TEST_FILES_HTTP").ok());
+    let url = url.unwrap_or_else(|_| dir.path().to_str().unwrap().to_owned());
+    let _ = keep_files_at(&world.service, &url, Some("s3a://bucket/prefix"));
+    let content = async |uri: &str| {
+        let path = uri.strip_prefix("s3a://bucket/prefix/").unwrap_or_else(|| panic!("{uri}"));
+        match &http {
+            Some(http) => {
+                let answer = reqwest::get(format!("{http}/{path}")).await.unwrap();
+                answer.status().is_success().then_some(answer.text().await.unwrap())
+            }
+            // Hadoop takes the name of an object without escapes.
+            None => std::fs::read_to_string(dir.path().join(path.replace("%20", " "))).ok(),
+        }
+    };
+    let (job, conf) = (upload(&world.service, "print(1)").await, upload(&world.service, "a: b").await);
+    let resource = format!("sparkgate-file:/{job}/my%20job.py");
+    let references = format!("sparkgate-file:/{conf}/conf.yaml#renamed,sparkgate-file:/{conf}/other.yaml,s3a://x/y");
+    let id = submit(&world, &resource, &[("spark.files", &references)]).await;
+    let again = submit(&world, &resource, &[]).await;
+    assert_eq!(world.service.launcher.work().await.unwrap(), 2);
+
+    let drivers = ListParams::default().labels("spark-role=driver");
+    let pods = world.api::<Pod>().list(&drivers).await.unwrap().items;
+    let uris: Vec<String> = pods
+        .iter()
+        .map(|pod| {
+            let args = pod.spec.as_ref().unwrap().containers[0].args.clone().unwrap();
+            args.into_iter().find(|arg| arg.starts_with("s3a")).unwrap()
+        })
+        .collect();
+    assert_eq!(uris[0], uris[1], "both have the same copy");
+    assert!(uris[0].ends_with("/my%20job.py"), "{uris:?}");
+    assert_eq!(content(&uris[0]).await.as_deref(), Some("print(1)"));
+    let maps = world.api::<ConfigMap>().list(&ListParams::default()).await.unwrap().items;
+    let properties: Vec<_> = maps.into_iter().filter_map(|map| map.data?.get("spark.properties").cloned()).collect();
+    let files = properties.iter().find_map(|text| parse_properties(text).get("spark.files").cloned()).unwrap();
+    let files: Vec<&str> = files.split(',').collect();
+    let [first, second, third] = files.as_slice() else { panic!("{files:?}") };
+    assert_eq!(*third, "s3a://x/y");
+    let first = first.strip_suffix("#renamed").unwrap();
+    assert!(first.ends_with("/conf.yaml") && second.ends_with("/other.yaml"), "{files:?}");
+    for uri in [first, *second] {
+        assert_eq!(content(uri).await.as_deref(), Some("a: b"));
+    }
+
+    // While a live submission uses the files, they stay, and so do their copies.
+    let (files, service) = (world.service.files.clone(), &world.service);
+    let old = "UPDATE files SET last_used_at = now() - interval '1 day'";
+    sqlx::query(old).execute(&world.pool).await.unwrap();
+    assert_eq!(files.clean_up(None).await.unwrap().files, 0);
+    let tomorrow = chrono::Utc::now() + chrono::TimeDelta::hours(25);
+    assert_eq!(files.sweep(tomorrow).await.unwrap().orphans, 0);
+    for id in [&id, &again] {
+        let end = "UPDATE submissions SET state = 'FINISHED', finished_at = now() WHERE id = $1";
+        sqlx::query(end).bind(id.as_str()).execute(&world.pool).await.unwrap();
+    }
+    assert_eq!(files.clean_up(None).await.unwrap().files, 0, "they were used until now");
+    // One of them as if its gateway had been killed before it deleted the objects.
+    sqlx::query("DELETE FROM files WHERE sha256 = $1").bind(&conf).execute(&world.pool).await.unwrap();
+    assert_eq!(service.files.sweep(tomorrow).await.unwrap().orphans, 3, "the object and its two copies");
+    sqlx::query(old).execute(&world.pool).await.unwrap();
+    assert_eq!(files.clean_up(None).await.unwrap().files, 1);
+    for uri in [&uris[0], first, *second] {
+        assert_eq!(content(uri).await, None, "{uri}");
+    }
 }

@@ -308,6 +308,12 @@ async fn each_fault_of_the_settings_and_files_is_found() {
     fs::set_permissions(Path::new(&key), Permissions::from_mode(0o644)).unwrap();
     let report = patient.examine(&[&format!("--tls-certificate={certificate}"), &format!("--tls-key={key}")]);
     report.assert("files.tls-key", "warning");
+    let store = patient.file("store");
+    let base = "--files-base-url=http://gateway:6066";
+    patient.examine(&[&format!("--files-url={store}"), base]).assert("files.store", "ok");
+    assert!(fs::read_dir(&store).unwrap().all(|entry| fs::read_dir(entry.unwrap().path()).unwrap().next().is_none()));
+    let taken = patient.write("taken", "no directory", 0o644);
+    patient.examine(&[&format!("--files-url={}", taken.display()), base]).assert("files.store", "failure");
     patient.write("ok.yaml", "authentication:\n  apiKeys: {enabled: true}\ntenants: {}\n", 0o644);
     for (log, level) in [("/nowhere/audit.log", "failure"), ("-", "ok")] {
         let report = patient.examine(&[&arguments("--access-file", "ok.yaml"), &format!("--audit-log={log}")]);

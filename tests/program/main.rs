@@ -25,3 +25,4 @@ mod standby;
 mod start;
 mod traces;
 mod uninstall;
+mod uploads;

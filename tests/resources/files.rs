@@ -26,28 +26,30 @@ use crate::{
 };
 
 /// The largest file.
-const LARGEST: u64 = 7 << 20;
+pub(crate) const LARGEST: u64 = 7 << 20;
+/// The size of the parts of an upload.
+pub(crate) const PART: u64 = 1 << 20;
 
-struct World {
-    api: Router,
-    service: Service,
-    dir: TempDir,
-    pool: PgPool,
+pub(crate) struct World {
+    pub(crate) api: Router,
+    pub(crate) service: Service,
+    pub(crate) dir: TempDir,
+    pub(crate) pool: PgPool,
 }
 
 impl World {
-    async fn new(pool: PgPool) -> Self {
+    pub(crate) async fn new(pool: PgPool) -> Self {
         let service = service(SparkVersion::V4_3, pool.clone()).await;
         let dir = tempfile::tempdir().unwrap();
         keep_files(&service, dir.path());
         Self { api: router(service.clone(), HttpSettings::default()).unwrap(), service, dir, pool }
     }
 
-    async fn put(&self, sha256: &str, content: impl Into<Body>) -> Answer {
+    pub(crate) async fn put(&self, sha256: &str, content: impl Into<Body>) -> Answer {
         send(&self.api, Request::put(format!("/v1/files/{sha256}")).body(content.into()).unwrap()).await
     }
 
-    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -56,7 +58,7 @@ impl World {
     }
 
     /// Returns the number of files in the store, parts included.
-    fn objects(&self) -> usize {
+    pub(crate) fn objects(&self) -> usize {
         fn count(dir: &Path) -> usize {
             let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
             entries.map(|path| if path.is_dir() { count(&path) } else { 1 }).sum()
@@ -64,7 +66,7 @@ impl World {
         count(self.dir.path())
     }
 
-    async fn submit(&self, resource: &str) -> Answer {
+    pub(crate) async fn submit(&self, resource: &str) -> Answer {
         post(&self.api, "/v1/submissions", &[], &job(json!({"appResource": resource}))).await
     }
 }
@@ -76,7 +78,8 @@ pub(crate) fn keep_files(service: &Service, dir: &Path) {
 
 fn settings(unused_ttl: Option<Duration>) -> FileSettings {
     let patience = Duration::from_secs(1);
-    FileSettings { base_url: "http://gateway:6066".to_owned(), largest: LARGEST, unused_ttl, patience }
+    let base_url = "http://gateway:6066".to_owned();
+    FileSettings { base_url, driver_url: None, largest: LARGEST, part: PART, unused_ttl, patience }
 }
 
 pub(crate) fn sha256(content: &[u8]) -> String {

@@ -3,7 +3,9 @@
 
 mod answers;
 mod documented;
+mod file_list;
 mod files;
+mod forms;
 mod http;
 mod idempotency;
 mod listing;
@@ -12,5 +14,6 @@ mod spark_versions;
 mod submissions;
 #[path = "../spark_protocol/support.rs"]
 mod support;
+mod uploads;
 mod usage;
 mod world;

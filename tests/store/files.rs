@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use sparkgate::{
-    store::{AddedFile, FileRecord, NewFile, Scope, Store, UsedFile},
+    store::{AddedFile, AddedPart, FilePart, FileRecord, FileUpload, NewFile, Received, Scope, Store, UsedFile},
     submission::SubmissionId,
 };
 use sqlx::PgPool;
@@ -123,4 +123,58 @@ async fn objects_without_a_file_are_found(pool: PgPool) {
     add(&store, "red", "aa", "red/1").await;
     let objects = ["red/1", "red/2", "blue/1"].map(str::to_owned);
     assert_eq!(store.orphaned_objects(&objects).await.unwrap(), ["red/2", "blue/1"]);
+}
+
+fn upload<'a>(sha256: &'a str, principal: &'a str) -> FileUpload<'a> {
+    FileUpload { tenant: "red", sha256, principal }
+}
+
+fn part(object: &str, size: u64) -> FilePart {
+    FilePart { object: object.to_owned(), size }
+}
+
+#[sqlx::test]
+async fn parts_of_an_upload_are_added_where_it_ends(pool: PgPool) {
+    let store = Store::new(pool);
+    let ours = upload("aa", "corp:alice");
+    let append = async |upload: FileUpload<'_>, offset: u64, object: &str, size: u64| {
+        store.add_file_part(upload, offset, &part(object, size), None).await.unwrap()
+    };
+    assert_eq!(append(ours, 5, "early", 5).await, AddedPart::Elsewhere, "it hasn't begun");
+    assert_eq!(append(ours, 0, "one", 5).await, AddedPart::Added(5));
+    assert_eq!(append(ours, 0, "again", 5).await, AddedPart::Elsewhere);
+    assert_eq!(append(upload("aa", "corp:bob"), 0, "bobs", 2).await, AddedPart::Added(2), "an upload of its own");
+    // Of several at the same place, one is added.
+    let parts: Vec<String> = (0..20).map(|n| format!("part-{n}")).collect();
+    let added = join_all(parts.iter().map(|object| append(ours, 5, object, 7))).await;
+    assert_eq!(added.iter().filter(|added| **added == AddedPart::Added(12)).count(), 1, "{added:?}");
+
+    let stored = store.file_parts(ours).await.unwrap();
+    assert_eq!((stored.len(), &stored[0], stored[1].size), (2, &part("one", 5), 7));
+    let of = |tenant: &str| store.scoped(&Scope::of(vec![tenant.to_owned()], vec![], "corp:alice"));
+    assert_eq!(of("red").received(ours).await.unwrap(), Received { bytes: 12, parts: 2 });
+    assert_eq!(of("blue").received(ours).await.unwrap(), Received::default(), "another tenant's");
+    let objects = ["one", "bobs", "again"].map(str::to_owned);
+    assert_eq!(store.orphaned_objects(&objects).await.unwrap(), ["again"]);
+
+    assert!(store.delete_uploads_of_file("red", "aa").await.unwrap().is_empty(), "the file isn't there yet");
+    assert_eq!(store.delete_file_upload(ours).await.unwrap().len(), 2);
+    add(&store, "red", "aa", "whole").await;
+    assert_eq!(store.delete_uploads_of_file("red", "aa").await.unwrap(), ["bobs"]);
+}
+
+#[sqlx::test]
+async fn parts_count_for_the_quota_until_their_file_is_there(pool: PgPool) {
+    let store = Store::new(pool.clone());
+    let most = Some(30);
+    let ours = upload("aa", "corp:alice");
+    assert_eq!(store.add_file_part(ours, 0, &part("one", 10), most).await.unwrap(), AddedPart::Added(10));
+    assert_eq!(store.add_file_part(ours, 10, &part("two", 15), most).await.unwrap(), AddedPart::Added(25));
+    assert_eq!(store.add_file_part(ours, 25, &part("three", 6), most).await.unwrap(), AddedPart::Full(25));
+    assert_eq!(store.file_bytes("red").await.unwrap(), 25);
+    assert_eq!(store.add_file(&file("red", "bb", 6, "b"), most, None).await.unwrap(), AddedFile::Full(25));
+    // Its own parts go when it is there.
+    assert_eq!(store.add_file(&file("red", "aa", 25, "a"), most, None).await.unwrap(), AddedFile::Added);
+    store.delete_uploads_of_file("red", "aa").await.unwrap();
+    assert_eq!(store.file_bytes("red").await.unwrap(), 25);
 }

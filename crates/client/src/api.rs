@@ -141,6 +141,56 @@ impl Api {
         }
     }
 
+    /// Makes a call that appends to an upload from `offset` on, up to `size`. If the connection breaks, `look` asks how much has arrived,
+    /// and the upload continues there. The retries begin anew whenever more has arrived.
+    ///
+    /// # Errors
+    /// As [`Api::send`], and if the body can't be opened.
+    pub(super) async fn append(
+        &self,
+        call: &Call,
+        look: &Call,
+        mut offset: u64,
+        size: u64,
+        content: impl AsyncFn(u64) -> Result<Body, Error>,
+    ) -> Result<(), Error> {
+        let mut retries = Retries::of(call);
+        loop {
+            let part = call
+                .clone()
+                .header("content-length", HeaderValue::from(size.saturating_sub(offset)))
+                .header("upload-offset", HeaderValue::from(offset))
+                .header("upload-complete", HeaderValue::from_static("?1"));
+            let body = content(offset).await?;
+            let appended = match self.once_with(&part, body).await {
+                Ok(response) => whole(&part, response).await.map(drop),
+                Err(failed) => Err(failed),
+            };
+            let Err(mut failed) = appended else { return Ok(()) };
+            // Another client uploads the same file, or the gateway has recorded more, or less, than it had answered.
+            let elsewhere = match &failed.error {
+                Error::Problem(problem) if problem.status == 409 => problem.upload_offset,
+                _ => None,
+            };
+            if elsewhere.is_some() {
+                failed.miss = Some(Miss::Broken);
+            }
+            retries.pause_after(failed).await?;
+            let arrived = match elsewhere {
+                Some(arrived) => arrived,
+                None => match self.send(look).await {
+                    Ok(_) => return Ok(()),
+                    Err(Error::Problem(problem)) if problem.status == 404 => problem.upload_offset.unwrap_or(0),
+                    Err(error) => return Err(error),
+                },
+            };
+            if arrived > offset {
+                retries = Retries::of(call);
+            }
+            offset = arrived;
+        }
+    }
+
     async fn answered(&self, call: &Call) -> Result<Answer, Failed> {
         let mut response = self.once(call).await?;
         let headers = mem::take(response.headers_mut());
@@ -199,6 +249,7 @@ impl Api {
         if let (true, Some(place)) = (status.is_redirection(), text("location")) {
             problem.detail = format!("it points to {place}: give --server the URL of the gateway itself");
         }
+        problem.upload_offset = text("upload-offset").and_then(|offset| offset.parse().ok());
         if status == StatusCode::UNAUTHORIZED {
             problem.advice = Some(self.tokens.advice());
         }

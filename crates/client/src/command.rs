@@ -6,6 +6,7 @@ mod context;
 mod created;
 mod events;
 mod executors;
+mod files;
 mod kill;
 mod list;
 mod login;
@@ -66,6 +67,9 @@ pub enum ClientCommand {
     /// Manage tokens for programs.
     #[command(subcommand)]
     Token(token::Token),
+    /// List, upload and delete files.
+    #[command(subcommand)]
+    Files(files::Files),
     /// Show what submissions used, and what it cost.
     Usage(usage::UsageCommand),
     /// Print the audit log: who requested what, and the verdict.
@@ -105,6 +109,7 @@ impl ClientCommand {
                 Self::Logout(command) => command.run().await,
                 Self::Whoami(command) => command.run().await,
                 Self::Token(command) => command.run().await,
+                Self::Files(command) => command.run().await,
                 Self::Usage(command) => command.run().await,
                 Self::Audit(command) => command.run().await,
                 Self::Mcp(command) => command.run().await,

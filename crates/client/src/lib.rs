@@ -29,6 +29,7 @@ mod sse;
 mod table;
 mod tokens;
 mod transport;
+mod upload;
 mod why;
 
 pub use command::ClientCommand;

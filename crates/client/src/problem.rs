@@ -20,6 +20,9 @@ pub(super) struct Problem {
     /// What the client adds to the response.
     #[serde(skip)]
     pub(super) advice: Option<String>,
+    /// How much of an upload has arrived: the header `Upload-Offset`.
+    #[serde(skip)]
+    pub(super) upload_offset: Option<u64>,
 }
 
 /// An invalid part of the request.

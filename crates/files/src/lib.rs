@@ -3,7 +3,9 @@
 //! Each upload writes an object of its own, under a new key. Which object is the content of a file is said by the database alone,
 //! so an object that was written half, or by an upload that lost against another one, is never a file.
 
+mod named;
 mod open;
+mod probe;
 mod sweep;
 mod upload;
 
@@ -18,6 +20,7 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use uuid::Uuid;
 
 pub use open::OpenError;
+pub use sweep::OldObject;
 pub use upload::{Digest, Upload};
 
 /// The bytes of an object that are read at once, and held until the reader has taken them.
@@ -41,6 +44,8 @@ pub struct FileStore {
     prefix: Path,
     /// The directory, if it is one.
     directory: Option<PathBuf>,
+    /// The folder of the installation, once it is known.
+    installation: Option<String>,
     /// The URL, for messages.
     name: String,
 }
@@ -51,7 +56,8 @@ impl FileStore {
     pub fn of_installation(mut self, id: Uuid) -> Self {
         let folder = id.to_string();
         self.directory = self.directory.map(|directory| directory.join(&folder));
-        self.prefix = self.prefix.join(folder);
+        self.prefix = self.prefix.join(folder.as_str());
+        self.installation = Some(folder);
         self
     }
 

@@ -70,7 +70,7 @@ impl FileStore {
         let prefix = Path::parse(path).map_err(|_| OpenError::Url(url.to_owned()))?;
         // A URL may have a password in it; scheme, host and path don't.
         let name = format!("{}://{}{}", parsed.scheme(), parsed.host_str().unwrap_or_default(), parsed.path());
-        Ok(Self { store, prefix, directory: None, name })
+        Ok(Self { store, prefix, directory: None, installation: None, name })
     }
 
     fn directory(path: &FsPath) -> Result<Self, OpenError> {
@@ -82,7 +82,7 @@ impl FileStore {
             .map_err(|source| OpenError::Settings { url: name.clone(), source })?;
         // A file that was answered for is on the disk.
         let store = Arc::new(store.with_fsync(true));
-        Ok(Self { store, prefix: Path::default(), directory: Some(path), name })
+        Ok(Self { store, prefix: Path::default(), directory: Some(path), installation: None, name })
     }
 
     /// Returns the URL of the store, without what may be secret in it.

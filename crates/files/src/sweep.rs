@@ -5,11 +5,19 @@ use std::{fs, io, path::Path as FsPath, time::SystemTime};
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 
-use super::{Error, FileStore};
+use super::{Error, FileStore, named::original};
+
+/// An object that was written some time ago.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldObject {
+    pub key: String,
+    /// The key of the object whose copy it is, or its own.
+    pub original: String,
+}
 
 impl FileStore {
-    /// Returns the keys of all objects that were written before a time, in no order.
-    pub fn older_than(&self, time: DateTime<Utc>) -> BoxStream<'static, Result<String, Error>> {
+    /// Returns all objects that were written before a time, in no order.
+    pub fn older_than(&self, time: DateTime<Utc>) -> BoxStream<'static, Result<OldObject, Error>> {
         let (store, prefix) = (self.clone(), self.prefix.clone());
         let objects = self.store.list(Some(&self.prefix)).map_err(move |error| store.error("listing files", "", error));
         objects
@@ -19,7 +27,7 @@ impl FileStore {
                     .prefix_match(&prefix)
                     .map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"));
                 let key = key.filter(|_| object.last_modified < time);
-                async move { Ok(key) }
+                async move { Ok(key.map(|key| OldObject { original: original(&key), key })) }
             })
             .boxed()
     }

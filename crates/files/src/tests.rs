@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use uuid::Uuid;
 
-use super::{Error, FileStore, OpenError};
+use super::{Error, FileStore, OldObject, OpenError};
 
 const MIB: usize = 1 << 20;
 
@@ -56,7 +56,7 @@ async fn an_upload_that_is_not_finished_is_no_object() {
     for abort in [true, false] {
         let mut upload = store.begin("red");
         upload.write(Bytes::from(vec![7; 12 * MIB])).await.unwrap();
-        let all: Vec<String> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
+        let all: Vec<OldObject> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
         assert!(all.is_empty(), "{all:?}");
         if abort { upload.abort().await } else { drop(upload) }
     }
@@ -81,8 +81,8 @@ async fn parts_of_uploads_to_a_directory_are_deleted() {
 async fn a_deleted_object_is_missing_and_may_be_deleted_again() {
     let (store, _dir) = store();
     let key = written(&store, b"content").await;
-    let all: Vec<String> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
-    assert_eq!(all, [key.as_str()]);
+    let all: Vec<OldObject> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
+    assert_eq!(all, [OldObject { key: key.clone(), original: key.clone() }]);
     assert!(store.has(&key).await.unwrap());
     store.delete(&key).await.unwrap();
     store.delete(&key).await.unwrap();
@@ -101,4 +101,51 @@ fn a_url_names_a_directory_or_an_object_store() {
     fs::write(dir.path().join("file"), "").unwrap();
     let taken = FileStore::open(dir.path().join("file").to_str().unwrap());
     assert!(matches!(taken, Err(OpenError::Directory { .. })), "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_copy_has_the_name_of_its_file_and_is_deleted_with_its_object() {
+    let (store, _dir) = store();
+    let (key, other) = (written(&store, b"content").await, written(&store, b"other").await);
+    for name in ["job.py", "my job [1].py", "job.py"] {
+        store.copy_by_name(&key, name).await.unwrap();
+    }
+    store.copy_by_name(&other, "job.py").await.unwrap();
+    let place = store.place_by_name(&key, "my%20job.py");
+    let (tenant, object) = key.split_once('/').unwrap();
+    assert!(place.ends_with(&format!("/{tenant}/by-name/{object}/my%20job.py")), "{place}");
+
+    let all = async || {
+        let all: Vec<OldObject> = store.older_than(Utc::now() + TimeDelta::hours(1)).try_collect().await.unwrap();
+        all.into_iter().filter(|each| each.key != each.original).collect::<Vec<_>>()
+    };
+    let copies = all().await;
+    let of = |key: &str| copies.iter().filter(|copy| copy.original == key).count();
+    assert_eq!((of(&key), of(&other)), (2, 1), "{copies:?}");
+    assert!(copies.iter().any(|copy| copy.key.ends_with("/my job [1].py")), "{copies:?}");
+    store.delete_copies(&key).await.unwrap();
+    store.delete_copies(&key).await.unwrap();
+    assert_eq!(all().await.into_iter().map(|copy| copy.original).collect::<Vec<_>>(), [other]);
+    assert!(matches!(store.copy_by_name("red/none", "job.py").await, Err(Error::Missing { .. })));
+}
+
+#[tokio::test]
+async fn a_probe_tells_whether_a_store_can_be_used() {
+    let (store, dir) = store();
+    store.probe().await.unwrap();
+    if std::env::var("SPARKGATE_TEST_FILES_URL").is_err() {
+        let left = walk(dir.path());
+        assert!(left.is_empty(), "{left:?}");
+        fs::remove_dir_all(dir.path()).unwrap();
+        fs::write(dir.path(), "no directory").unwrap();
+        assert!(store.probe().await.is_err());
+        fs::remove_file(dir.path()).unwrap();
+        fs::create_dir(dir.path()).unwrap();
+    }
+}
+
+/// Returns all files below a directory.
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }

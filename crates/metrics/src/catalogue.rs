@@ -131,6 +131,21 @@ catalogue! {
         => "`failed`: nodes don't return logs within 5 s, or the account lacks the right to read `pods/log`; the log says \
             which.";
 }
+"Files" {
+    /// Uploads that ended, by outcome: `kept`, `existing` (the tenant had the file), `part` (of an upload that goes on),
+    /// `elsewhere` (another request has continued it), `broken` (the client has gone), `mismatch` (another SHA-256), `quota`,
+    /// `refused`, `busy`, `store`, `database` and `internal`.
+    file_uploads: Counters<1> = "sparkgate_file_uploads_total" ["outcome"]
+        => "`store`: see the errors of the store. `broken`: a proxy may limit the size or the time of requests.";
+    /// Bytes of files, by direction: `received` from clients, `sent` to drivers, executors and clients.
+    file_bytes: Counters<1> = "sparkgate_file_bytes_total" ["direction"];
+    /// Calls of the file store that failed after all retries, by action.
+    file_store_errors: Counters<1> = "sparkgate_file_store_errors_total" ["action"]
+        => "`sparkgate doctor` tries the store; uploads are refused and launches wait until it answers.";
+    /// What was deleted, by kind: files that were `unused` or whose deletion was `requested`, each `upload` that was given up, and
+    /// each `orphan`, an object that belongs to nothing.
+    files_deleted: Counters<1> = "sparkgate_files_deleted_total" ["kind"];
+}
 "Webhooks" {
     /// Tries of deliveries, by the format of their messages and the result: `delivered`, `failed` (tried again) and `dead` (given up).
     webhook_deliveries: Counters<2> = "sparkgate_webhook_deliveries_total" ["format", "result"]

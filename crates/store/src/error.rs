@@ -47,10 +47,14 @@ impl Error {
         }
     }
 
-    /// Returns the kind of the error for metrics. A duplicate key is an answer like another.
+    /// Returns the kind of the error for metrics. A duplicate key is an answer like another, and so is a row that another one needs.
     fn kind(&self) -> Option<&'static str> {
         match self {
-            Self::Statement { source: sqlx::Error::Database(said), .. } if said.is_unique_violation() => None,
+            Self::Statement { source: sqlx::Error::Database(said), .. }
+                if said.is_unique_violation() || said.is_foreign_key_violation() =>
+            {
+                None
+            }
             error if error.is_contention() => Some("contention"),
             Self::Unavailable { .. } | Self::InDoubt { .. } => Some("unavailable"),
             Self::Statement { .. } | Self::Row { .. } => Some("failed"),
@@ -82,6 +86,11 @@ impl Error {
     pub(super) fn is_of_key(&self, constraint: &str) -> bool {
         matches!(self, Self::Statement { source: sqlx::Error::Database(said), .. }
             if said.is_unique_violation() && said.constraint() == Some(constraint))
+    }
+
+    /// Returns whether the statement failed because another row refers to one that it would have deleted.
+    pub(super) fn is_of_reference(&self) -> bool {
+        matches!(self, Self::Statement { source: sqlx::Error::Database(said), .. } if said.is_foreign_key_violation())
     }
 
     /// Returns the error of a call whose group commit gave no answer.

@@ -65,14 +65,16 @@ impl Scoped {
 
 impl Store {
     /// Makes an object the content of a file, unless the tenant has that file, or too many bytes in files: `most` is its quota. Files
-    /// that are added at the same moment don't count for each other. The object replaces `lost`, which is gone.
+    /// that are added at the same moment don't count for each other. The parts of other uploads count. The object replaces `lost`, which is
+    /// gone.
     pub async fn add_file(&self, new: &NewFile, most: Option<u64>, lost: Option<&str>) -> Result<AddedFile, Error> {
         let action = "recording a file";
         let mut connection = self.connection(action).await?;
         let NewFile { tenant, principal, record } = new;
         let statement = sqlx::query_as(
             "WITH total AS (
-                 SELECT coalesce(sum(size), 0)::bigint AS bytes FROM files WHERE tenant = $1
+                 SELECT (coalesce((SELECT sum(size) FROM files WHERE tenant = $1), 0)
+                     + coalesce((SELECT sum(received) FROM file_uploads WHERE tenant = $1 AND sha256 <> $2), 0))::bigint AS bytes
              ), added AS (
                  INSERT INTO files (tenant, sha256, size, object, created_by)
                  SELECT $1, $2, $3, $4, $5 FROM total
@@ -119,11 +121,14 @@ impl Store {
         within(action, statement).await
     }
 
-    /// Returns how many bytes the files of a tenant have.
+    /// Returns how many bytes the files of a tenant have, and the parts of its uploads.
     pub async fn file_bytes(&self, tenant: &str) -> Result<u64, Error> {
         let action = "adding up the files of a tenant";
         let mut connection = self.connection(action).await?;
-        let sum = sqlx::query_scalar("SELECT coalesce(sum(size), 0)::bigint FROM files WHERE tenant = $1");
+        let sum = sqlx::query_scalar(
+            "SELECT (coalesce((SELECT sum(size) FROM files WHERE tenant = $1), 0)
+                 + coalesce((SELECT sum(received) FROM file_uploads WHERE tenant = $1), 0))::bigint",
+        );
         let bytes: i64 = within(action, sum.bind(tenant).fetch_one(&mut *connection)).await?;
         Ok(u64::try_from(bytes).unwrap_or_default())
     }
@@ -241,10 +246,11 @@ impl Store {
         within("deleting unused files", statement).await
     }
 
-    /// Returns those objects that no file has.
+    /// Returns those objects that no file has, and no upload.
     pub async fn orphaned_objects(&self, objects: &[String]) -> Result<Vec<String>, Error> {
         let statement = sqlx::query_scalar(
-            "SELECT key FROM unnest($1::text[]) AS o (key) WHERE NOT EXISTS (SELECT FROM files WHERE object = key)",
+            "SELECT key FROM unnest($1::text[]) AS o (key) WHERE NOT EXISTS (SELECT FROM files WHERE object = key)
+                 AND NOT EXISTS (SELECT FROM file_uploads WHERE key = ANY(objects))",
         )
         .bind(objects)
         .fetch_all(&self.patient);

@@ -31,8 +31,8 @@ impl Modify for Authentication {
         // Without an access file, no credentials are needed.
         document.security = Some(vec![scheme, SecurityRequirement::default()]);
         for item in document.paths.paths.values_mut() {
-            let writes =
-                [&item.post, &item.put, &item.delete].map(|operation| operation.as_ref().map(id).unwrap_or_default());
+            let writes = [&item.post, &item.put, &item.patch, &item.delete]
+                .map(|operation| operation.as_ref().map(id).unwrap_or_default());
             for operation in operations(item) {
                 let id = id(operation);
                 if OPEN.contains(&id.as_str()) {

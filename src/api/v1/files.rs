@@ -1,5 +1,8 @@
 //! Uploaded files.
 
+pub(super) mod manage;
+pub(super) mod parts;
+
 use std::time::Duration;
 
 use axum::{
@@ -25,11 +28,11 @@ use super::{
 };
 use crate::{
     api::AppState,
-    service::{Download, Fetched, Uploaded, is_sha256},
+    service::{Download, Fetched, FileError, Uploaded, is_sha256},
 };
 
 /// How much of a refused upload is read.
-const DISCARDED: u64 = 64 << 20;
+pub(super) const DISCARDED: u64 = 64 << 20;
 /// How long its client may send nothing.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -111,7 +114,8 @@ pub(super) async fn upload(
 
 /// Download a file
 ///
-/// For callers that may submit in its tenant. A `HEAD` request tells whether the tenant has the file.
+/// For callers that may submit in its tenant. A `HEAD` request tells whether the tenant has the file, and if not, in `Upload-Offset`, how
+/// much of it has arrived from the caller.
 #[utoipa::path(
     get, path = "/v1/files/{sha256}", tag = "Files", operation_id = "downloadFile", params(Hash, FileQuery, ("Range" = Option<String>, Header, description = "A part of the content, such as `bytes=0-1023`")),
     responses(
@@ -133,7 +137,13 @@ pub(super) async fn download(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let download = state.service.files.download(&caller, query.namespace.as_deref(), &sha256).await?;
+    let namespace = query.namespace.as_deref();
+    let download = match state.service.files.download(&caller, namespace, &sha256).await {
+        Err(error @ FileError::NotFound { .. }) if method == Method::HEAD => {
+            return parts::absent(&state, &caller, namespace, &sha256, error).await;
+        }
+        download => download?,
+    };
     content(&download, &method, &headers).await
 }
 
@@ -169,7 +179,7 @@ pub(super) async fn fetch(
 
 /// Reads what is left of a body that isn't needed. Most clients read no response before they have sent all of it, and take the end of the
 /// connection for an error.
-async fn discard(content: &mut BodyDataStream, mut rest: u64) {
+pub(super) async fn discard(content: &mut BodyDataStream, mut rest: u64) {
     while let Ok(Some(Ok(bytes))) = timeout(SILENCE, content.next()).await {
         let Some(left) = rest.checked_sub(bytes.len() as u64) else { return };
         rest = left;

@@ -24,6 +24,7 @@ use crate::{
 pub(super) mod create;
 mod document;
 mod failure;
+mod form;
 mod new;
 pub(super) mod rerun;
 mod spark;

@@ -17,6 +17,10 @@ pub(in crate::app) struct Files {
     /// URL of the gateway for drivers and executors, which fetch their files there, such as <http://sparkgate.sparkgate.svc:6066>.
     #[arg(long, env = "SPARKGATE_FILES_BASE_URL", value_name = "URL", value_parser = base_url)]
     files_base_url: Option<String>,
+    /// URL of the store for drivers and executors, which then read their files there with their own credentials, such as
+    /// <s3a://bucket/prefix>, gs://…, abfss://… [default: they fetch them from the gateway].
+    #[arg(long, env = "SPARKGATE_FILES_DRIVER_URL", value_name = "URL", value_parser = driver_url, requires = "files_url")]
+    files_driver_url: Option<String>,
     /// Maximum size of an uploaded file, such as 500MiB or 5GiB.
     #[arg(long, env = "SPARKGATE_MAX_FILE_SIZE", default_value_t = FileSize::default(), value_name = "SIZE")]
     max_file_size: FileSize,
@@ -40,7 +44,9 @@ impl Files {
         let store = FileStore::open(url).context("--files-url")?;
         let settings = FileSettings {
             base_url: base_url.clone(),
+            driver_url: self.files_driver_url.clone(),
             largest: self.max_file_size.0,
+            part: FileSettings::PART,
             unused_ttl: self.file_ttl.0,
             patience: FileSettings::PATIENCE,
         };
@@ -50,18 +56,41 @@ impl Files {
 
 impl Default for Files {
     fn default() -> Self {
-        Self { files_url: None, files_base_url: None, max_file_size: FileSize::default(), file_ttl: TimeOrOff::days(7) }
+        Self {
+            files_url: None,
+            files_base_url: None,
+            files_driver_url: None,
+            max_file_size: FileSize::default(),
+            file_ttl: TimeOrOff::days(7),
+        }
     }
 }
 
 /// A URL is written into files of properties, so it has no character with a meaning there.
 fn base_url(text: &str) -> Result<String, &'static str> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '~' | ':' | '/' | '[' | ']');
     let is_url = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(is_plain));
     is_url
         .then(|| text.trim_end_matches('/').to_owned())
         .ok_or("expected http://host:port or https://host, with or without a path")
+}
+
+/// Returns whether a character of a URL has no meaning in a file of properties.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '~' | ':' | '/' | '[' | ']')
+}
+
+/// The URL of a store in the words of Hadoop: `abfss://container@account.dfs.core.windows.net/prefix` has an account, too.
+fn driver_url(text: &str) -> Result<String, &'static str> {
+    let is_scheme = |scheme: &str| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_rest =
+        |rest: &str| !rest.is_empty() && !rest.starts_with('/') && rest.chars().all(|c| is_plain(c) || c == '@');
+    let parts = text.split_once("://").filter(|(scheme, rest)| is_scheme(scheme) && is_rest(rest));
+    // An object of the same name in another place is no use.
+    let is_store = parts.is_some_and(|(scheme, _)| !["http", "https", "file", "local"].contains(&scheme));
+    is_store
+        .then(|| text.trim_end_matches('/').to_owned())
+        .ok_or("expected the URL of the store as drivers read it, such as s3a://bucket/prefix")
 }
 
 /// The size of a file.
@@ -112,6 +141,19 @@ mod tests {
         }
         for nonsense in ["", "5", "5GB", "-1GiB", "0KiB", "+1KiB", "99999999999999999999GiB", "9999999999GiB", "off"] {
             assert_eq!(nonsense.parse::<FileSize>(), Err(NoSize), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn driver_url_is_that_of_a_store() {
+        for url in ["s3a://bucket", "s3a://bucket/a/b", "gs://b/p", "abfss://c@a.dfs.core.windows.net/p"] {
+            assert_eq!(driver_url(url).as_deref(), Ok(url));
+        }
+        assert_eq!(driver_url("s3a://bucket/").as_deref(), Ok("s3a://bucket"));
+        for bad in
+            ["s3a", "s3a://", "s3a:///x", "http://gateway", "file:///x", "local:///x", "s3a://b?x", "s3a://a b", ""]
+        {
+            assert!(driver_url(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,10 +1,12 @@
 //! Clean-up of files: Spark never deletes what it uploaded.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::{StreamExt, TryStreamExt};
 
 use super::{Files, Kept};
-use crate::service::error::{Error, error_chain};
+use crate::{metrics::metrics, service::error::Error};
 
 /// Maximum number of uses and of files that one round ends.
 const ROUND: u32 = 1000;
@@ -18,39 +20,40 @@ const ORPHANED: TimeDelta = TimeDelta::hours(24);
 pub struct SweptFiles {
     /// Files that no submission used any more.
     pub files: usize,
-    /// Objects without a file, and parts of uploads that were cut off.
+    /// Uploads that no client has continued for a day.
+    pub uploads: usize,
+    /// Objects without a file or an upload, and parts that were cut off.
     pub orphans: usize,
     /// More may be due right now.
     pub more: bool,
 }
 
 impl Files {
-    /// Ends the uses of submissions that have ended, and deletes files that weren't used for long. `believed_until` is the time until
+    /// Ends the uses of submissions that have ended, and deletes uploads that were given up and files that weren't used for long. `believed_until` is the time until
     /// which the clock of the database is believed.
     ///
     /// # Errors
     /// The database fails. An object that can't be deleted is left to [`Files::sweep`].
     pub async fn clean_up(&self, believed_until: Option<DateTime<Utc>>) -> Result<SweptFiles, Error> {
-        let Some(Kept { objects, settings }) = self.kept.get() else { return Ok(SweptFiles::default()) };
+        let Some(kept) = self.kept.get() else { return Ok(SweptFiles::default()) };
         let mut swept =
             SweptFiles { more: self.store.release_files(ROUND).await? >= u64::from(ROUND), ..SweptFiles::default() };
-        let Some(age) = settings.unused_ttl else { return Ok(swept) };
+        let given_up = self.store.delete_given_up_uploads(ROUND, believed_until).await?;
+        swept.uploads = given_up.len();
+        for parts in &given_up {
+            kept.delete_all(parts).await;
+        }
+        metrics().files_deleted.with(["upload"]).inc_by(given_up.len() as u64);
+        let Some(age) = kept.settings.unused_ttl else { return Ok(swept) };
         let deleted = self.store.delete_unused_files(age, ROUND, believed_until).await?;
         swept.files = deleted.len();
         swept.more |= deleted.len() >= ROUND as usize;
-        for object in &deleted {
-            if let Err(error) = objects.delete(object).await {
-                tracing::warn!(
-                    object,
-                    "an object that is not needed is left to the next sweep: {}",
-                    error_chain(&error)
-                );
-            }
-        }
+        kept.delete_all(&deleted).await;
+        metrics().files_deleted.with(["unused"]).inc_by(deleted.len() as u64);
         Ok(swept)
     }
 
-    /// Deletes objects that no file has: those of uploads that ended with their process. Only those written a day before `now`.
+    /// Deletes objects that no file and no upload has: those of processes that were killed. Only those written a day before `now`.
     ///
     /// # Errors
     /// The database or the store fails.
@@ -61,12 +64,16 @@ impl Files {
         let mut old = objects.older_than(before).try_chunks(AT_ONCE);
         while let Some(keys) = old.next().await {
             // What was read before the error is compared in the next sweep.
-            let keys = keys.map_err(|error| error.1)?;
-            for orphan in self.store.orphaned_objects(&keys).await? {
-                objects.delete(&orphan).await?;
+            let objects_found = keys.map_err(|error| error.1)?;
+            let originals: BTreeSet<String> = objects_found.iter().map(|each| each.original.clone()).collect();
+            let originals: Vec<String> = originals.into_iter().collect();
+            let orphaned: BTreeSet<String> = self.store.orphaned_objects(&originals).await?.into_iter().collect();
+            for orphan in objects_found.iter().filter(|each| orphaned.contains(&each.original)) {
+                objects.delete(&orphan.key).await?;
                 orphans += 1;
             }
         }
+        metrics().files_deleted.with(["orphan"]).inc_by(orphans as u64);
         Ok(SweptFiles { orphans, ..SweptFiles::default() })
     }
 }

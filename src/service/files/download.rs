@@ -3,14 +3,15 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use futures::{StreamExt, stream::BoxStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{FileError, Files, Kept, tenant};
 use crate::{
     files::{self, FileStore},
+    metrics::metrics,
     service::{
-        error::Error,
+        error::{Error, count_failure},
         session::Session,
         signature::{self, is_signature_of},
     },
@@ -106,8 +107,14 @@ impl Download {
         };
         // The place is given back with the stream.
         Ok(content
-            .inspect_ok(move |_| {
+            .inspect(move |part| {
                 let _held = &place;
+                match part {
+                    Ok(bytes) => {
+                        metrics().file_bytes.with(["sent"]).inc_by(bytes.len() as u64);
+                    }
+                    Err(error) => count_failure(error),
+                }
             })
             .boxed())
     }

@@ -1,18 +1,27 @@
 //! The files of a submission, when its driver is launched.
 
+use std::{cell::RefCell, collections::BTreeSet};
+
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
-use super::{FileError, Files, download::signature_of, reference};
+use super::{FileError, Files, Kept, download::signature_of, reference};
 use crate::{
     cluster::Manifest,
-    files,
+    files::{self, FileStore},
     service::{
-        error::{Error, error_chain},
+        error::{Error, count_failure, error_chain},
         judgement::NoLaunch,
     },
+    store::FileRecord,
     submission::SubmissionId,
 };
+
+/// Returns the end of a submission whose file is gone.
+fn gone(file: &str) -> Unresolved {
+    let message = format!("the file {file} is gone from its store");
+    Unresolved::Missing(NoLaunch { reason: MISSING, message })
+}
 
 /// The reason of a submission whose file is gone.
 const MISSING: &str = "FileNotFound";
@@ -36,8 +45,33 @@ impl Files {
         Some(format!("{base}/v1/files/{sha256}/{id}/{signature}/{name}"))
     }
 
-    /// Replaces the references to files in the objects of an attempt by signed URLs. They are the same with each try. The files of a
-    /// launch that `is_begun` are not looked for: its driver waits already, and reports itself what it can't get.
+    /// Returns the URI of a file in its store, if drivers read the store themselves.
+    fn uri_of(&self, file: &FileRecord, name: &str) -> Option<String> {
+        let Kept { objects, settings } = self.kept.get()?;
+        let decoded = percent_decode_str(name).decode_utf8_lossy();
+        let base = settings.driver_url.as_ref().filter(|_| FileStore::copies(file.size, &decoded))?;
+        Some(format!("{}/{}", base.trim_end_matches('/'), objects.place_by_name(&file.object, name)))
+    }
+
+    /// Makes sure that drivers find the files in their store, each under its name.
+    async fn copy_by_name(
+        kept: &Kept,
+        files: &[FileRecord],
+        names: &BTreeSet<(String, String)>,
+    ) -> Result<(), files::Error> {
+        for (sha256, name) in names {
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            let file = files.iter().find(|file| file.sha256 == *sha256);
+            if let Some(file) = file.filter(|file| FileStore::copies(file.size, &name)) {
+                kept.objects.copy_by_name(&file.object, &name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the references to files in the objects of an attempt by signed URLs, or by URIs of the store. They are the same with
+    /// each try. The files of a launch that `is_begun` are not looked for: its driver waits already, and reports itself what it can't
+    /// get.
     ///
     /// # Errors
     /// [`Unresolved`].
@@ -62,20 +96,39 @@ impl Files {
             return Ok(());
         }
         let Some(kept) = self.kept.get() else { return Err(Unresolved::Away(FileError::Off.to_string())) };
+        let away = |error: files::Error| {
+            count_failure(&error);
+            Unresolved::Away(error_chain(&error))
+        };
         for file in files.iter().filter(|_| !is_begun) {
             match kept.objects.has(&file.object).await {
                 Ok(true) => {}
-                Ok(false) => {
-                    let message = format!("the file {} is gone from its store", file.sha256);
-                    return Err(Unresolved::Missing(NoLaunch { reason: MISSING, message }));
-                }
-                Err(error @ files::Error::Unavailable { .. }) => return Err(Unresolved::Away(error_chain(&error))),
+                Ok(false) => return Err(gone(&file.sha256)),
+                Err(error @ files::Error::Unavailable { .. }) => return Err(away(error)),
                 Err(error) => return Err(Unresolved::Store(error.into())),
             }
         }
+        let of = |sha256: &str| files.iter().find(|file| file.sha256 == sha256);
+        if kept.settings.driver_url.is_some() && !is_begun {
+            let names = RefCell::new(BTreeSet::new());
+            for object in &objects {
+                reference::replaced(object.get(), |sha256, name| {
+                    names.borrow_mut().insert((sha256.to_owned(), name.to_owned()));
+                    None
+                });
+            }
+            match Self::copy_by_name(kept, &files, &names.into_inner()).await {
+                Ok(()) => {}
+                Err(files::Error::Missing { key, .. }) => {
+                    let file = files.iter().find(|file| file.object == key);
+                    return Err(gone(file.map_or(key.as_str(), |file| file.sha256.as_str())));
+                }
+                Err(error) => return Err(away(error)),
+            }
+        }
         let url = |sha256: &str, name: &str| {
-            let is_ours = files.iter().any(|file| file.sha256 == sha256);
-            if is_ours { self.url_of(id, sha256, name) } else { None }
+            let file = of(sha256)?;
+            self.uri_of(file, name).or_else(|| self.url_of(id, sha256, name))
         };
         for object in &mut objects {
             let Some(text) = reference::replaced(object.get(), url) else { continue };

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+
 use crate::spark::{CreateSubmissionRequest, Refusal};
 
 /// The scheme of references.
@@ -16,6 +18,10 @@ const NAME_MAX: usize = 255;
 /// Properties that are lists of URIs which the driver fetches.
 const LISTS: [&str; 4] = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
 
+/// Characters to escape in the name of a file.
+pub(super) const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'+').remove(b'@');
+
 /// Returns whether the text is a SHA-256 in lower-case hex.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -23,7 +29,7 @@ pub fn is_sha256(text: &str) -> bool {
 
 /// Returns whether the text can be the name of a file in a URL, with other characters escaped by `%`. A name is written unchanged
 /// into a file of properties and into JSON, so it has no character that either of them escapes.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     (1..=NAME_MAX).contains(&text.len()) && text != "." && text != ".." && text.chars().all(is_of_name)
 }
 
@@ -60,6 +66,44 @@ pub(super) fn of_request(request: &CreateSubmissionRequest) -> Result<BTreeSet<S
     Ok(files)
 }
 
+/// Returns the names of the files of a form in a text: `sparkgate-file:<name>`, without the `/` of other references.
+pub(super) fn names_of_form(text: &str) -> impl Iterator<Item = &str> {
+    let names = text.match_indices(SCHEME).filter_map(|(at, _)| text[at + SCHEME.len()..].strip_prefix(':'));
+    names.filter(|rest| !rest.starts_with('/')).map(name_at)
+}
+
+/// Returns a text in which the references to files of a form are replaced by those that `reference` returns for their names; `None` if
+/// there is none.
+pub(super) fn with_references(text: &str, reference: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut written = String::new();
+    let mut rest = text;
+    let mut is_changed = false;
+    while let Some(at) = rest.find(SCHEME) {
+        let (before, from) = rest.split_at(at);
+        let after = &from[SCHEME.len()..];
+        written.push_str(before);
+        let name = after.strip_prefix(':').filter(|rest| !rest.starts_with('/')).map(name_at);
+        rest = match name.and_then(|name| Some((name, reference(name)?))) {
+            Some((name, reference)) => {
+                is_changed = true;
+                written.push_str(&reference);
+                &after[1 + name.len()..]
+            }
+            None => {
+                written.push_str(SCHEME);
+                after
+            }
+        };
+    }
+    written.push_str(rest);
+    is_changed.then_some(written)
+}
+
+/// Returns the name at the beginning of a text.
+fn name_at(text: &str) -> &str {
+    &text[..text.find(|c| !is_of_name(c)).unwrap_or(text.len())]
+}
+
 /// Returns a text of JSON in which each reference to one of the files is replaced by the URL that `url` returns for its SHA-256 and
 /// its name; `None` if there is none. References in a file of properties have an escaped colon, and so do their URLs.
 pub(super) fn replaced(json: &str, url: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
@@ -74,7 +118,7 @@ pub(super) fn replaced(json: &str, url: impl Fn(&str, &str) -> Option<String>) -
         let unescaped = after.strip_prefix(ESCAPE);
         let found = unescaped.unwrap_or(after).strip_prefix(":/").and_then(|path| {
             let (sha256, name) = path.split_once('/').filter(|(sha256, _)| is_sha256(sha256))?;
-            let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
+            let name = name_at(name);
             let url = url(sha256, name).filter(|_| is_name(name))?;
             Some((url, &path[DIGITS + 1 + name.len()..]))
         });

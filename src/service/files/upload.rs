@@ -6,19 +6,20 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use tokio::time::{sleep, timeout};
 
-use super::{FileError, Files, Kept, tenant};
+use super::{FileError, Files, Kept, count, tenant};
 use crate::{
     access::Tenant,
     files::{Digest, Upload},
+    metrics::metrics,
     service::{error::error_chain, session::Session},
     store::{self, AddedFile, FileRecord, NewFile},
 };
 
 /// How long an upload waits for a place.
-const WAIT: Duration = Duration::from_secs(30);
+pub(super) const WAIT: Duration = Duration::from_secs(30);
 /// How often a file is recorded again while the database is away, and the pause before.
-const TRIES: u32 = 3;
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const TRIES: u32 = 3;
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// How long an upload may send nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -47,6 +48,19 @@ impl Files {
         length: Option<u64>,
         content: impl Stream<Item = Result<Bytes, E>> + Send,
     ) -> Result<Uploaded, FileError> {
+        let uploaded = self.upload_once(caller, namespace, sha256, length, content).await;
+        count(outcome(&uploaded));
+        uploaded
+    }
+
+    async fn upload_once<E: std::fmt::Display>(
+        &self,
+        caller: &Session,
+        namespace: Option<&str>,
+        sha256: &str,
+        length: Option<u64>,
+        content: impl Stream<Item = Result<Bytes, E>> + Send,
+    ) -> Result<Uploaded, FileError> {
         let tenant = tenant(caller, namespace)?;
         let kept = self.kept()?;
         let largest = kept.settings.largest;
@@ -66,17 +80,37 @@ impl Files {
             upload.abort().await;
             return Err(error);
         }
+        self.keep(kept, tenant, caller, upload, Some(sha256), lost.as_deref()).await
+    }
+
+    /// Makes what was uploaded a file, if it has the hash that was announced. `lost` is the object that it replaces.
+    pub(super) async fn keep(
+        &self,
+        kept: &Kept,
+        tenant: &Tenant,
+        caller: &Session,
+        upload: Upload,
+        announced: Option<&str>,
+        lost: Option<&str>,
+    ) -> Result<Uploaded, FileError> {
         let actual = hex(&upload.digest());
-        if actual != sha256 {
+        if let Some(expected) = announced.filter(|expected| *expected != actual) {
             upload.abort().await;
-            return Err(FileError::Mismatch { expected: sha256.to_owned(), actual });
+            return Err(FileError::Mismatch { expected: expected.to_owned(), actual });
         }
         let size = upload.size();
         let object = upload.finish().await?;
-        let record = FileRecord { sha256: sha256.to_owned(), size, object };
+        let record = FileRecord { sha256: actual, size, object };
         let principal = caller.principal().subject().to_owned();
         let new = NewFile { tenant: tenant.name.clone(), principal, record };
-        self.add(kept, tenant, new, lost.as_deref()).await
+        let uploaded = self.add(kept, tenant, new, lost).await?;
+        // Nothing is left to continue.
+        match self.store.delete_uploads_of_file(&tenant.name, &uploaded.sha256).await {
+            Ok(parts) => kept.delete_all(&parts).await,
+            // They are deleted after a day.
+            Err(error) => tracing::debug!("the parts of an upload are left: {}", error_chain(&error)),
+        }
+        Ok(uploaded)
     }
 
     /// Makes an object the content of its file, or deletes it.
@@ -107,14 +141,12 @@ impl Files {
             // The object may be the file: it is swept if it isn't.
             Err(error) => return Err(error.into()),
         };
-        if let Err(error) = kept.objects.delete(object).await {
-            tracing::warn!(object, "an object that is not needed is left to the next sweep: {}", error_chain(&error));
-        }
+        kept.delete(object).await;
         result
     }
 
     /// Refuses an upload that the quota of its tenant has no room for.
-    async fn check_quota(&self, tenant: &Tenant, length: u64) -> Result<(), FileError> {
+    pub(super) async fn check_quota(&self, tenant: &Tenant, length: u64) -> Result<(), FileError> {
         let Some(most) = tenant.limits.file_bytes else { return Ok(()) };
         let bytes = self.store.file_bytes(&tenant.name).await?;
         if bytes + length > most {
@@ -123,7 +155,7 @@ impl Files {
         Ok(())
     }
 
-    async fn existing(&self, kept: &Kept, tenant: &Tenant, sha256: &str) -> Result<Existing, FileError> {
+    pub(super) async fn existing(&self, kept: &Kept, tenant: &Tenant, sha256: &str) -> Result<Existing, FileError> {
         let Some(FileRecord { size, object, .. }) = self.store.touch_file(&tenant.name, sha256).await? else {
             return Ok(Existing::None);
         };
@@ -136,15 +168,45 @@ impl Files {
 }
 
 /// A file before it is uploaded.
-enum Existing {
+pub(super) enum Existing {
     Here(Uploaded),
     /// Its object was deleted by another program than this gateway: the upload replaces it.
     Lost(String),
     None,
 }
 
+/// Returns the outcome of an upload, for metrics.
+pub(super) fn outcome(uploaded: &Result<Uploaded, FileError>) -> &'static str {
+    match uploaded {
+        Ok(Uploaded { existing: false, .. }) => "kept",
+        Ok(Uploaded { existing: true, .. }) => "existing",
+        Err(error) => error.outcome(),
+    }
+}
+
+/// What a client sends next.
+pub(super) enum Next {
+    Bytes(Bytes),
+    End,
+    /// It has gone, or sends nothing.
+    Broken(String),
+}
+
+/// Waits for what a client sends next.
+pub(super) async fn next<E: std::fmt::Display>(content: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin)) -> Next {
+    match timeout(SILENCE, content.next()).await {
+        Err(_) => Next::Broken(format!("nothing arrived for {} seconds", SILENCE.as_secs())),
+        Ok(Some(Ok(bytes))) => {
+            metrics().file_bytes.with(["received"]).inc_by(bytes.len() as u64);
+            Next::Bytes(bytes)
+        }
+        Ok(Some(Err(error))) => Next::Broken(error.to_string()),
+        Ok(None) => Next::End,
+    }
+}
+
 /// Writes content to an upload.
-async fn receive<E: std::fmt::Display>(
+pub(super) async fn receive<E: std::fmt::Display>(
     upload: &mut Upload,
     length: u64,
     largest: u64,
@@ -153,10 +215,11 @@ async fn receive<E: std::fmt::Display>(
     let mut content = std::pin::pin!(content);
     loop {
         let arrived = upload.size();
-        let broken = |why: String| FileError::Broken(arrived, why);
-        let next = timeout(SILENCE, content.next()).await;
-        let next = next.map_err(|_| broken(format!("nothing arrived for {} seconds", SILENCE.as_secs())))?;
-        let Some(bytes) = next.transpose().map_err(|error| broken(error.to_string()))? else { return Ok(()) };
+        let bytes = match next(&mut content).await {
+            Next::Bytes(bytes) => bytes,
+            Next::End => return Ok(()),
+            Next::Broken(why) => return Err(FileError::Broken(arrived, why)),
+        };
         if arrived + bytes.len() as u64 > length.min(largest) {
             return Err(FileError::TooLarge(largest));
         }
@@ -164,7 +227,7 @@ async fn receive<E: std::fmt::Display>(
     }
 }
 
-fn hex(digest: &Digest) -> String {
+pub(super) fn hex(digest: &Digest) -> String {
     digest.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string can't fail.
         let _ = write!(text, "{byte:02x}");

@@ -35,9 +35,9 @@ impl Leadership {
                 last_sweep = Some(Instant::now());
             }
             let more = match round {
-                Ok(SweptFiles { files: 0, orphans: 0, more }) => more,
-                Ok(SweptFiles { files, orphans, more }) => {
-                    tracing::info!(files, orphans, "unused files deleted");
+                Ok(SweptFiles { files: 0, uploads: 0, orphans: 0, more }) => more,
+                Ok(SweptFiles { files, uploads, orphans, more }) => {
+                    tracing::info!(files, uploads, orphans, "unused files deleted");
                     more
                 }
                 Err(error) => {

@@ -26,7 +26,7 @@ const RERUN: &str = "rerunSubmission";
 /// Sends a request that produces the status. `None`: there is no known one.
 pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
     let router = &place.router;
-    if ["uploadFile", "downloadFile", "fetchFile"].contains(&promise.operation) {
+    if promise.path.starts_with("/v1/files") {
         return of_file(place, promise).await;
     }
     Some(match (promise.operation, promise.status) {
@@ -121,6 +121,12 @@ pub(super) async fn produce(place: &Place, promise: &Promise<'_>) -> Option<Answ
 /// Sends a request about a file.
 async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
     let router = &place.router;
+    match promise.operation {
+        "listFiles" => return of_list(place, promise).await,
+        "deleteFile" => return of_deletion(place, promise).await,
+        "continueUpload" => return of_part(place, promise).await,
+        _ => {}
+    }
     if promise.operation == "uploadFile" {
         let fresh = uuid::Uuid::new_v4().to_string();
         let hash = sha256(fresh.as_bytes());
@@ -131,11 +137,7 @@ async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
             }
             201 => place.upload(&hash, fresh).await,
             400 => place.upload("x", "content").await,
-            404 => {
-                let bare = service(SparkVersion::V4_3, place.pool.clone()).await;
-                let bare = axum_router(bare, HttpSettings::default()).unwrap();
-                ask(&bare, "PUT", &format!("/v1/files/{hash}"), None).await
-            }
+            404 => ask(&without_files(place).await, "PUT", &format!("/v1/files/{hash}"), None).await,
             413 => place.upload(&hash, vec![0; 8 << 20]).await,
             422 => place.upload(&hash, "other").await,
             503 => ask(&place.cut_off, "PUT", &format!("/v1/files/{hash}"), None).await,
@@ -165,6 +167,66 @@ async fn of_file(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
         }
         416 => with("range", "bytes=100-").await,
         503 => ask(&place.cut_off, "GET", &path, None).await,
+        _ => return None,
+    })
+}
+
+/// Returns a gateway that keeps no files.
+async fn without_files(place: &Place) -> Router {
+    axum_router(service(SparkVersion::V4_3, place.pool.clone()).await, HttpSettings::default()).unwrap()
+}
+
+async fn of_list(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
+    Some(match promise.status {
+        200 => ask(&place.router, "GET", promise.path, None).await,
+        400 => ask(&place.router, "GET", "/v1/files?limit=0", None).await,
+        404 => ask(&without_files(place).await, "GET", promise.path, None).await,
+        503 => ask(&place.cut_off, "GET", promise.path, None).await,
+        _ => return None,
+    })
+}
+
+async fn of_deletion(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
+    let fresh = uuid::Uuid::new_v4().to_string();
+    let path = format!("/v1/files/{}", sha256(fresh.as_bytes()));
+    Some(match promise.status {
+        204 => {
+            place.upload(&sha256(fresh.as_bytes()), fresh).await;
+            ask(&place.router, "DELETE", &path, None).await
+        }
+        400 => ask(&place.router, "DELETE", "/v1/files/x", None).await,
+        404 => ask(&place.router, "DELETE", &path, None).await,
+        409 => {
+            place.signed().await;
+            ask(&place.router, "DELETE", &format!("/v1/files/{}", place.uploaded().await), None).await
+        }
+        503 => ask(&place.cut_off, "DELETE", &path, None).await,
+        _ => return None,
+    })
+}
+
+async fn of_part(place: &Place, promise: &Promise<'_>) -> Option<Answer> {
+    let fresh = uuid::Uuid::new_v4().to_string();
+    let hash = sha256(fresh.as_bytes());
+    let send_to = async |router: &Router, hash: &str, offset: &str, complete: &str, content: Body| {
+        let request = Request::patch(format!("/v1/files/{hash}")).header("content-type", "application/partial-upload");
+        let request = request.header("upload-offset", offset).header("upload-complete", complete);
+        send(router, request.body(content).unwrap()).await
+    };
+    let here = async |offset: &str, complete: &str, content: Body| {
+        send_to(&place.router, &hash, offset, complete, content).await
+    };
+    Some(match promise.status {
+        200 => send_to(&place.router, &place.uploaded().await, "0", "?1", Body::empty()).await,
+        201 => here("0", "?1", fresh.clone().into()).await,
+        204 => here("0", "?0", fresh.clone().into()).await,
+        400 => here("x", "?0", Body::empty()).await,
+        404 => send_to(&without_files(place).await, &hash, "0", "?1", Body::empty()).await,
+        409 => here("7", "?0", Body::empty()).await,
+        413 => here("0", "?1", vec![0; 8 << 20].into()).await,
+        415 => ask(&place.router, "PATCH", &format!("/v1/files/{hash}"), None).await,
+        422 => here("0", "?1", "other".into()).await,
+        503 => send_to(&place.cut_off, &hash, "0", "?1", Body::empty()).await,
         _ => return None,
     })
 }

@@ -67,6 +67,13 @@ impl Call {
         call
     }
 
+    /// Creates the continuation of an upload.
+    pub(crate) fn append(action: impl Into<String>, segments: &[&str]) -> Self {
+        let mut call = Self::new(action.into(), Method::PATCH, segments);
+        call.headers.push((header::CONTENT_TYPE.as_str(), HeaderValue::from_static("application/partial-upload")));
+        call
+    }
+
     pub(crate) fn delete(action: impl Into<String>, segments: &[&str]) -> Self {
         Self::new(action.into(), Method::DELETE, segments)
     }

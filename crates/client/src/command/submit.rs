@@ -1,6 +1,8 @@
 //! `sparkgate submit`.
 
+mod globs;
 mod line;
+mod local;
 mod request;
 mod upload;
 

@@ -22,6 +22,8 @@ pub(in crate::api) enum Code {
     MethodNotAllowed,
     NameTaken,
     ClientIdTaken,
+    FileUsed,
+    UploadOffsetMismatch,
     CursorExpired,
     FileExpired,
     RequestTooLarge,
@@ -45,7 +47,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 38] = [
+    const ALL: [Code; 40] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -65,6 +67,8 @@ impl Code {
         Self::MethodNotAllowed,
         Self::NameTaken,
         Self::ClientIdTaken,
+        Self::FileUsed,
+        Self::UploadOffsetMismatch,
         Self::CursorExpired,
         Self::FileExpired,
         Self::RequestTooLarge,
@@ -135,10 +139,12 @@ impl Code {
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
             Self::ClientIdTaken => ("client-id-taken", 409, "Another submission has this id of a client"),
+            Self::FileUsed => ("file-used", 409, "Live submissions use the file"),
+            Self::UploadOffsetMismatch => ("upload-offset-mismatch", 409, "The upload continues elsewhere"),
             Self::CursorExpired => ("cursor-expired", 410, "What comes after the cursor is not kept any more"),
             Self::FileExpired => ("file-expired", 410, "The URL of a file has expired"),
             Self::RequestTooLarge => ("request-too-large", 413, "The body is too large"),
-            Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has to be JSON"),
+            Self::UnsupportedMediaType => ("unsupported-media-type", 415, "The body has another media type"),
             Self::IdempotencyKeyReused => {
                 ("idempotency-key-reused", 422, "The idempotency key was used for another request")
             }

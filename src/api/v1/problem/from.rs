@@ -68,7 +68,8 @@ impl From<FileError> for Problem {
             FileError::TooLarge(_) => Code::RequestTooLarge,
             FileError::Mismatch { .. } => Code::FileMismatch,
             FileError::Quota { .. } => Code::FileQuotaExceeded,
-            FileError::Broken(..) => Code::InvalidRequest,
+            FileError::Broken(..) | FileError::TooManyParts(_) => Code::InvalidRequest,
+            FileError::Used(_) => Code::FileUsed,
             FileError::Busy => Code::Busy,
         };
         Self::new(code, format!("{error}."))

@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     document::{Limits, MaxRetries, Submission},
+    form,
     new::{NewSubmission, parse},
 };
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
         v1::{
             Problem, Reply,
             attempts::ObjectList,
-            middleware::answered_within,
+            middleware::{answered_within, to_its_end},
             problem::{Code, ProblemBody, Problems},
             query::{Query, flag},
             session::Caller,
@@ -48,9 +49,12 @@ pub(in crate::api::v1) struct CreateQuery {
 ///
 /// Answers as soon as the submission is committed; the driver is created afterwards. With an `Idempotency-Key` the same
 /// request can be sent any number of times and creates one submission.
+///
+/// As a form, the request brings files with it: its first part, `request`, is the JSON document, and each other part is a `file`, which
+/// the document names as `sparkgate-file:<file name>` wherever Spark takes a URI. Nothing is submitted unless all of them arrive.
 #[utoipa::path(
     post, path = "/v1/submissions", tag = "Submissions", operation_id = "createSubmissionResource",
-    request_body = NewSubmission,
+    request_body(content((NewSubmission = "application/json"), (SubmissionForm = "multipart/form-data")), description = "The application"),
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat, such as `etl/2026-01-02`; unique per caller and owner for as long as the submission is kept"),
         CreateQuery,
@@ -61,8 +65,8 @@ pub(in crate::api::v1) struct CreateQuery {
         (status = 201, description = "Committed; it will be run", body = Submission, headers(("Location", description = "Path of the submission"), ("ETag", description = "Entity tag of the document"))),
         (status = 400, description = "The request is invalid; the problem names the fields", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "A submission of the tenant has this `clientId`, or a live submission this unique name", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body isn't JSON", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "The body, or a file of a form, is too large", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The body is neither JSON nor a form", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "The idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "The database can't be reached (`unavailable`: nothing was stored, try again), or its connection was lost during the write (`in-doubt`: the submission may have been accepted), or the gateway is receiving too much at once (`busy`: try again)", body = ProblemBody, content_type = "application/problem+json"),
     )
@@ -118,9 +122,19 @@ async fn read(
     caller: &Session,
     request: Request,
 ) -> Result<(CreateSubmissionRequest, SubmissionOptions, Held), Problem> {
-    is_json(request.headers())?;
     let key = idempotency_key::read(request.headers());
     let key = key.map_err(|reason| Problem::parameter("Idempotency-Key", reason))?;
+    if let Some(boundary) = form::boundary_of(request.headers()) {
+        let waits = request.headers().contains_key(header::EXPECT);
+        let (state, caller) = (state.clone(), caller.clone());
+        // In its own task, so that what was written is removed if the client disconnects.
+        let read =
+            to_its_end(async move { form::read(&state, &caller, boundary, request.into_body(), waits).await }).await?;
+        let (request, mut options, held) = read;
+        options.idempotency_key = key;
+        return Ok((request, options, held));
+    }
+    is_json(request.headers())?;
     let (bytes, held) = body::read(request.into_body(), state).await?;
     // Its own release is known only after its defaults; the newest one knows all units.
     let (request, mut options) = parse(&bytes, caller.spark_lines().newest())?;
@@ -134,7 +148,9 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     if essence == "application/json" || essence.ends_with("+json") {
         return Ok(());
     }
-    let detail = format!("Content-Type is {given:?}: send application/json (curl has --json).");
+    let detail = format!(
+        "Content-Type is {given:?}: send application/json (curl has --json), or a form with files, multipart/form-data."
+    );
     Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 
@@ -151,6 +167,17 @@ impl From<body::Fault> for Problem {
             }
         }
     }
+}
+
+/// A submission with its files.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the parts of a form, which is read as a stream")]
+pub(in crate::api::v1) struct SubmissionForm {
+    /// The first part.
+    request: NewSubmission,
+    /// The files that the request names, each part with its file name.
+    #[schema(value_type = Vec<String>, format = Binary)]
+    file: Vec<Vec<u8>>,
 }
 
 /// A submission, or the result of a dry run.
