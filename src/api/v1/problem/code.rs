@@ -18,6 +18,8 @@ pub(in crate::api) enum Code {
     ManifestNotFound,
     FileNotFound,
     SparkUiNotFound,
+    WebhookNotFound,
+    DeliveryNotFound,
     NotFinished,
     MethodNotAllowed,
     NameTaken,
@@ -45,7 +47,7 @@ pub(in crate::api) enum Code {
 
 impl Code {
     #[cfg(test)]
-    const ALL: [Code; 38] = [
+    const ALL: [Code; 40] = [
         Self::InvalidJson,
         Self::InvalidRequest,
         Self::InvalidParameter,
@@ -61,6 +63,8 @@ impl Code {
         Self::ManifestNotFound,
         Self::FileNotFound,
         Self::SparkUiNotFound,
+        Self::WebhookNotFound,
+        Self::DeliveryNotFound,
         Self::NotFinished,
         Self::MethodNotAllowed,
         Self::NameTaken,
@@ -131,6 +135,8 @@ impl Code {
             Self::ManifestNotFound => ("manifest-not-found", 404, "The objects are not kept"),
             Self::FileNotFound => ("file-not-found", 404, "There is no such file"),
             Self::SparkUiNotFound => ("spark-ui-not-found", 404, "There is no Spark UI"),
+            Self::WebhookNotFound => ("webhook-not-found", 404, "There is no such webhook"),
+            Self::DeliveryNotFound => ("delivery-not-found", 404, "There is no such delivery"),
             Self::NotFinished => ("not-finished", 404, "There is no outcome yet"),
             Self::MethodNotAllowed => ("method-not-allowed", 405, "The resource has no such method"),
             Self::NameTaken => ("name-taken", 409, "A live submission has this name"),
