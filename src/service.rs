@@ -107,7 +107,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
-    webhooks::{CreatedWebhook, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
+    webhooks::{CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 
 /// The service on one database and one cluster. Cheap to clone.
@@ -182,7 +182,7 @@ impl Service {
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone());
+        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
         let webhooks = Arc::new(webhooks);
         let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
@@ -248,6 +248,11 @@ impl Service {
     /// Sets where webhooks may lead. Called once, before the loops run.
     pub fn permit_webhooks(&self, settings: WebhookSettings) {
         self.webhooks.permit(settings);
+    }
+
+    /// Sends run events about the submissions of all tenants to a server. Called once, before the loops run.
+    pub fn send_lineage_to(&self, server: LineageServer) {
+        self.webhooks.send_lineage_to(server);
     }
 
     /// Returns the caller of a gateway without an access file.

@@ -3,6 +3,7 @@
 mod cluster;
 mod database;
 mod defaults;
+mod lineage;
 mod pods;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,6 +12,7 @@ use serde::Serialize;
 pub use cluster::{check_admission, check_api_server, check_home, check_namespaces, check_service_accounts};
 pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
+pub use lineage::check_lineage;
 pub use pods::check_pods;
 
 /// Clocks that are synchronized by NTP differ by less, and the time of a reply has whole seconds.

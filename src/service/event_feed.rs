@@ -10,6 +10,7 @@ pub(super) mod submission_events;
 pub(super) mod subscription;
 pub(super) mod wait;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
@@ -43,6 +44,11 @@ impl EventFeed {
     /// Returns how many clients follow events or wait.
     pub(super) fn subscribers(&self) -> usize {
         self.hub.subscribers()
+    }
+
+    /// Returns the number of the newest event as this replica saw it last, for loops that wait for more. They are no subscribers.
+    pub(super) fn numbered(&self) -> watch::Receiver<i64> {
+        self.hub.follow_numbers()
     }
 
     /// Reports that this process changed a state, so that subscribers get the event soon.

@@ -242,6 +242,7 @@ fn describe(webhook: &Document, now: DateTime<Utc>) -> String {
         (Some(id), _) => id.clone(),
         (None, "own") => format!("those of {}", webhook.created_by),
         (None, "tenant") => "all of the tenant".to_owned(),
+        (None, "installation") => "all of the installation".to_owned(),
         (None, other) => other.to_owned(),
     };
     let mut fields = Fields::default();
