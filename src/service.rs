@@ -96,7 +96,10 @@ pub use self::{
     session::Session,
     settings::{Settings, SparkSettings},
     spark_lines::{SparkLines, file::SparkLinesError},
-    spark_ui::{Asked, HistoryUrl, HistoryUrlError, SparkUi, SparkUiSettings, Summary, Ticket, TicketFault, UiPlace},
+    spark_ui::{
+        Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
+        TicketFault, UiPlace,
+    },
     submissions::{
         Submissions,
         failure_reason::FailureReason,

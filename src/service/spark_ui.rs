@@ -4,6 +4,7 @@
 //! the requests of its pages needs some: a caller that may read the submission gets a ticket, which is part of the path of all of them.
 
 mod history;
+mod kills;
 mod requests;
 pub(super) mod summary;
 mod ticket;
@@ -25,7 +26,10 @@ use crate::{
     submission::{Installation, SubmissionId},
 };
 
+use kills::Kills;
+
 pub use history::{HistoryUrl, HistoryUrlError};
+pub use kills::{JobKill, KillPermission};
 pub use requests::Asked;
 pub use summary::Summary;
 pub use ticket::{Ticket, TicketFault};
@@ -72,6 +76,7 @@ pub struct SparkUi {
     /// The same by tenant.
     of_tenants: Arc<TenantSlots>,
     addresses: Arc<Mutex<Addresses>>,
+    kills: Arc<Kills>,
 }
 
 /// Where pods listened when the API server was asked, by uid.
@@ -87,6 +92,7 @@ impl SparkUi {
             of_submissions: Arc::new(TenantSlots::new("sparkUiOfSubmission")),
             of_tenants: Arc::new(TenantSlots::new("sparkUiOfTenant")),
             addresses: Arc::default(),
+            kills: Arc::new(kills::limiter()),
         }
     }
 
@@ -99,6 +105,7 @@ impl SparkUi {
             of_submissions: self.of_submissions.clone(),
             of_tenants: self.of_tenants.clone(),
             addresses: self.addresses.clone(),
+            kills: self.kills.clone(),
         }
     }
 
@@ -112,9 +119,13 @@ impl SparkUi {
     }
 
     /// Returns the text of a ticket for the UI of a submission, which the caller may read.
-    pub fn ticket(&self, caller: &Session, submission: &Submission) -> String {
+    ///
+    /// # Errors
+    /// The operating system has no random bytes.
+    pub fn ticket(&self, caller: &Session, submission: &Submission) -> Result<String, Error> {
         let may_kill = caller.killable().covers(&submission.tenant, &submission.principal);
-        Ticket::new(submission.id.clone(), may_kill, Utc::now()).text(&self.installation)
+        let principal = caller.actor().map(|actor| actor.principal);
+        Ticket::new(submission.id.clone(), may_kill, principal, Utc::now()).text(&self.installation)
     }
 
     /// Checks a ticket.
