@@ -88,7 +88,7 @@ pub use self::{
         Caps, Retries, SubmissionOptions,
         webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
     },
-    overview::{Checked, InstallationOverview, Overview},
+    overview::{Checked, InstallationOverview, OpenStreams, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
@@ -191,7 +191,8 @@ impl Service {
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
-        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone());
+        let streams = (events.clone(), logs.clone());
+        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
