@@ -12,11 +12,13 @@ mod ticket;
 use std::{
     collections::HashMap,
     net::SocketAddr,
+    num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use chrono::Utc;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::time::Instant;
 
 use super::{error::Error, session::Session, tenant_slots::TenantSlots};
@@ -26,8 +28,6 @@ use crate::{
     submission::{Installation, SubmissionId},
 };
 
-use kills::Kills;
-
 pub use history::{HistoryUrl, HistoryUrlError};
 pub use kills::{JobKill, KillPermission};
 pub use requests::Asked;
@@ -36,6 +36,10 @@ pub use ticket::{Ticket, TicketFault};
 
 /// How long the address of a driver is used without asking the API server again.
 const ADDRESS: Duration = Duration::from_secs(2);
+
+/// The most kills of a submission's jobs and stages at once; then there may be one each second. A driver, which sees the tickets of its
+/// readers, could fill the audit otherwise.
+const KILLS: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
 /// What the gateway does with the UIs of drivers.
 #[derive(Debug, Clone)]
@@ -76,7 +80,8 @@ pub struct SparkUi {
     /// The same by tenant.
     of_tenants: Arc<TenantSlots>,
     addresses: Arc<Mutex<Addresses>>,
-    kills: Arc<Kills>,
+    /// How often jobs and stages are killed, by submission.
+    kills: Arc<DefaultKeyedRateLimiter<String>>,
 }
 
 /// Where pods listened when the API server was asked, by uid.
@@ -92,7 +97,7 @@ impl SparkUi {
             of_submissions: Arc::new(TenantSlots::new("sparkUiOfSubmission")),
             of_tenants: Arc::new(TenantSlots::new("sparkUiOfTenant")),
             addresses: Arc::default(),
-            kills: Arc::new(kills::limiter()),
+            kills: Arc::new(RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN).allow_burst(KILLS))),
         }
     }
 

@@ -8,6 +8,7 @@ mod attach;
 mod deliver;
 mod destination;
 mod installation;
+mod lineage_server;
 mod manage;
 mod message;
 mod secrets;
@@ -22,7 +23,7 @@ use crate::{store::Store, submission::Installation};
 use send::Sender;
 
 pub use destination::WebhookSettings;
-pub use installation::LineageServer;
+pub use lineage_server::LineageServer;
 pub use manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest};
 
 /// Webhooks of one tenant that are served at the same time. Others of it wait.

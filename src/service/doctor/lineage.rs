@@ -1,7 +1,7 @@
 //! The server that gets run events about all submissions.
 
 use super::Finding;
-use crate::service::LineageServer;
+use crate::service::webhooks::LineageServer;
 
 const CHECK: &str = "openlineage";
 

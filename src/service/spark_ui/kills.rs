@@ -1,8 +1,6 @@
 //! Kills of jobs and stages in the UI of a driver: who may do it, and their entries in the audit.
 
-use std::{net::IpAddr, num::NonZeroU32};
-
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::net::IpAddr;
 
 use super::{SparkUi, Ticket};
 use crate::{service::error::Error, store::Actor};
@@ -13,12 +11,6 @@ const ACTION: &str = "kill-in-spark-ui";
 const LONGEST: usize = 200;
 /// How many submissions may be idle before they are forgotten.
 const IDLE: usize = 10_000;
-
-/// The most kills of a submission's jobs and stages at once; then there may be one each second.
-const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
-
-/// Limits how often jobs and stages of a submission are killed: a driver, which sees the tickets of its readers, could fill the audit.
-pub(super) type Kills = DefaultKeyedRateLimiter<String>;
 
 /// A request that kills a job or a stage.
 #[derive(Debug, Clone)]
@@ -40,10 +32,6 @@ pub enum KillPermission {
     Denied,
     /// There were too many in a short time.
     TooMany,
-}
-
-pub(super) fn limiter() -> Kills {
-    RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN).allow_burst(BURST))
 }
 
 impl SparkUi {

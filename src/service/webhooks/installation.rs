@@ -22,46 +22,6 @@ use crate::{
 /// The id of the webhook. No other one can have it.
 const ID: &str = "openlineage";
 
-/// A server that gets run events about all submissions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineageServer {
-    pub url: String,
-    /// The file of the token that it gets as `Authorization: Bearer`.
-    pub token_file: Option<PathBuf>,
-}
-
-impl LineageServer {
-    /// Checks a URL of the operator, which may have any host and port.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn check(url: &str) -> Result<(), String> {
-        WebhookSettings::everywhere().check(url).map(drop)
-    }
-
-    /// Asks the server for a response, as a check does. Returns its status, of which only some say that nothing would be taken.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub(in crate::service) async fn ask(&self) -> Result<StatusCode, String> {
-        let token = self.token().await?;
-        let sender = Sender::everywhere().map_err(|error| error_chain(&error))?;
-        sender.ask(&self.url, token.as_ref()).await
-    }
-
-    /// Reads the token: it may have been replaced since the last message.
-    pub(super) async fn token(&self) -> Result<Option<SecretString>, String> {
-        let Some(file) = &self.token_file else { return Ok(None) };
-        let name = file.display();
-        let text = tokio::fs::read_to_string(file).await;
-        let text = SecretString::from(text.map_err(|error| format!("reading its token from {name}: {error}"))?);
-        match text.expose_secret().trim() {
-            "" => Err(format!("reading its token from {name}: it is empty")),
-            token => Ok(Some(token.into())),
-        }
-    }
-}
-
 impl Webhooks {
     /// Sets the server that gets run events about all submissions. Only the first call has an effect.
     pub(in crate::service) fn send_lineage_to(&self, server: LineageServer) {
@@ -91,7 +51,7 @@ impl Webhooks {
         if let Some(sender) = self.lineage_sender.get() {
             return Ok(sender);
         }
-        let sender = Sender::everywhere();
+        let sender = LineageServer::sender();
         let sender = sender
             .map_err(|error| Error::Internal("creating the client of the lineage server".to_owned(), error.into()))?;
         Ok(self.lineage_sender.get_or_init(|| sender))
@@ -110,20 +70,5 @@ impl Webhooks {
             "{subject} may not change the webhook {ID}: it belongs to the installation, whose operator changes it by the setting \
              --openlineage-url"
         )))
-    }
-}
-
-impl WebhookSettings {
-    /// Returns the settings of what an operator names: it may be anywhere.
-    fn everywhere() -> Self {
-        let networks = ["0.0.0.0/0", "::/0"].into_iter().filter_map(|network| network.parse().ok());
-        Self { networks: networks.collect(), http: true, ports: vec![1..=u16::MAX] }
-    }
-}
-
-impl Sender {
-    /// Creates a client for what an operator names.
-    fn everywhere() -> reqwest::Result<Self> {
-        Self::new(Arc::new(WebhookSettings::everywhere()))
     }
 }
