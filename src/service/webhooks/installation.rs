@@ -4,18 +4,9 @@
 //! Where it leads and its token are settings, so they aren't stored but for the URL, which operators may read. The replica that sends
 //! creates it, and deletes it if its setting is gone: replicas with other settings don't contend.
 
-use std::{path::PathBuf, sync::Arc};
-
-use reqwest::StatusCode;
-use secrecy::{ExposeSecret, SecretString};
-
-use super::{WebhookSettings, Webhooks, send::Sender};
+use super::{Webhooks, lineage_server::LineageServer, send::Sender};
 use crate::{
-    service::{
-        error::{Error, error_chain},
-        options::webhook::MessageFormat,
-        session::Session,
-    },
+    service::{error::Error, options::webhook::MessageFormat, session::Session},
     store::Scoped,
 };
 
