@@ -35,8 +35,8 @@ pub struct Create {
     #[arg(long)]
     own: bool,
     /// The format of messages: cloudevents or openlineage [default: cloudevents].
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<String>,
+    #[arg(long = "format", value_name = "FORMAT")]
+    message_format: Option<String>,
     /// Only changes to these states, separated by commas.
     #[arg(long, value_name = "STATES", value_delimiter = ',')]
     state: Vec<String>,
@@ -97,7 +97,7 @@ impl Create {
         if self.own {
             body["submissions"] = "own".into();
         }
-        for (key, value) in [("tenant", &self.tenant), ("format", &self.format)] {
+        for (key, value) in [("tenant", &self.tenant), ("format", &self.message_format)] {
             if let Some(value) = value {
                 body[key] = value.as_str().into();
             }
