@@ -18,7 +18,7 @@ pub(in crate::app) struct Webhooks {
     /// Ports that webhooks may lead to, separated by commas, with ranges such as 8000-8999.
     #[arg(long, env = "SPARKGATE_WEBHOOK_PORTS", value_name = "PORTS", value_delimiter = ',', default_values_t = Ports::defaults())]
     webhook_ports: Vec<Ports>,
-    /// Send run events of OpenLineage about the submissions of all tenants to this URL, such as <http://marquez:5000/api/v1/lineage>. Its
+    /// Send run events of `OpenLineage` about the submissions of all tenants to this URL, such as <http://marquez:5000/api/v1/lineage>. Its
     /// address may be a private one.
     #[arg(long, env = "SPARKGATE_OPENLINEAGE_URL", value_name = "URL", value_parser = lineage_url)]
     openlineage_url: Option<String>,
