@@ -91,7 +91,7 @@ pub use self::{
         Caps, Retries, SubmissionOptions,
         webhook::{MessageFormat, SubmissionWebhook, UnknownFormat},
     },
-    overview::{Checked, InstallationOverview, Overview},
+    overview::{Checked, InstallationOverview, OpenStreams, Overview},
     pod_follower::{PodFollower, executors::Executors},
     prepared::PreparedSubmission,
     rate_limits::Exceeded,
@@ -99,7 +99,10 @@ pub use self::{
     session::Session,
     settings::{Settings, SparkSettings},
     spark_lines::{SparkLines, file::SparkLinesError},
-    spark_ui::{Asked, HistoryUrl, HistoryUrlError, SparkUi, SparkUiSettings, Summary, Ticket, TicketFault, UiPlace},
+    spark_ui::{
+        Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
+        TicketFault, UiPlace,
+    },
     submissions::{
         Submissions,
         failure_reason::FailureReason,
@@ -110,7 +113,7 @@ pub use self::{
     submitter::{Submitter, read::SubmitterError},
     tenancy::{Tenancy, TenantRules},
     usage::{PriceSettings, Usage},
-    webhooks::{CreatedWebhook, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
+    webhooks::{CreatedWebhook, LineageServer, WebhookRequest, WebhookSettings, WebhookSubmissions, Webhooks},
 };
 
 /// The service on one database and one cluster. Cheap to clone.
@@ -185,13 +188,14 @@ impl Service {
         );
         let pods =
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
-        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone());
+        let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
         let webhooks = Arc::new(webhooks);
         let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
-        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone());
+        let streams = (events.clone(), logs.clone());
+        let overview = Overview::new(store.clone(), cluster.clone(), access.clone(), keys.clone(), streams);
         let boundaries = Arc::new(Boundaries::new(cluster.clone(), access.clone()));
         let launcher = Arc::new(launcher);
         let parts = (launcher.clone(), health.clone(), events.clone(), logs.clone(), boundaries.clone());
@@ -251,6 +255,11 @@ impl Service {
     /// Sets where webhooks may lead. Called once, before the loops run.
     pub fn permit_webhooks(&self, settings: WebhookSettings) {
         self.webhooks.permit(settings);
+    }
+
+    /// Sends run events about the submissions of all tenants to a server. Called once, before the loops run.
+    pub fn send_lineage_to(&self, server: LineageServer) {
+        self.webhooks.send_lineage_to(server);
     }
 
     /// Returns the caller of a gateway without an access file.

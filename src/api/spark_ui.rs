@@ -14,7 +14,7 @@ use axum::{
     Extension, Router,
     body::to_bytes,
     extract::{Request, State},
-    http::{Method, StatusCode, header},
+    http::{Method, StatusCode, header, request::Parts},
     middleware::from_fn,
     response::{IntoResponse, Response},
     routing::any,
@@ -24,11 +24,12 @@ use tower_http::cors::{Any, CorsLayer};
 use super::{
     AppState,
     fetch_metadata::is_part_of_own_page,
-    request_log::RequestId,
+    request_log::{self, RequestId},
     route_template::loggable,
+    server::Peer,
     v1::{self, Code, Problem},
 };
-use crate::service::{Asked, TicketFault, UiPlace};
+use crate::service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiPlace};
 use request::{Target, prefix};
 use response::Sent;
 
@@ -96,17 +97,17 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
             return Err(Problem::new(Code::MethodNotAllowed, detail));
         }
     }
-    if target.is_kill && !ticket.may_kill {
-        let detail = "Who may kill the submission may kill its jobs and stages, and no other caller.";
-        return Err(Problem::new(Code::Denied, detail));
-    }
     let form = v1::answered_within(state.settings.request_timeout, to_bytes(body, FORM)).await?;
     let form = form.map_err(|_| Problem::new(Code::RequestTooLarge, format!("A form has at most {FORM} bytes.")))?;
+    if target.is_kill {
+        permit_kill(ui, &ticket, &target, &parts, &form).await?;
+    }
     let prefix = prefix(&parts.headers);
     let base = format!("{prefix}{}", target.base);
     let asked = ui.ask(&ticket, request::of_driver(&parts, &target, &base, form)?).await?;
     if target.is_kill && matches!(asked, Asked::Answered(_)) {
-        tracing::info!(submission = %ticket.id, path = target.path, "kill of a job or stage sent to the driver");
+        let by = ticket.principal.as_deref();
+        tracing::info!(submission = %ticket.id, path = target.path, by, "kill of a job or stage sent to the driver");
     }
     match asked {
         Asked::Answered(answer) => {
@@ -126,6 +127,35 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
             Err(Problem::new(Code::SparkUiUnavailable, format!("The Spark UI doesn't answer: {why}.")))
         }
         Asked::Busy => Err(Problem::new(Code::TooManyRequests, "Too many requests to Spark UIs are under way.")),
+    }
+}
+
+/// Checks that a kill of a job or a stage may be sent to the driver.
+async fn permit_kill(
+    ui: &SparkUi,
+    ticket: &Ticket,
+    target: &Target<'_>,
+    parts: &Parts,
+    form: &[u8],
+) -> Result<(), Problem> {
+    let request_id = parts.extensions.get::<RequestId>().map_or("", request_log::text);
+    let kill = JobKill {
+        path: target.path,
+        query: parts.uri.query(),
+        form,
+        address: parts.extensions.get::<Peer>().map(Peer::client),
+        request_id,
+    };
+    match ui.permit_kill(ticket, &kill).await? {
+        KillPermission::Granted => Ok(()),
+        KillPermission::Denied => {
+            let detail = "Who may kill the submission may kill its jobs and stages, and no other caller.";
+            Err(Problem::new(Code::Denied, detail))
+        }
+        KillPermission::TooMany => {
+            let detail = "Jobs and stages of this submission are killed too often: one for each second.";
+            Err(Problem::new(Code::TooManyRequests, detail))
+        }
     }
 }
 

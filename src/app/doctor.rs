@@ -20,7 +20,7 @@ use crate::{
         AccessFile,
         doctor::{
             Defaults, Finding, Level, check_admission, check_api_server, check_database, check_encryption, check_files,
-            check_home, check_namespaces, check_pods, check_service_accounts,
+            check_home, check_lineage, check_namespaces, check_pods, check_service_accounts,
         },
         error_chain,
     },
@@ -44,6 +44,9 @@ pub(super) async fn examine(settings: &Serve, logs: &Logs, resolved: &ResolvedSe
     };
     if let (Some(store), Some(keys)) = (&store, &keys) {
         findings.push(check_encryption(store, keys).await);
+    }
+    if let Some(server) = settings.webhooks.lineage_server() {
+        findings.push(check_lineage(&server).await);
     }
     in_cluster(settings, access, store.as_ref(), &mut findings).await;
     if let Some(store) = store {

@@ -28,7 +28,7 @@ pub(super) async fn prune_audit(settings: PruneAudit) -> anyhow::Result<()> {
     if deleted > 0 {
         let actor = Actor { principal: "database".to_owned(), address: None, request_id: String::new() };
         let detail = format!("{deleted} entries older than {} days", older_than.as_secs() / 86_400);
-        store.write_audit(&actor, "prune-audit", None, true, &detail).await?;
+        store.write_audit(&actor, "prune-audit", (None, None), true, &detail).await?;
     }
     tracing::info!(deleted, "old entries of the audit deleted");
     store.close().await;

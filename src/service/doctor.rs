@@ -5,6 +5,7 @@ mod cluster;
 mod database;
 mod defaults;
 mod files;
+mod lineage;
 mod pods;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,6 +15,7 @@ pub use cluster::{check_admission, check_api_server, check_home, check_namespace
 pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
 pub use files::check_files;
+pub use lineage::check_lineage;
 pub use pods::check_pods;
 
 /// Clocks that are synchronized by NTP differ by less, and the time of a reply has whole seconds.

@@ -7,6 +7,8 @@ mod lines;
 mod read;
 mod target;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::stream::BoxStream;
@@ -55,6 +57,11 @@ impl DriverLogs {
     /// Returns how many logs are being read for clients.
     pub(super) fn readers(&self) -> usize {
         self.readers.held()
+    }
+
+    /// Returns how many of them the callers of each tenant read. Callers that read all tenants aren't counted.
+    pub(super) fn readers_of_tenants(&self) -> BTreeMap<String, u32> {
+        self.of_tenants.held()
     }
 }
 

@@ -10,6 +10,9 @@ pub(super) mod submission_events;
 pub(super) mod subscription;
 pub(super) mod wait;
 
+use std::collections::BTreeMap;
+
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::hub::Hub;
@@ -43,6 +46,16 @@ impl EventFeed {
     /// Returns how many clients follow events or wait.
     pub(super) fn subscribers(&self) -> usize {
         self.hub.subscribers()
+    }
+
+    /// Returns how many of them the callers of each tenant hold. Callers that read all tenants aren't counted.
+    pub(super) fn subscribers_of_tenants(&self) -> BTreeMap<String, u32> {
+        self.of_tenants.held()
+    }
+
+    /// Returns the number of the newest event as this replica saw it last, for loops that wait for more. They are no subscribers.
+    pub(super) fn numbered(&self) -> watch::Receiver<i64> {
+        self.hub.follow_numbers()
     }
 
     /// Reports that this process changed a state, so that subscribers get the event soon.

@@ -2,9 +2,12 @@
 
 mod checks;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::{access_file::AccessFile, encryption::EncryptionKeys, error::Error, session::Session};
+use super::{
+    access_file::AccessFile, driver_logs::DriverLogs, encryption::EncryptionKeys, error::Error, event_feed::EventFeed,
+    session::Session,
+};
 use crate::{
     access::Action,
     cluster::Cluster,
@@ -17,7 +20,17 @@ use checks::Checks;
 /// Reads overviews.
 pub struct Overview {
     store: Store,
+    events: Arc<EventFeed>,
+    logs: Arc<DriverLogs>,
     checks: Arc<Checks>,
+}
+
+/// Streams of one kind that this replica serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenStreams {
+    pub all: usize,
+    /// Those of callers that don't read all tenants, by tenant: a stream of a caller of several tenants counts for each.
+    pub of_tenants: BTreeMap<String, u32>,
 }
 
 /// The replicas of an installation, what they hold, and the use of its tenants.
@@ -26,14 +39,24 @@ pub struct InstallationOverview {
     pub leases: Vec<LeaseRecord>,
     pub watches: Vec<WatchRecord>,
     pub live: Vec<LiveCount>,
+    /// The clients of this replica that follow events or wait.
+    pub subscribers: OpenStreams,
+    /// The clients of this replica that read logs.
+    pub log_readers: OpenStreams,
     /// What this replica's checks found last; `None` while the first round runs.
     pub checked: Option<Arc<Checked>>,
 }
 
 impl Overview {
-    pub(super) fn new(store: Store, cluster: Cluster, access: Arc<AccessFile>, keys: Arc<EncryptionKeys>) -> Self {
+    pub(super) fn new(
+        store: Store,
+        cluster: Cluster,
+        access: Arc<AccessFile>,
+        keys: Arc<EncryptionKeys>,
+        (events, logs): (Arc<EventFeed>, Arc<DriverLogs>),
+    ) -> Self {
         let checks = Arc::new(Checks::new(store.clone(), cluster, access, keys));
-        Self { store, checks }
+        Self { store, events, logs, checks }
     }
 
     /// Sums up the last 24 hours of the submissions that the caller may read.
@@ -52,7 +75,10 @@ impl Overview {
         }
         let (leases, watches, live) =
             tokio::try_join!(self.store.lease_records(), self.store.watch_records(), self.store.live_counts())?;
-        Ok(InstallationOverview { leases, watches, live, checked: self.checks.last() })
+        let (events, logs) = (&self.events, &self.logs);
+        let subscribers = OpenStreams { all: events.subscribers(), of_tenants: events.subscribers_of_tenants() };
+        let log_readers = OpenStreams { all: logs.readers(), of_tenants: logs.readers_of_tenants() };
+        Ok(InstallationOverview { leases, watches, live, subscribers, log_readers, checked: self.checks.last() })
     }
 
     /// Returns whether the caller is an operator of all tenants.

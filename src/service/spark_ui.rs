@@ -4,6 +4,7 @@
 //! the requests of its pages needs some: a caller that may read the submission gets a ticket, which is part of the path of all of them.
 
 mod history;
+mod kills;
 mod requests;
 pub(super) mod summary;
 mod ticket;
@@ -11,11 +12,13 @@ mod ticket;
 use std::{
     collections::HashMap,
     net::SocketAddr,
+    num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use chrono::Utc;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use tokio::time::Instant;
 
 use super::{error::Error, session::Session, tenant_slots::TenantSlots};
@@ -26,12 +29,17 @@ use crate::{
 };
 
 pub use history::{HistoryUrl, HistoryUrlError};
+pub use kills::{JobKill, KillPermission};
 pub use requests::Asked;
 pub use summary::Summary;
 pub use ticket::{Ticket, TicketFault};
 
 /// How long the address of a driver is used without asking the API server again.
 const ADDRESS: Duration = Duration::from_secs(2);
+
+/// The most kills of a submission's jobs and stages at once; then there may be one each second. A driver, which sees the tickets of its
+/// readers, could fill the audit otherwise.
+const KILLS: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 
 /// What the gateway does with the UIs of drivers.
 #[derive(Debug, Clone)]
@@ -72,6 +80,8 @@ pub struct SparkUi {
     /// The same by tenant.
     of_tenants: Arc<TenantSlots>,
     addresses: Arc<Mutex<Addresses>>,
+    /// How often jobs and stages are killed, by submission.
+    kills: Arc<DefaultKeyedRateLimiter<String>>,
 }
 
 /// Where pods listened when the API server was asked, by uid.
@@ -87,6 +97,7 @@ impl SparkUi {
             of_submissions: Arc::new(TenantSlots::new("sparkUiOfSubmission")),
             of_tenants: Arc::new(TenantSlots::new("sparkUiOfTenant")),
             addresses: Arc::default(),
+            kills: Arc::new(RateLimiter::keyed(Quota::per_second(NonZeroU32::MIN).allow_burst(KILLS))),
         }
     }
 
@@ -99,6 +110,7 @@ impl SparkUi {
             of_submissions: self.of_submissions.clone(),
             of_tenants: self.of_tenants.clone(),
             addresses: self.addresses.clone(),
+            kills: self.kills.clone(),
         }
     }
 
@@ -112,9 +124,13 @@ impl SparkUi {
     }
 
     /// Returns the text of a ticket for the UI of a submission, which the caller may read.
-    pub fn ticket(&self, caller: &Session, submission: &Submission) -> String {
+    ///
+    /// # Errors
+    /// The operating system has no random bytes.
+    pub fn ticket(&self, caller: &Session, submission: &Submission) -> Result<String, Error> {
         let may_kill = caller.killable().covers(&submission.tenant, &submission.principal);
-        Ticket::new(submission.id.clone(), may_kill, Utc::now()).text(&self.installation)
+        let principal = caller.actor().map(|actor| actor.principal);
+        Ticket::new(submission.id.clone(), may_kill, principal, Utc::now()).text(&self.installation)
     }
 
     /// Checks a ticket.

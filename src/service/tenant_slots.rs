@@ -2,7 +2,7 @@
 //! are those of this replica.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -61,6 +61,14 @@ impl TenantSlots {
     }
 }
 
+impl TenantSlots {
+    /// Returns how many slots each tenant holds, without those that hold none.
+    pub(super) fn held(&self) -> BTreeMap<String, u32> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().map(|(tenant, count)| (tenant.clone(), *count)).collect()
+    }
+}
+
 impl Drop for TenantSlot {
     fn drop(&mut self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,12 +92,12 @@ mod tests {
         let two = slots.take([("a", Some(2)), ("b", None)]).unwrap();
         let exceeded = slots.take([("b", None), ("a", Some(2))]).unwrap_err();
         assert_eq!((exceeded.limit, exceeded.tenant.as_deref()), ("subscribers", Some("a")));
-        assert_eq!(slots.held.lock().unwrap()["b"], 1, "a refused caller holds no slot");
+        assert_eq!(slots.held(), [("a".to_owned(), 2), ("b".to_owned(), 1)].into(), "a refused caller holds no slot");
         assert!(slots.take([("b", Some(2))]).is_ok());
         drop(one);
         assert!(slots.take([("a", Some(2))]).is_ok());
         drop(two);
-        assert!(slots.held.lock().unwrap().is_empty(), "tenants without slots are removed");
+        assert!(slots.held().is_empty(), "tenants without slots are removed");
         assert!(slots.take([("a", Some(0))]).is_err());
     }
 }

@@ -7,6 +7,8 @@
 mod attach;
 mod deliver;
 mod destination;
+mod installation;
+mod lineage_server;
 mod manage;
 mod message;
 mod secrets;
@@ -14,11 +16,14 @@ mod send;
 
 use std::sync::{Arc, OnceLock};
 
-use super::{encryption::EncryptionKeys, leadership::leases::Leases, shares::Shares};
+use tokio::sync::Notify;
+
+use super::{encryption::EncryptionKeys, event_feed::EventFeed, leadership::leases::Leases, shares::Shares};
 use crate::{store::Store, submission::Installation};
 use send::Sender;
 
 pub use destination::WebhookSettings;
+pub use lineage_server::LineageServer;
 pub use manage::{CreatedWebhook, Submissions as WebhookSubmissions, WebhookRequest};
 
 /// Webhooks of one tenant that are served at the same time. Others of it wait.
@@ -31,8 +36,14 @@ pub struct Webhooks {
     leases: Arc<Leases>,
     keys: Arc<EncryptionKeys>,
     installation: Arc<Installation>,
+    events: Arc<EventFeed>,
     settings: OnceLock<Arc<WebhookSettings>>,
     sender: OnceLock<Sender>,
+    /// The server that gets run events about all submissions.
+    lineage: OnceLock<LineageServer>,
+    lineage_sender: OnceLock<Sender>,
+    /// Notified when this process queued deliveries again.
+    replayed: Notify,
     /// By tenant.
     shares: Shares,
 }
@@ -43,9 +54,21 @@ impl Webhooks {
         leases: Arc<Leases>,
         keys: Arc<EncryptionKeys>,
         installation: Arc<Installation>,
+        events: Arc<EventFeed>,
     ) -> Self {
-        let shares = Shares::new(AT_ONCE);
-        Self { store, leases, keys, installation, settings: OnceLock::new(), sender: OnceLock::new(), shares }
+        Self {
+            store,
+            leases,
+            keys,
+            installation,
+            events,
+            settings: OnceLock::new(),
+            sender: OnceLock::new(),
+            lineage: OnceLock::new(),
+            lineage_sender: OnceLock::new(),
+            replayed: Notify::new(),
+            shares: Shares::new(AT_ONCE),
+        }
     }
 
     /// Sets where webhooks may lead. Only the first call has an effect.

@@ -168,3 +168,43 @@ async fn each_change_of_a_webhook_has_an_entry_with_its_host(pool: PgPool) {
     assert_eq!(entries[0].1, format!("webhook {id}, hooks.example.org"));
     assert_eq!(entries[2].1, format!("webhook {id}, 1 deliveries"));
 }
+
+#[sqlx::test]
+async fn the_webhook_of_the_installation_is_that_of_its_operators(pool: PgPool) {
+    let world = World::new(pool, TWO_TENANTS).await;
+    let url = "http://marquez:5000/api/v1/lineage";
+    Store::new(world.pool.clone()).put_installation_webhook("openlineage", url, "openlineage").await.unwrap();
+    let dead = "INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event, status, ended_at)
+        VALUES ('openlineage', 'driver-20260102030405-0000', 1, '{\"attempt\": 1, \"state\": \"QUEUED\"}', 'dead', now())";
+    sqlx::query(dead).execute(&world.pool).await.unwrap();
+    let path = "/v1/webhooks/openlineage".to_owned();
+    let requests = [
+        ("GET", path.clone()),
+        ("DELETE", path.clone()),
+        ("POST", format!("{path}/rotate")),
+        ("GET", format!("{path}/deliveries")),
+        ("POST", format!("{path}/replay")),
+    ];
+    for role in [Role::Viewer, Role::Submitter, Role::Operator] {
+        let key = world.key(role, Some("red")).await;
+        let list = world.get(&key, "/v1/webhooks").await;
+        assert!(!list.body.contains("openlineage"), "{role}: {list:?}");
+        let expected = if role == Role::Viewer { 403 } else { 404 };
+        for (method, path) in &requests {
+            let answer = world.send(Some(&key), method, path, None).await;
+            assert_eq!(answer.status, expected, "{role}: {method} {path}");
+            assert!(!answer.body.contains("marquez"), "{role}: {method} {path}");
+        }
+    }
+    let admin = world.key(Role::Admin, None).await;
+    assert_eq!(world.get(&admin, "/v1/webhooks").await.json()["items"][0]["url"], url);
+    let statuses: Vec<_> = futures::future::join_all(
+        requests.iter().map(async |(method, path)| world.send(Some(&admin), method, path, None).await.status),
+    )
+    .await;
+    assert_eq!(statuses, [200, 403, 403, 200, 202]);
+    let audit = world.get(&admin, "/v1/audit").await.json();
+    let entries = audit["entries"].as_array().unwrap();
+    let entry = entries.iter().find(|entry| entry["action"] == "replay-webhook").unwrap();
+    assert_eq!((entry.get("tenant"), &entry["verdict"]), (None, &json!("allowed")), "{entry}");
+}

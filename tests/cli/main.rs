@@ -29,3 +29,4 @@ mod tokens;
 mod usage;
 mod wait;
 mod watch;
+mod webhooks;

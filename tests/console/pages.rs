@@ -285,3 +285,35 @@ async fn the_operator_page_shows_what_checks_found(pool: PgPool) {
         assert!(body.contains(part), "{part}: {body}");
     }
 }
+
+#[sqlx::test]
+async fn the_operator_page_shows_which_tenants_hold_the_streams(pool: PgPool) {
+    let world = World::new(pool, TENANTS).await;
+    let (admin, red) = (world.key(Role::Admin, None).await, world.key(Role::Viewer, Some("red")).await);
+    let id = world.submit(&admin, "red").await;
+    let page = async || world.get(&admin, "/console/operator").await.body;
+    // Subscribers and log readers of a tenant, each with its cap.
+    let held = |body: &str, tenant: &str| -> Vec<String> {
+        let (_, row) = body.split_once(&format!("<tr><th scope=\"row\"><bdi>{tenant}</bdi></th>")).unwrap();
+        let cells = row.split("</tr>").next().unwrap().split("<td class=\"number\">").skip(8);
+        cells.map(|cell| cell.split("</td>").next().unwrap().to_owned()).collect()
+    };
+    let body = page().await;
+    assert!(body.contains("Subscribers: 0. Log readers: 0.") && body.contains("are those of this replica"), "{body}");
+    assert_eq!(held(&body, "red"), ["0", "–", "0", "–"]);
+    let logs = format!("/v1/submissions/{id}/logs?follow=true");
+    let streams =
+        [world.open(&red, "/v1/events").await, world.open(&red, "/v1/events").await, world.open(&red, &logs).await];
+    let of_all = world.open(&admin, "/v1/events").await;
+    assert!(streams.iter().all(|response| response.status() == 200));
+    let body = page().await;
+    assert!(body.contains("Subscribers: 3. Log readers: 1."), "{body}");
+    assert_eq!(
+        (held(&body, "red"), held(&body, "blue")[0].as_str()),
+        (["2", "–", "1", "–"].map(str::to_owned).into(), "0")
+    );
+    drop((streams, of_all));
+    while !page().await.contains("Subscribers: 0. Log readers: 0.") {
+        tokio::task::yield_now().await;
+    }
+}

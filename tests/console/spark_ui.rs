@@ -372,6 +372,58 @@ async fn a_ticket_is_for_one_submission_and_kills_for_those_who_may(pool: PgPool
 }
 
 #[sqlx::test]
+async fn a_kill_of_a_job_is_in_the_audit_with_the_caller_who_got_the_ticket(pool: PgPool) {
+    let (site, driver, id) = with_driver(pool).await;
+    driver.seen();
+    let viewer = site.world.key(Role::Viewer, Some("red")).await;
+    let subject = async |key: &str| {
+        let me = site.world.get(key, "/v1/me").await.json();
+        me["subject"].as_str().unwrap().to_owned()
+    };
+    let (reader, killer) = (subject(&viewer).await, subject(&site.key).await);
+    let base = ui_of(&site, &viewer, &id).await;
+    assert_eq!(ask(&site, "POST", &format!("{base}/jobs/job/kill/?id=1"), &[]).await.status, 403);
+    let base = ui_of(&site, &site.key, &id).await;
+    let ticket = base.rsplit_once('/').unwrap().1;
+    let form =
+        Request::post(format!("{base}/stages/stage/kill/")).header("content-type", "application/x-www-form-urlencoded");
+    let answer = site.world.answer(form.body(Body::from("id=2&terminate=true")).unwrap()).await;
+    assert_eq!(answer.status, 200);
+    let audit = site.world.get(&site.key, &format!("/v1/audit?submission={id}")).await;
+    assert!(!audit.body.contains(ticket), "a ticket is a credential: {}", audit.body);
+    let entries: Vec<Value> = audit.json()["entries"].as_array().unwrap().clone();
+    let entries: Vec<_> = entries.iter().filter(|entry| entry["action"] == "kill-in-spark-ui").collect();
+    let of =
+        |entry: &Value| ["subject", "verdict", "detail", "tenant"].map(|key| entry[key].as_str().unwrap().to_owned());
+    let expected = |text: [&str; 4]| text.map(str::to_owned);
+    assert_eq!(of(entries[0]), expected([&reader, "denied", "/jobs/job/kill/?id=1", "red"]));
+    assert_eq!(of(entries[1]), expected([&killer, "allowed", "/stages/stage/kill/?id=2&terminate=true", "red"]));
+    assert_eq!((entries.len(), &entries[1]["requestId"]), (2, &json!(answer.headers["x-request-id"])));
+    // The driver, which sees the ticket, doesn't learn whose it is.
+    let seen = format!("{:?}", driver.seen());
+    assert!(seen.contains(ticket) && !seen.contains(&killer), "{seen}");
+}
+
+#[sqlx::test]
+async fn kills_of_jobs_do_not_fill_the_audit(pool: PgPool) {
+    let (site, driver, id) = with_driver(pool).await;
+    driver.seen();
+    let base = ui_of(&site, &site.key, &id).await;
+    let mut refused = 0;
+    while refused == 0 {
+        let answer = ask(&site, "GET", &format!("{base}/jobs/job/kill/?id=1"), &[]).await;
+        assert!([200, 429].contains(&answer.status), "{answer:?}");
+        refused += usize::from(answer.status == 429);
+    }
+    let sent = driver.seen().len();
+    let entries = "SELECT count(*) FROM audit WHERE action = 'kill-in-spark-ui'";
+    let entries: i64 = sqlx::query_scalar(entries).fetch_one(&site.world.pool).await.unwrap();
+    assert_eq!(i64::try_from(sent).unwrap(), entries, "none is sent without an entry");
+    // Other requests to the driver are not affected.
+    assert_eq!(ask(&site, "GET", &format!("{base}/jobs/"), &[]).await.status, 200);
+}
+
+#[sqlx::test]
 async fn the_ui_of_a_submission_leads_to_the_history_server_after_its_end(pool: PgPool) {
     let (mut site, _, id) = with_driver(pool).await;
     let document = async |site: &Site| site.page(&format!("/v1/submissions/{id}")).await.json();

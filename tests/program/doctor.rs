@@ -3,6 +3,8 @@
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -481,4 +483,38 @@ async fn the_lines_say_what_to_do() {
     }
     assert!(!text.contains("SEKRETPW"), "{text}");
     drop(patient);
+}
+
+/// A server that answers every request with a status, until the test ends. Returns its URL.
+fn lineage_server(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/api/v1/lineage", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let mut answer = &stream;
+            let _ = write!(answer, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_lineage_server_has_to_answer_and_to_take_the_token() {
+    let patient = Patient::new().await;
+    patient.examine(&[]).assert("openlineage", "none");
+    let servers = [("405 Method Not Allowed", "ok"), ("401 Unauthorized", "failure"), ("502 Bad Gateway", "warning")];
+    for (status, level) in servers {
+        let url = format!("--openlineage-url={}", lineage_server(status));
+        patient.examine(&[&url]).assert("openlineage", level);
+    }
+    let nothing = format!("--openlineage-url=http://{}/", crate::process::free_address());
+    patient.examine(&[&nothing]).assert("openlineage", "failure");
+    let url = format!("--openlineage-url={}", lineage_server("200 OK"));
+    let token = patient.write("lineage-token", "SEKRETPW", 0o644);
+    let token = format!("--openlineage-token-file={}", token.display());
+    let report = patient.examine(&[&url, &token]);
+    report.assert("openlineage", "ok");
+    report.assert("files.openlineage-token", "warning");
 }

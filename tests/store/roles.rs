@@ -69,7 +69,7 @@ async fn a_role_without_ddl_rights_serves_a_whole_submission(pool: PgPool) {
     sqlx::query("UPDATE attempts SET pod_deleted_at = now() - interval '1 day'").execute(&pool).await.unwrap();
     assert_eq!(store.delete_ended(Duration::ZERO, 10, None).await.unwrap(), 1);
     let actor = Actor { principal: "corp:alice".to_owned(), address: None, request_id: "r".to_owned() };
-    store.write_audit(&actor, "submit", None, false, "").await.unwrap();
+    store.write_audit(&actor, "submit", (None, None), false, "").await.unwrap();
     assert_eq!(store.all().audit(&AuditFilter::default(), 0, 10).await.unwrap().len(), 1);
     let app = PgPool::connect(&settings.url).await.unwrap();
     for change in ["UPDATE audit SET verdict = 'allowed'", "DELETE FROM audit", "TRUNCATE audit"] {

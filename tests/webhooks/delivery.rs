@@ -51,7 +51,7 @@ async fn play(pool: PgPool, submissions: usize) -> Vec<Received> {
 }
 
 /// Checks that no change came before the one before it was taken.
-fn check_order(received: &[Received]) {
+pub(crate) fn check_order(received: &[Received]) {
     let mut taken: HashMap<String, BTreeSet<i64>> = HashMap::new();
     let mut all: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
     for message in received {

@@ -4,7 +4,11 @@
 
 mod delivery;
 mod destinations;
+mod due;
+mod killed;
+mod lineage;
 mod manage;
+mod process;
 mod receiver;
 mod verified;
 mod world;

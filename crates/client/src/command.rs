@@ -22,9 +22,10 @@ mod submit;
 mod token;
 mod usage;
 mod wait;
+mod webhook;
 mod whoami;
 
-use std::process::ExitCode;
+use std::{fmt::Display, process::ExitCode};
 
 use clap::Subcommand;
 
@@ -70,6 +71,9 @@ pub enum ClientCommand {
     /// List, upload and delete files.
     #[command(subcommand)]
     Files(files::Files),
+    /// Manage webhooks: URLs that state changes are sent to.
+    #[command(subcommand)]
+    Webhook(webhook::Webhook),
     /// Show what submissions used, and what it cost.
     Usage(usage::UsageCommand),
     /// Print the audit log: who requested what, and the verdict.
@@ -110,6 +114,7 @@ impl ClientCommand {
                 Self::Whoami(command) => command.run().await,
                 Self::Token(command) => command.run().await,
                 Self::Files(command) => command.run().await,
+                Self::Webhook(command) => command.run().await,
                 Self::Usage(command) => command.run().await,
                 Self::Audit(command) => command.run().await,
                 Self::Mcp(command) => command.run().await,
@@ -131,6 +136,12 @@ fn tell(error: &Error) {
     if !error.is_silent() {
         note(&format!("error: {error}"));
     }
+}
+
+/// Prints the error of one of several objects, and keeps the exit code of the first error.
+fn keep(failed: &mut Option<u8>, error: &Error, of: impl Display) {
+    note(&format!("error: {of}: {error}"));
+    failed.get_or_insert(error.exit_code());
 }
 
 /// Parses a label, `key=value`.

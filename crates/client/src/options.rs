@@ -161,6 +161,31 @@ enum Format {
     Yaml,
 }
 
+/// The output format of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ListFormat {
+    Table,
+    Wide,
+    Name,
+    Json,
+    Yaml,
+}
+
+impl ListFormat {
+    /// Returns whether lists are printed as the gateway sends them.
+    pub(super) fn is_document(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml)
+    }
+
+    /// Prints a document of the gateway.
+    ///
+    /// # Errors
+    /// Those of standard output; the document isn't JSON.
+    pub(super) fn document(self, body: &[u8]) -> Result<(), Error> {
+        if self == Self::Yaml { screen::yaml(body) } else { screen::document(body) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

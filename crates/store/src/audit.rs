@@ -8,6 +8,7 @@ use serde::Deserialize;
 use sqlx::{Postgres, QueryBuilder, types::Json};
 
 use super::{Error, Scoped, Store, error::within};
+use sparkgate_submission::SubmissionId;
 
 /// Who requested a change, and where the request came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,20 +95,20 @@ impl Store {
 }
 
 impl Store {
-    /// Writes an entry for an action that changes no submission, or that was denied.
+    /// Writes an entry for an action that changes no row, or that was denied: about a tenant, and one of its submissions.
     pub async fn write_audit(
         &self,
         actor: &Actor,
         action: &str,
-        tenant: Option<&str>,
+        (tenant, submission): (Option<&str>, Option<&SubmissionId>),
         allowed: bool,
         detail: &str,
     ) -> Result<(), Error> {
         let what = "writing the audit";
         let mut connection = self.connection(what).await?;
         let statement = format!(
-            "INSERT INTO audit (principal, address, request_id, action, tenant, verdict, detail)
-             VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING {COLUMNS}"
+            "INSERT INTO audit (principal, address, request_id, action, tenant, submission_id, verdict, detail)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING {COLUMNS}"
         );
         let statement = sqlx::query_as(sqlx::AssertSqlSafe(statement))
             .bind(&actor.principal)
@@ -115,6 +116,7 @@ impl Store {
             .bind(&actor.request_id)
             .bind(action)
             .bind(tenant)
+            .bind(submission.map(SubmissionId::as_str))
             .bind(if allowed { "allowed" } else { "denied" })
             .bind(detail)
             .fetch_one(&mut *connection);

@@ -16,6 +16,9 @@ use sparkgate_submission::SubmissionId;
 
 pub use deliveries::{Delivery, DueDelivery, DueWebhook, Queued, Settled, TriedDelivery};
 
+/// What webhooks of the installation have instead of a tenant. No tenant has an empty name, so no tenant's scope has them.
+pub(crate) const INSTALLATION: &str = "";
+
 /// A webhook, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Webhook {
@@ -35,6 +38,13 @@ pub struct Webhook {
     /// Until then, messages are signed with the previous secret, too.
     pub previous_until: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+}
+
+impl Webhook {
+    /// Returns whether it belongs to the installation: it gets changes of all tenants.
+    pub fn is_of_installation(&self) -> bool {
+        self.tenant == INSTALLATION
+    }
 }
 
 /// Which changes are sent. All criteria have to match; an empty one matches everything.
@@ -125,6 +135,31 @@ impl Store {
         let mut connection = self.connection(action).await?;
         within(action, query.build().execute(&mut *connection)).await?;
         Ok(())
+    }
+
+    /// Stores a webhook of the installation, or replaces its URL. It has no secrets. Returns whether that changed something.
+    pub async fn put_installation_webhook(&self, id: &str, url: &str, format: &str) -> Result<bool, Error> {
+        let action = "storing the webhook of the installation";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query(
+            "INSERT INTO webhooks AS w (id, tenant, principal, url, format, own, states, labels, secrets, since)
+             SELECT $1, $2, '', $3, $4, false, '{}', '{}', '', last FROM event_sequence
+             ON CONFLICT (id) DO UPDATE SET url = excluded.url, format = excluded.format
+                 WHERE (w.url, w.format) IS DISTINCT FROM (excluded.url, excluded.format)",
+        )
+        .bind(id)
+        .bind(INSTALLATION)
+        .bind(url)
+        .bind(format);
+        Ok(within(action, statement.execute(&mut *connection)).await?.rows_affected() > 0)
+    }
+
+    /// Deletes a webhook of the installation. Returns whether there was one.
+    pub async fn delete_installation_webhook(&self, id: &str) -> Result<bool, Error> {
+        let action = "deleting the webhook of the installation";
+        let mut connection = self.connection(action).await?;
+        let statement = sqlx::query("DELETE FROM webhooks WHERE id = $1 AND tenant = $2").bind(id).bind(INSTALLATION);
+        Ok(within(action, statement.execute(&mut *connection)).await?.rows_affected() > 0)
     }
 
     /// Deletes the webhooks of a submission that wasn't accepted.

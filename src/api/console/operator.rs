@@ -16,7 +16,7 @@ use crate::{
         AppState,
         v1::{Caller, Problem},
     },
-    service::{Checked, InstallationOverview, LiveCount, Readiness, Session, doctor::Level},
+    service::{Checked, InstallationOverview, LiveCount, OpenStreams, Readiness, Session, doctor::Level},
 };
 
 /// The beginning of the names of replicas' leases.
@@ -30,12 +30,12 @@ pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, 
     let content = html! {
         h1.hidden { "Operator" }
         div #installation data-live data-poll {
-            (health(&readiness))
+            (health(&readiness, &installation))
             div.columns {
                 (replicas(&installation, now))
                 (watches(&installation, now))
             }
-            (tenants(&installation.live, &caller))
+            (tenants(&installation, &caller))
             (checks(installation.checked.as_deref(), now))
         }
         (releases(&caller))
@@ -45,7 +45,7 @@ pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, 
     Ok(page(frame.around(&content)))
 }
 
-fn health(readiness: &Readiness) -> Markup {
+fn health(readiness: &Readiness, installation: &InstallationOverview) -> Markup {
     let (class, word, why) = match readiness {
         Readiness::Ready => ("finished", "Ready", None),
         Readiness::Accepting(why) => ("pending", "Accepting, and an operator has to look", Some(why)),
@@ -56,6 +56,7 @@ fn health(readiness: &Readiness) -> Markup {
             h2 { "This replica" }
             p { span class={ "state " (class) } { (word) } " " span.quiet { "Sparkgate " (env!("CARGO_PKG_VERSION")) } }
             @if let Some(why) = why { p.message { (super::text::cut(&why.to_string(), 2000)) } }
+            p { "Subscribers: " (installation.subscribers.all) ". Log readers: " (installation.log_readers.all) "." }
         }
     }
 }
@@ -116,13 +117,18 @@ fn watches(installation: &InstallationOverview, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn tenants(live: &[LiveCount], caller: &Session) -> Markup {
+fn tenants(installation: &InstallationOverview, caller: &Session) -> Markup {
+    let InstallationOverview { live, subscribers, log_readers, .. } = installation;
     let mut by_tenant: BTreeMap<&str, BTreeMap<&str, &LiveCount>> = BTreeMap::new();
     for count in live {
         by_tenant.entry(&count.tenant).or_default().insert(&count.state, count);
     }
     for tenant in caller.access().tenants() {
         by_tenant.entry(&tenant.name).or_default();
+    }
+    let held = |streams: &OpenStreams, tenant: &str| streams.of_tenants.get(tenant).copied().unwrap_or(0);
+    for tenant in subscribers.of_tenants.keys().chain(log_readers.of_tenants.keys()) {
+        by_tenant.entry(tenant).or_default();
     }
     let cap = |limit: Option<String>| limit.unwrap_or_else(|| "–".to_owned());
     html! {
@@ -135,7 +141,8 @@ fn tenants(live: &[LiveCount], caller: &Session) -> Markup {
                             th scope="col" { "Tenant" } th.number scope="col" { "Queued" } th.number scope="col" { "of at most" }
                             th.number scope="col" { "Launching" } th.number scope="col" { "Pending" } th.number scope="col" { "Running" }
                             th.number scope="col" { "Killing" } th.number scope="col" { "Oldest waits" }
-                            th.number scope="col" { "Subscribers at most" } th.number scope="col" { "Log readers at most" }
+                            th.number scope="col" { "Subscribers" } th.number scope="col" { "of at most" }
+                            th.number scope="col" { "Log readers" } th.number scope="col" { "of at most" }
                         }
                     }
                     tbody {
@@ -152,12 +159,17 @@ fn tenants(live: &[LiveCount], caller: &Session) -> Markup {
                                 td.number { (count("RUNNING")) }
                                 td.number { (count("KILLING")) }
                                 td.number { @if oldest > 0.0 { (duration(TimeDelta::milliseconds((oldest * 1000.0) as i64))) } @else { "–" } }
+                                td.number { (held(subscribers, name)) }
                                 td.number { (cap(limits.and_then(|limits| limits.subscribers).map(|most| most.to_string()))) }
+                                td.number { (held(log_readers, name)) }
                                 td.number { (cap(limits.and_then(|limits| limits.log_readers).map(|most| most.to_string()))) }
                             }
                         }
                     }
                 }
+            }
+            p.quiet {
+                "Subscribers and log readers are those of this replica, with its limits. Callers that read all tenants are counted for none."
             }
         }
     }

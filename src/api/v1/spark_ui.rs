@@ -68,7 +68,7 @@ async fn opened(
     let ui = &state.service.spark_ui;
     let location = match ui.place(&submission) {
         UiPlace::Driver => {
-            let ticket = ui.ticket(caller, &submission);
+            let ticket = ui.ticket(caller, &submission)?;
             let path = uri.path();
             let below = path.splitn(6, '/').nth(5).unwrap_or_default();
             // Relative, so that it works behind a proxy that removes a prefix.

@@ -151,7 +151,7 @@ fn with_secret(CreatedWebhook { webhook, secret }: CreatedWebhook) -> Webhook {
 }
 
 fn not_found(id: &str) -> Problem {
-    Problem::new(Code::NotFound, format!("There is no webhook {id}."))
+    Problem::new(Code::WebhookNotFound, format!("There is no webhook {id}."))
 }
 
 /// `{id}` of the path.

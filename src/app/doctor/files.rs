@@ -65,6 +65,9 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
     });
     let access = spark.ok().and_then(|spark| access(settings, spark, &mut findings));
     let keys = keys(settings, &mut findings);
+    if let Some(token) = &settings.webhooks.openlineage_token_file {
+        findings.extend(mode("files.openlineage-token", token, "--openlineage-token-file"));
+    }
     if let Some(log) = &settings.audit_log {
         findings.push(audit_log(log));
     }

@@ -67,6 +67,9 @@ impl Parts {
             service.keep_files(store, settings);
         }
         service.permit_webhooks(settings.webhooks.settings());
+        if let Some(server) = settings.webhooks.lineage_server() {
+            service.send_lineage_to(server);
+        }
         match service.health.check_cluster().await {
             Err(error) if error.may_pass() => {
                 tracing::warn!("no driver is launched until the API server answers: {}", error_chain(&error));

@@ -1,11 +1,11 @@
-//! Where webhooks may lead.
+//! Where webhooks may lead, and where the installation's own one does.
 
-use std::{fmt, ops::RangeInclusive, str::FromStr};
+use std::{fmt, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 
-use crate::service::WebhookSettings;
+use crate::service::{LineageServer, WebhookSettings};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct Webhooks {
@@ -18,13 +18,32 @@ pub(in crate::app) struct Webhooks {
     /// Ports that webhooks may lead to, separated by commas, with ranges such as 8000-8999.
     #[arg(long, env = "SPARKGATE_WEBHOOK_PORTS", value_name = "PORTS", value_delimiter = ',', default_values_t = Ports::defaults())]
     webhook_ports: Vec<Ports>,
+    /// Send run events of `OpenLineage` about the submissions of all tenants to this URL, such as <http://marquez:5000/api/v1/lineage>. Its
+    /// address may be a private one.
+    #[arg(long, env = "SPARKGATE_OPENLINEAGE_URL", value_name = "URL", value_parser = lineage_url)]
+    openlineage_url: Option<String>,
+    /// File of the token that this server gets as `Authorization: Bearer`. It is read again for each message.
+    #[arg(long, env = "SPARKGATE_OPENLINEAGE_TOKEN_FILE", value_name = "FILE", requires = "openlineage_url")]
+    pub(in crate::app) openlineage_token_file: Option<PathBuf>,
 }
 
 impl Webhooks {
     /// Returns the settings of a gateway on a laptop, whose webhooks may lead to the laptop itself.
     pub(in crate::app) fn of_this_machine() -> Self {
         let networks = ["127.0.0.0/8", "::1/128"].into_iter().filter_map(|network| network.parse().ok());
-        Self { webhook_networks: networks.collect(), webhook_http: true, webhook_ports: Ports::defaults() }
+        Self {
+            webhook_networks: networks.collect(),
+            webhook_http: true,
+            webhook_ports: Ports::defaults(),
+            openlineage_url: None,
+            openlineage_token_file: None,
+        }
+    }
+
+    /// Returns the server that gets run events about all submissions, if there is one.
+    pub(in crate::app) fn lineage_server(&self) -> Option<LineageServer> {
+        let url = self.openlineage_url.clone()?;
+        Some(LineageServer { url, token_file: self.openlineage_token_file.clone() })
     }
 
     pub(in crate::app) fn settings(&self) -> WebhookSettings {
@@ -34,6 +53,10 @@ impl Webhooks {
             ports: self.webhook_ports.iter().map(|ports| ports.0.clone()).collect(),
         }
     }
+}
+
+fn lineage_url(text: &str) -> Result<String, String> {
+    LineageServer::check(text).map(|()| text.to_owned())
 }
 
 /// A port, or a range of ports.
@@ -71,6 +94,18 @@ impl FromStr for Ports {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lineage_server_may_be_anywhere() {
+        for good in
+            ["http://marquez:5000/api/v1/lineage", "http://10.0.0.1/", "https://[::1]:22/", "http://169.254.169.254/"]
+        {
+            assert_eq!(lineage_url(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "marquez:5000", "ftp://marquez/", "http://user:password@marquez/", "http:///"] {
+            assert!(lineage_url(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn ports_are_numbers_and_ranges() {

@@ -29,6 +29,8 @@ pub(super) struct Newest {
 pub(super) struct Hub {
     ring: RwLock<Ring>,
     newest: watch::Sender<Newest>,
+    /// The number of the newest event that has one, also while the ring isn't filled.
+    numbered: watch::Sender<i64>,
     /// Held by the task that reads events into the ring.
     pub(super) rounds: Mutex<Rounds>,
     /// Notified when there may be something to publish for a subscriber of this replica.
@@ -59,6 +61,7 @@ impl Default for Hub {
         Self {
             ring: RwLock::new(Ring::new(CAPACITY)),
             newest: watch::Sender::new(Newest { sequence: 0, history: 0 }),
+            numbered: watch::Sender::new(0),
             rounds: Mutex::default(),
             changed: Notify::new(),
             subscribers: Arc::default(),
@@ -96,6 +99,15 @@ impl Hub {
 
     pub(super) fn newest(&self) -> Newest {
         *self.newest.borrow()
+    }
+
+    /// Reports the number of the newest event.
+    pub(super) fn set_numbered(&self, last: i64) {
+        self.numbered.send_if_modified(|numbered| std::mem::replace(numbered, last) != last);
+    }
+
+    pub(super) fn follow_numbers(&self) -> watch::Receiver<i64> {
+        self.numbered.subscribe()
     }
 
     pub(super) fn follow(&self) -> watch::Receiver<Newest> {

@@ -67,6 +67,7 @@ impl EventFeed {
             found = self.store.numbered(&mut rounds.horizon).await?;
         }
         self.notice_loss(found.last);
+        self.hub.set_numbered(found.last);
         // The round for the first subscriber reads the events that were skipped before, as far as they fit into memory.
         if self.hub.subscribers() > 0 || !rounds.begun {
             rounds.begun = true;

@@ -1,11 +1,21 @@
-//! Tickets: signed permissions to use the UI of one submission for a short time.
+//! Tickets: permissions to use the UI of one submission for a short time.
+//!
+//! A ticket says whose it is, so that a kill of a job has a caller in the audit. The driver sees the ticket, because its pages link to
+//! themselves, and must not learn who reads its UI: a ticket is encrypted and authenticated (AES-256-GCM), with a key of the
+//! installation for its submission.
 
 use std::time::Duration;
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    error::Unspecified,
+    rand::{SecureRandom, SystemRandom},
+};
 
 use crate::{
-    service::signature::{is_signature_of, signature_of},
+    service::error::Error,
     submission::{Installation, SubmissionId},
 };
 
@@ -18,6 +28,8 @@ pub struct Ticket {
     pub id: SubmissionId,
     /// Whether its holder may kill jobs and stages: only who may kill the submission.
     pub may_kill: bool,
+    /// The principal that got it; `None` if callers are not authenticated.
+    pub principal: Option<String>,
     /// In seconds since 1970.
     until: i64,
 }
@@ -30,14 +42,19 @@ pub enum TicketFault {
 }
 
 impl Ticket {
-    pub(super) fn new(id: SubmissionId, may_kill: bool, now: DateTime<Utc>) -> Self {
-        Self { id, may_kill, until: now.timestamp().saturating_add_unsigned(VALID.as_secs()) }
+    pub(super) fn new(id: SubmissionId, may_kill: bool, principal: Option<String>, now: DateTime<Utc>) -> Self {
+        Self { id, may_kill, principal, until: now.timestamp().saturating_add_unsigned(VALID.as_secs()) }
     }
 
     /// Returns the ticket as a part of a path.
-    pub(super) fn text(&self, installation: &Installation) -> String {
-        let (may, until) = (if self.may_kill { 'k' } else { 'r' }, self.until);
-        format!("{may}{until:x}-{}", signature_of(installation, &self.claims()))
+    ///
+    /// # Errors
+    /// The operating system has no random bytes.
+    pub(super) fn text(&self, installation: &Installation) -> Result<String, Error> {
+        let sealed = self.sealed(installation);
+        let sealed =
+            sealed.map_err(|error| Error::Internal(format!("sealing a ticket of {}", self.id), error.into()))?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }
 
     pub(super) fn read(
@@ -46,25 +63,43 @@ impl Ticket {
         text: &str,
         now: DateTime<Utc>,
     ) -> Result<Self, TicketFault> {
-        let (claims, signature) = text.split_once('-').ok_or(TicketFault::Forged)?;
-        let (may_kill, until) = match (claims.strip_prefix('k'), claims.strip_prefix('r')) {
-            (Some(until), _) => (true, until),
-            (None, Some(until)) => (false, until),
-            (None, None) => return Err(TicketFault::Forged),
-        };
-        let until = i64::from_str_radix(until, 16).map_err(|_| TicketFault::Forged)?;
-        let ticket = Self { id: id.clone(), may_kill, until };
-        if !is_signature_of(installation, &ticket.claims(), signature) {
-            return Err(TicketFault::Forged);
-        }
-        if until < now.timestamp() { Err(TicketFault::Expired) } else { Ok(ticket) }
+        let ticket = Self::opened(installation, id, text).ok_or(TicketFault::Forged)?;
+        if ticket.until < now.timestamp() { Err(TicketFault::Expired) } else { Ok(ticket) }
     }
 
-    /// Returns what is signed.
-    fn claims(&self) -> String {
-        let Self { id, may_kill, until } = self;
-        format!("Spark UI of {id}: until {until}, kill {may_kill}")
+    /// Returns a random nonce and the encrypted claims.
+    fn sealed(&self, installation: &Installation) -> Result<Vec<u8>, Unspecified> {
+        let Self { id, may_kill, principal, until } = self;
+        let (may, whose) = (if *may_kill { 'k' } else { 'r' }, if principal.is_some() { 'p' } else { 'n' });
+        let mut claims = format!("{may}{whose}{until:x} {}", principal.as_deref().unwrap_or_default()).into_bytes();
+        let mut nonce = [0; NONCE_LEN];
+        SystemRandom::new().fill(&mut nonce)?;
+        let key = key(installation, id)?;
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut claims)?;
+        Ok([&nonce[..], &claims].concat())
     }
+
+    fn opened(installation: &Installation, id: &SubmissionId, text: &str) -> Option<Self> {
+        let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (nonce, claims) = sealed.split_first_chunk::<NONCE_LEN>()?;
+        let mut claims = claims.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let claims = key(installation, id).ok()?.open_in_place(nonce, Aad::empty(), &mut claims).ok()?;
+        let (kinds, principal) = std::str::from_utf8(claims).ok()?.split_once(' ')?;
+        let may_kill = kinds.starts_with('k');
+        let (_, rest) = kinds.split_at_checked(1)?;
+        let (principal, until) = match (rest.strip_prefix('p'), rest.strip_prefix('n')) {
+            (Some(until), _) => (Some(principal.to_owned()), until),
+            (None, until) => (None, until?),
+        };
+        Some(Self { id: id.clone(), may_kill, principal, until: i64::from_str_radix(until, 16).ok()? })
+    }
+}
+
+/// Returns the key of the tickets of a submission.
+fn key(installation: &Installation, id: &SubmissionId) -> Result<LessSafeKey, Unspecified> {
+    let bytes = installation.key_for(&format!("tickets of the Spark UI of {id}"));
+    Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &bytes)?))
 }
 
 #[cfg(test)]
@@ -80,23 +115,40 @@ mod tests {
         let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
         let other: SubmissionId = "driver-20260101000000-0002".parse().unwrap();
         let now = Utc::now();
-        for may_kill in [false, true] {
-            let ticket = Ticket::new(id.clone(), may_kill, now);
-            let text = ticket.text(&ours);
-            assert_eq!(Ticket::read(&ours, &id, &text, now), Ok(ticket));
+        for (may_kill, principal) in
+            [(false, None), (true, Some("corp:alice smith")), (true, Some("")), (false, Some("corp:ünï"))]
+        {
+            let ticket = Ticket::new(id.clone(), may_kill, principal.map(str::to_owned), now);
+            let text = ticket.text(&ours).unwrap();
+            assert_eq!(Ticket::read(&ours, &id, &text, now), Ok(ticket.clone()));
             let late = now + TimeDelta::from_std(VALID).unwrap() + TimeDelta::seconds(1);
             assert_eq!(Ticket::read(&ours, &id, &text, late), Err(TicketFault::Expired));
             assert_eq!(Ticket::read(&ours, &other, &text, now), Err(TicketFault::Forged), "of another submission");
             let theirs = Installation::new(Uuid::nil(), vec![8; 32]);
             assert_eq!(Ticket::read(&theirs, &id, &text, now), Err(TicketFault::Forged), "of another installation");
-            let turned = if may_kill { text.replacen('k', "r", 1) } else { text.replacen('r', "k", 1) };
-            let (claims, signature) = text.split_once('-').unwrap();
-            let later = format!("{}{:x}-{signature}", &claims[..1], late.timestamp());
-            for forged in
-                [&turned, &later, claims, "", "-", "r-", &format!("x{text}"), &format!("{text}0"), &text[..20]]
-            {
+            for at in 0..text.len() {
+                let mut forged = text.clone().into_bytes();
+                forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+                let forged = String::from_utf8(forged).unwrap();
+                // The last character has bits that stand for nothing.
+                let expected = BASE64_URL_SAFE_NO_PAD.decode(&forged) == BASE64_URL_SAFE_NO_PAD.decode(&text);
+                assert_eq!(Ticket::read(&ours, &id, &forged, now).is_ok(), expected, "{at}");
+            }
+            for forged in ["", "-", "r-", &format!("x{text}"), &format!("{text}0"), &text[..20], &text[..10]] {
                 assert_eq!(Ticket::read(&ours, &id, forged, now), Err(TicketFault::Forged), "{forged}");
             }
+            assert_ne!(ticket.text(&ours).unwrap(), text, "no two tickets are the same");
         }
+    }
+
+    #[test]
+    fn a_ticket_does_not_show_whose_it_is() {
+        let ours = Installation::new(Uuid::nil(), vec![7; 32]);
+        let id: SubmissionId = "driver-20260101000000-0001".parse().unwrap();
+        let ticket = Ticket::new(id, true, Some("corp:alice".to_owned()), Utc::now());
+        let text = ticket.text(&ours).unwrap();
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(&text).unwrap();
+        assert!(!bytes.windows(5).any(|part| part == b"alice"));
+        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{text}");
     }
 }

@@ -75,7 +75,9 @@ impl Submissions {
                 _ => None,
             };
             // The denial holds whether its entry can be written or not.
-            if let Err(error) = self.store.write_audit(&actor, "submit", tenant, false, &error.to_string()).await {
+            if let Err(error) =
+                self.store.write_audit(&actor, "submit", (tenant, None), false, &error.to_string()).await
+            {
                 tracing::warn!("a denial is missing in the audit: {}", error_chain(&error));
             }
         }

@@ -37,8 +37,10 @@ use crate::{
 const LEASE: &str = "webhooks";
 /// Events that are queued in one statement.
 const PAGE: u32 = 500;
-/// Pause between two rounds, and the pause if deliveries of a webhook ended and more may be due.
-const PERIOD: Duration = Duration::from_millis(500);
+/// The longest pause between two rounds: for what other replicas queued again. New events, ends of turns and the time of the next try
+/// begin a round sooner.
+const POLL: Duration = Duration::from_secs(5);
+/// The pause if deliveries of a webhook ended and more may be due.
 const GAP: Duration = Duration::from_millis(10);
 const RETRY: Duration = Duration::from_secs(1);
 /// Interval of the clean-up, and how many rows it deletes at once.
@@ -55,6 +57,14 @@ const LAST_PAUSE: Duration = Duration::from_secs(300);
 /// A delivery is tried for a day.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
+/// Where messages of a webhook go.
+struct Receiver<'a> {
+    sender: &'a Sender,
+    url: &'a str,
+    /// Or why there are none.
+    secrets: Result<Secrets, String>,
+}
+
 /// The state of the rounds of this replica.
 #[derive(Debug, Default)]
 struct Rounds {
@@ -65,6 +75,8 @@ struct Rounds {
     /// Notified when a turn ends.
     ended: Arc<Notify>,
     cleaned: Option<Instant>,
+    /// Whether the webhook of the installation is as the settings have it.
+    is_settled: bool,
 }
 
 impl Webhooks {
@@ -77,27 +89,35 @@ impl Webhooks {
 
     async fn rounds(self: Arc<Self>) {
         let mut rounds = Rounds::default();
+        let mut numbered = self.events.numbered();
         loop {
-            let round = self.round(&mut rounds).await;
-            match round {
-                // Ends of turns are collected for a moment.
-                Ok(false) => {
-                    tokio::select! {
-                        () = sleep(PERIOD) => {}
-                        () = rounds.ended.notified() => sleep(GAP).await,
-                    }
-                }
-                Ok(true) => {}
+            // What is numbered from here on begins another round.
+            numbered.mark_unchanged();
+            let pause = match self.round(&mut rounds).await {
+                Ok(pause) => pause,
                 Err(error) => {
                     tracing::warn!(retry_in = ?RETRY, "queueing deliveries of webhooks failed: {}", error_chain(&error));
                     sleep(RETRY).await;
+                    continue;
                 }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = numbered.changed() => {}
+                () = self.replayed.notified() => {}
+                // Ends of turns are collected for a moment.
+                () = rounds.ended.notified() => sleep(GAP).await,
             }
         }
     }
 
-    /// Queues a page of events, and begins turns of the webhooks with due deliveries. Returns whether more events may wait.
-    async fn round(self: &Arc<Self>, rounds: &mut Rounds) -> Result<bool, Error> {
+    /// Queues a page of events, and begins turns of the webhooks with due deliveries. Returns how long nothing is due, as far as this
+    /// replica knows.
+    async fn round(self: &Arc<Self>, rounds: &mut Rounds) -> Result<Duration, Error> {
+        if !rounds.is_settled {
+            self.follow_settings().await?;
+            rounds.is_settled = true;
+        }
         let behind = self.store.events_behind_webhooks().await?;
         metrics().webhook_events_behind.set(behind as f64);
         let mut more = false;
@@ -106,12 +126,16 @@ impl Webhooks {
             more = queued.events == i64::from(PAGE);
         }
         rounds.turns.retain(|_, turn| !turn.is_finished());
-        for due in self.store.due_webhooks().await? {
-            let id = &due.webhook.id;
-            if !rounds.turns.contains_key(id) {
-                let turn = self.clone().turn(due.clone(), rounds.failing.clone(), rounds.ended.clone());
-                rounds.turns.insert(id.clone(), AbortOnDropHandle::new(tokio::spawn(turn)));
+        let mut next = self.next_try(rounds).await?;
+        if next == Some(Duration::ZERO) {
+            for due in self.store.due_webhooks().await? {
+                let id = &due.webhook.id;
+                if !rounds.turns.contains_key(id) {
+                    let turn = self.clone().turn(due.clone(), rounds.failing.clone(), rounds.ended.clone());
+                    rounds.turns.insert(id.clone(), AbortOnDropHandle::new(tokio::spawn(turn)));
+                }
             }
+            next = self.next_try(rounds).await?;
         }
         if rounds.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_UP) {
             self.store.clean_up_webhooks(CLEANED_AT_ONCE).await?;
@@ -119,7 +143,13 @@ impl Webhooks {
             let mut failing = rounds.failing.lock().unwrap_or_else(PoisonError::into_inner);
             failing.retain(|_, since| since.elapsed() < 2 * LAST_PAUSE);
         }
-        Ok(more)
+        Ok(if more { Duration::ZERO } else { next.map_or(POLL, |next| next.min(POLL)) })
+    }
+
+    /// Returns the time until the next try of the webhooks that aren't being served.
+    async fn next_try(&self, rounds: &Rounds) -> Result<Option<Duration>, Error> {
+        let served: Vec<String> = rounds.turns.keys().cloned().collect();
+        Ok(self.store.next_delivery(&served).await?)
     }
 
     /// Sends what is due to one webhook, for a limited time.
@@ -148,22 +178,16 @@ impl Webhooks {
     async fn serve(&self, due: &DueWebhook, had_failed: bool) -> Result<bool, Error> {
         let (limit, abreast) = if had_failed { (1, 1) } else { (TURN, ABREAST) };
         let deliveries = self.store.due_deliveries(&due.webhook.id, limit).await?;
-        let sender = self.sender()?;
-        let secrets = Secrets::unseal(&due.webhook.id, due.secrets.clone(), &self.keys);
-        if let Err(error) = &secrets {
-            tracing::error!(webhook = due.webhook.id, "a webhook can't be signed: {}", error_chain(error));
-        }
-        let secrets =
-            secrets.map_err(|_| "its secrets can't be decrypted with the gateway's encryption keys".to_owned());
+        let receiver = &self.receiver(due).await?;
         let (in_a_row, any) = (AtomicUsize::new(0), AtomicBool::new(false));
         let until = Instant::now() + TURN_TIME;
-        let (secrets, failures, arrived) = (&secrets, &in_a_row, &any);
+        let (failures, arrived) = (&in_a_row, &any);
         let results: Vec<Result<(), Error>> = futures::stream::iter(deliveries)
             .map(|delivery| async move {
                 if failures.load(Ordering::Relaxed) >= ABREAST || Instant::now() >= until {
                     return Ok(());
                 }
-                match self.deliver(sender, due, secrets.as_ref(), delivery).await? {
+                match self.deliver(receiver, due, delivery).await? {
                     true => {
                         failures.store(0, Ordering::Relaxed);
                         arrived.store(true, Ordering::Relaxed);
@@ -183,15 +207,9 @@ impl Webhooks {
     }
 
     /// Tries one delivery and records the result. Returns whether it arrived.
-    async fn deliver(
-        &self,
-        sender: &Sender,
-        due: &DueWebhook,
-        secrets: Result<&Secrets, &String>,
-        delivery: DueDelivery,
-    ) -> Result<bool, Error> {
+    async fn deliver(&self, receiver: &Receiver<'_>, due: &DueWebhook, delivery: DueDelivery) -> Result<bool, Error> {
         let begun = Instant::now();
-        let sent = self.send(sender, due, secrets, delivery.event).await;
+        let sent = self.send(receiver, due, delivery.event).await;
         let format = due.webhook.format.parse().map_or("unknown", MessageFormat::as_str);
         metrics().webhook_seconds.observe(begun.elapsed().as_secs_f64());
         let failed = match sent {
@@ -218,21 +236,35 @@ impl Webhooks {
         Ok(false)
     }
 
-    async fn send(
-        &self,
-        sender: &Sender,
-        due: &DueWebhook,
-        secrets: Result<&Secrets, &String>,
-        event: serde_json::Value,
-    ) -> Result<u16, Failed> {
+    async fn send(&self, receiver: &Receiver<'_>, due: &DueWebhook, event: serde_json::Value) -> Result<u16, Failed> {
         let failed = |reason: String| Failed { status: None, reason, pause: None };
         let format: MessageFormat = due.webhook.format.parse().map_err(|error| failed(format!("{error}")))?;
         let message = Message::new(format, event, self.installation.id);
         let message = message.map_err(|error| failed(format!("its event can't be read: {error}")))?;
         let message = message.ok_or_else(|| failed(format!("{format} has no message for this state")))?;
-        let secrets = secrets.map_err(|reason| failed(reason.clone()))?;
+        let secrets = receiver.secrets.as_ref().map_err(|reason| failed(reason.clone()))?;
         let with_previous = due.webhook.previous_until.is_some_and(|until| Utc::now() < until);
-        sender.send(&due.webhook.url, &message, secrets, with_previous).await
+        receiver.sender.send(receiver.url, &message, secrets, with_previous).await
+    }
+
+    /// Returns where messages of a webhook go.
+    async fn receiver<'a>(&'a self, due: &'a DueWebhook) -> Result<Receiver<'a>, Error> {
+        if due.webhook.is_of_installation() {
+            let sender = self.lineage_sender()?;
+            let Some(server) = self.lineage.get() else {
+                let secrets = Err("this replica's settings name no lineage server".to_owned());
+                return Ok(Receiver { sender, url: &due.webhook.url, secrets });
+            };
+            let secrets = server.token().await.map(|token| Secrets::unsigned(token.as_ref()));
+            return Ok(Receiver { sender, url: &server.url, secrets });
+        }
+        let secrets = Secrets::unseal(&due.webhook.id, due.secrets.clone(), &self.keys);
+        if let Err(error) = &secrets {
+            tracing::error!(webhook = due.webhook.id, "a webhook can't be signed: {}", error_chain(error));
+        }
+        let secrets =
+            secrets.map_err(|_| "its secrets can't be decrypted with the gateway's encryption keys".to_owned());
+        Ok(Receiver { sender: self.sender()?, url: &due.webhook.url, secrets })
     }
 
     fn sender(&self) -> Result<&Sender, Error> {

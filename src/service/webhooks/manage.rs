@@ -119,10 +119,12 @@ impl Webhooks {
     /// Gives a webhook a new signing secret. The previous one signs, too, for a day. `None` if there is no such webhook.
     ///
     /// # Errors
-    /// [`Error::Denied`] if the caller may manage none; [`Error::Internal`] if the secrets can't be decrypted.
+    /// [`Error::Denied`] if the caller may manage none, or it is that of the installation; [`Error::Internal`] if the secrets can't be
+    /// decrypted.
     pub async fn rotate(&self, caller: &Session, id: &str) -> Result<Option<CreatedWebhook>, Error> {
         caller.require(Action::ManageOwnWebhooks)?;
         let webhooks = self.store.scoped(&caller.webhook_owners());
+        self.check_changeable(&webhooks, id, caller).await?;
         let secret = SigningSecret::generate()?;
         loop {
             let Some(stored) = webhooks.webhook_secrets(id).await? else { return Ok(None) };
@@ -141,10 +143,11 @@ impl Webhooks {
     /// Deletes a webhook. What is queued for it is not sent. `false` if there is no such webhook.
     ///
     /// # Errors
-    /// [`Error::Denied`] if the caller may manage none.
+    /// [`Error::Denied`] if the caller may manage none, or it is that of the installation.
     pub async fn delete(&self, caller: &Session, id: &str) -> Result<bool, Error> {
         caller.require(Action::ManageOwnWebhooks)?;
         let webhooks = self.store.scoped(&caller.webhook_owners());
+        self.check_changeable(&webhooks, id, caller).await?;
         let deleted = webhooks.delete_webhook(id, caller.actor().as_ref()).await?;
         if deleted {
             tracing::info!(webhook = id, by = caller.principal().subject(), "webhook deleted");
@@ -181,6 +184,7 @@ impl Webhooks {
         }
         let deliveries = webhooks.replay_deliveries(id, delivery, caller.actor().as_ref()).await?;
         if deliveries > 0 {
+            self.replayed.notify_one();
             let by = caller.principal().subject();
             tracing::info!(webhook = id, deliveries, by, "deliveries of a webhook queued again");
         }

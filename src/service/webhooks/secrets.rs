@@ -75,7 +75,9 @@ impl SigningSecret {
 /// All secrets of a webhook.
 #[derive(Clone, Deserialize, Serialize)]
 pub(super) struct Secrets {
-    current: SigningSecret,
+    /// `None` if messages aren't signed: those for the server of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    current: Option<SigningSecret>,
     /// The one before, as long as both are valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     previous: Option<SigningSecret>,
@@ -94,25 +96,31 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     pub(super) fn new(current: SigningSecret, bearer_token: Option<&SecretString>) -> Self {
         let bearer_token = bearer_token.map(|token| token.expose_secret().to_owned());
-        Self { current, previous: None, bearer_token }
+        Self { current: Some(current), previous: None, bearer_token }
+    }
+
+    /// Returns the secrets of messages that aren't signed.
+    pub(super) fn unsigned(bearer_token: Option<&SecretString>) -> Self {
+        let bearer_token = bearer_token.map(|token| token.expose_secret().to_owned());
+        Self { current: None, previous: None, bearer_token }
     }
 
     /// Returns the secrets after a rotation.
     pub(super) fn rotated(self, current: SigningSecret) -> Self {
-        Self { previous: Some(self.current), current, ..self }
+        Self { previous: self.current, current: Some(current), ..self }
     }
 
     pub(super) fn bearer_token(&self) -> Option<&str> {
         self.bearer_token.as_deref()
     }
 
-    /// Returns the header `webhook-signature` of a message.
-    pub(super) fn signatures(&self, id: &str, timestamp: i64, body: &[u8], with_previous: bool) -> String {
-        let mut signatures = self.current.sign(id, timestamp, body);
+    /// Returns the header `webhook-signature` of a message; `None` if it isn't signed.
+    pub(super) fn signatures(&self, id: &str, timestamp: i64, body: &[u8], with_previous: bool) -> Option<String> {
+        let mut signatures = self.current.as_ref()?.sign(id, timestamp, body);
         if let Some(previous) = self.previous.as_ref().filter(|_| with_previous) {
             signatures = format!("{signatures} {}", previous.sign(id, timestamp, body));
         }
-        signatures
+        Some(signatures)
     }
 
     /// Returns the secrets as they are stored: encrypted if there are keys.
@@ -166,8 +174,9 @@ mod tests {
         let (old, new) = (SigningSecret::generate().unwrap(), SigningSecret::generate().unwrap());
         let secrets = Secrets::new(old.clone(), None).rotated(new.clone());
         let (old, new) = (old.sign("m", 1, b"b"), new.sign("m", 1, b"b"));
-        assert_eq!(secrets.signatures("m", 1, b"b", true), format!("{new} {old}"));
-        assert_eq!(secrets.signatures("m", 1, b"b", false), new);
+        assert_eq!(secrets.signatures("m", 1, b"b", true), Some(format!("{new} {old}")));
+        assert_eq!(secrets.signatures("m", 1, b"b", false), Some(new));
+        assert_eq!(Secrets::unsigned(None).signatures("m", 1, b"b", true), None);
     }
 
     #[test]

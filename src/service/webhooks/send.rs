@@ -7,6 +7,7 @@ use std::{
 
 use reqwest::{Client, StatusCode, header, redirect::Policy};
 use rustls::crypto::ring;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     destination::{NoAddress, Resolver, WebhookSettings},
@@ -95,8 +96,10 @@ impl Sender {
             .header(header::CONTENT_TYPE, message.content_type)
             .header("webhook-id", &message.id)
             .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", signatures)
             .body(message.body.clone());
+        if let Some(signatures) = signatures {
+            request = request.header("webhook-signature", signatures);
+        }
         if let Some(token) = secrets.bearer_token() {
             request = request.bearer_auth(token);
         }
@@ -121,6 +124,18 @@ impl Sender {
                 pause: pause.map(Duration::from_secs).map(|pause| pause.min(LONGEST_PAUSE)),
             }),
         }
+    }
+
+    /// Asks a URL for a response that changes nothing, and returns its status.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) async fn ask(&self, url: &str, token: Option<&SecretString>) -> Result<StatusCode, String> {
+        let mut request = self.client.get(self.settings.check(url)?);
+        if let Some(token) = token {
+            request = request.bearer_auth(token.expose_secret());
+        }
+        request.send().await.map(|response| response.status()).map_err(|error| reason_of(&error))
     }
 }
 

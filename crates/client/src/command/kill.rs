@@ -1,14 +1,11 @@
 //! `sparkgate kill`.
 
-use std::{
-    fmt::Display,
-    io::{BufRead, IsTerminal, stdin},
-};
+use std::io::{BufRead, IsTerminal, stdin};
 
 use clap::Args;
 use serde::Deserialize;
 
-use super::{Outcome, label};
+use super::{Outcome, keep, label};
 use crate::{
     api::{Api, Call},
     clean,
@@ -124,10 +121,4 @@ impl Kill {
 async fn kill(api: &Api, id: &str) -> Result<Seen, Error> {
     let call = Call::delete(format!("killing {id}"), &["submissions", id]);
     Seen::of(call.action(), api.send(&call).await?)
-}
-
-/// Prints the error of one submission, and keeps the exit code of the first error.
-fn keep(failed: &mut Option<u8>, error: &Error, id: impl Display) {
-    note(&format!("error: {id}: {error}"));
-    failed.get_or_insert(error.exit_code());
 }

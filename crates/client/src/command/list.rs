@@ -3,7 +3,7 @@
 mod watch;
 
 use chrono::{DateTime, Utc};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
@@ -13,7 +13,7 @@ use crate::{
     clean,
     document::{self, Submission},
     error::Error,
-    options::Gateway,
+    options::{Gateway, ListFormat},
     screen::{self, note},
     span::{self, Moment},
     table::{Cell, Column, Widths, cut, whole},
@@ -69,15 +69,6 @@ pub struct List {
     watch: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ListFormat {
-    Table,
-    Wide,
-    Name,
-    Json,
-    Yaml,
-}
-
 #[derive(Deserialize)]
 struct Page {
     items: Vec<Box<RawValue>>,
@@ -95,14 +86,14 @@ impl List {
             return Ok(0);
         }
         let now = Utc::now();
-        let is_document = matches!(self.output, ListFormat::Json | ListFormat::Yaml);
+        let is_document = self.output.is_document();
         if is_document && !self.all {
-            self.document(&api.send(&self.call(now, self.cursor.as_deref())).await?.body)?;
+            self.output.document(&api.send(&self.call(now, self.cursor.as_deref())).await?.body)?;
             return Ok(0);
         }
         let (items, next) = self.items(&api, now).await?;
         if is_document {
-            self.document(json!({ "items": items }).to_string().as_bytes())?;
+            self.output.document(json!({ "items": items }).to_string().as_bytes())?;
             return Ok(0);
         }
         let submissions: Vec<_> = items.iter().map(|item| Ok((&**item, read(item)?))).collect::<Result<_, Error>>()?;
@@ -128,16 +119,12 @@ impl List {
         }
     }
 
-    fn document(&self, body: &[u8]) -> Result<(), Error> {
-        if self.output == ListFormat::Yaml { screen::yaml(body) } else { screen::document(body) }
-    }
-
     /// Prints submissions, each as a document or all as a part of a table.
     fn print_part(&self, submissions: &[(&RawValue, Submission)], before: &mut Widths) -> Result<(), Error> {
         let now = Utc::now();
         match self.output {
             ListFormat::Json | ListFormat::Yaml => {
-                submissions.iter().try_for_each(|(item, _)| self.document(item.get().as_bytes()))
+                submissions.iter().try_for_each(|(item, _)| self.output.document(item.get().as_bytes()))
             }
             ListFormat::Name => {
                 let lines: String = submissions.iter().map(|(_, one)| format!("{}\n", clean::line(&one.id))).collect();

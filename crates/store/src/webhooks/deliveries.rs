@@ -21,6 +21,28 @@ const UNACCEPTED: &str = "interval '1 hour'";
 const DELIVERED_KEPT: &str = "interval '1 day'";
 const DEAD_KEPT: &str = "interval '30 days'";
 
+/// The begin of a statement that reads the webhooks with pending deliveries, one by one from an index.
+macro_rules! with_waiting {
+    () => {
+        "WITH RECURSIVE waiting AS (
+             (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT d.webhook_id FROM webhook_deliveries d
+                     WHERE status = 'pending' AND d.webhook_id > waiting.webhook_id ORDER BY d.webhook_id LIMIT 1)
+             FROM waiting WHERE webhook_id IS NOT NULL
+         )"
+    };
+}
+
+/// The condition that no earlier delivery of the submission is pending.
+macro_rules! is_first {
+    () => {
+        "NOT EXISTS (SELECT FROM webhook_deliveries e
+                     WHERE e.webhook_id = d.webhook_id AND e.status = 'pending' AND e.submission_id = d.submission_id
+                       AND e.sequence < d.sequence)"
+    };
+}
+
 /// What one round queued.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, sqlx::FromRow)]
 pub struct Queued {
@@ -102,7 +124,7 @@ impl Store {
     /// Queues the deliveries of up to `limit` events after the cursor. Concurrent calls are safe: one of them does nothing.
     ///
     /// A webhook that is stored while the statement runs gets no event of it: these changes were committed before the webhook. If
-    /// there is no webhook, the cursor moves to the newest event.
+    /// there is no webhook, the cursor moves to the newest event. A delivery behind one that is tried later is due with it.
     pub async fn queue_deliveries(&self, limit: u32) -> Result<Queued, Error> {
         let statement = sqlx::query_as(
             "WITH place AS (
@@ -125,8 +147,11 @@ impl Store {
                           ELSE (SELECT max(sequence) FROM page) END)
                  FROM place
              ), queued AS (
-                 INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, event)
-                 SELECT w.id, s.id, s.sequence, jsonb_strip_nulls(jsonb_build_object(
+                 INSERT INTO webhook_deliveries (webhook_id, submission_id, sequence, next_try_at, event)
+                 SELECT w.id, s.id, s.sequence,
+                     greatest(clock_timestamp(), (SELECT max(d.next_try_at) FROM webhook_deliveries d
+                         WHERE d.webhook_id = w.id AND d.submission_id = s.id AND d.status = 'pending')),
+                     jsonb_strip_nulls(jsonb_build_object(
                      'sequence', s.sequence, 'submissionId', s.id, 'attempt', s.event_attempt, 'state', s.event_state,
                      'previous', (SELECT p.state FROM submission_events p WHERE p.submission_id = s.id AND p.id < s.event_id
                                   ORDER BY p.id DESC LIMIT 1),
@@ -143,7 +168,9 @@ impl Store {
                          'parentName', s.request -> 'sparkProperties' -> 'spark.openlineage.parentJobName',
                          'parentRunId', s.request -> 'sparkProperties' -> 'spark.openlineage.parentRunId') END))
                  FROM subject s
-                 JOIN hooks w ON w.tenant = s.tenant
+                 -- Webhooks of the tenant, and those of the installation, which have none.
+                 CROSS JOIN LATERAL (VALUES (s.tenant), ('')) AS whose (tenant)
+                 JOIN hooks w ON w.tenant = whose.tenant
                  LEFT JOIN attempts a ON a.submission_id = s.id AND a.attempt = s.event_attempt
                  WHERE s.sequence > w.since
                    AND (NOT w.own OR w.principal = s.principal)
@@ -167,32 +194,44 @@ impl Store {
     /// Returns the webhooks with a delivery that is due. It reads the pending deliveries webhook by webhook from an index, so that
     /// the backlog of one is skipped.
     pub async fn due_webhooks(&self) -> Result<Vec<DueWebhook>, Error> {
-        let statement = sqlx::query_as(
-            "WITH RECURSIVE waiting AS (
-                 (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
-                 UNION ALL
-                 SELECT (SELECT d.webhook_id FROM webhook_deliveries d
-                         WHERE status = 'pending' AND d.webhook_id > waiting.webhook_id ORDER BY d.webhook_id LIMIT 1)
-                 FROM waiting WHERE webhook_id IS NOT NULL
-             )
-             SELECT w.* FROM waiting JOIN webhooks w ON w.id = webhook_id
-             WHERE EXISTS (SELECT FROM webhook_deliveries d
-                           WHERE d.webhook_id = w.id AND status = 'pending' AND next_try_at <= now())",
-        )
+        let statement = sqlx::query_as(concat!(
+            with_waiting!(),
+            " SELECT w.* FROM waiting JOIN webhooks w ON w.id = webhook_id
+                  WHERE EXISTS (SELECT FROM webhook_deliveries d
+                                WHERE d.webhook_id = w.id AND status = 'pending' AND next_try_at <= now() AND ",
+            is_first!(),
+            ")"
+        ))
         .fetch_all(&self.patient);
         within("looking for webhooks with due deliveries", statement).await
     }
 
+    /// Returns the time until a delivery is due of a webhook that isn't one of `served`. `None` if none is pending.
+    pub async fn next_delivery(&self, served: &[String]) -> Result<Option<Duration>, Error> {
+        let statement = sqlx::query_scalar(concat!(
+            with_waiting!(),
+            " SELECT extract(epoch FROM min(first.next_try_at) - now())::float8
+              FROM waiting JOIN webhooks w ON w.id = webhook_id AND w.id <> ALL ($1)
+              CROSS JOIN LATERAL (
+                  SELECT next_try_at FROM webhook_deliveries d
+                  WHERE d.webhook_id = w.id AND status = 'pending' AND ",
+            is_first!(),
+            " ORDER BY next_try_at LIMIT 1) first"
+        ))
+        .bind(served)
+        .fetch_one(&self.patient);
+        let seconds: Option<f64> = within("looking for the next delivery of webhooks", statement).await?;
+        Ok(seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+    }
+
     /// Returns up to `limit` deliveries of a webhook that are due: of each submission, the earliest pending one.
     pub async fn due_deliveries(&self, webhook: &str, limit: u32) -> Result<Vec<DueDelivery>, Error> {
-        let statement = sqlx::query_as(
+        let statement = sqlx::query_as(concat!(
             "SELECT id, submission_id, sequence, event, tries FROM webhook_deliveries d
-             WHERE webhook_id = $1 AND status = 'pending' AND next_try_at <= now()
-               AND NOT EXISTS (SELECT FROM webhook_deliveries e
-                               WHERE e.webhook_id = $1 AND e.status = 'pending' AND e.submission_id = d.submission_id
-                                 AND e.sequence < d.sequence)
-             ORDER BY next_try_at, sequence LIMIT $2",
-        )
+                 WHERE webhook_id = $1 AND status = 'pending' AND next_try_at <= now() AND ",
+            is_first!(),
+            " ORDER BY next_try_at, sequence LIMIT $2"
+        ))
         .bind(webhook)
         .bind(i64::from(limit))
         .fetch_all(&self.patient);
@@ -336,7 +375,7 @@ impl Scoped {
             " RETURNING d.id), one AS (
                  SELECT mine.*, (SELECT count(*) FROM again) AS count FROM mine WHERE EXISTS (SELECT FROM again))",
         );
-        let entry = "SELECT tenant, submission_id AS id, 'allowed' AS verdict,
+        let entry = "SELECT nullif(tenant, '') AS tenant, submission_id AS id, 'allowed' AS verdict,
             'webhook ' || found || ', ' || count || ' deliveries' AS detail FROM one";
         push_entries(&mut query, actor, "replay-webhook", entry);
         query.push(" SELECT (SELECT count(*) FROM again)").push(self.store.written(actor));

@@ -179,7 +179,7 @@ pub(in crate::api::v1) async fn replay_one(
     match replayed {
         0 => {
             let detail = format!("Webhook {id} has no delivery {delivery}, or it is pending already.");
-            Err(Problem::new(Code::NotFound, detail))
+            Err(Problem::new(Code::DeliveryNotFound, detail))
         }
         deliveries => Ok(Reply::ok(Replayed { deliveries }).with_status(StatusCode::ACCEPTED).into_response()),
     }

@@ -18,16 +18,19 @@ use crate::{
 pub(in crate::api::v1) struct Webhook {
     #[schema(example = "wh_6f1c2a9b03d4e5f6")]
     id: String,
+    /// The tenant whose submissions it is for. Absent if it is that of the installation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "analytics")]
-    tenant: String,
-    /// The principal that created it.
+    tenant: Option<String>,
+    /// The principal that created it. Absent if it is that of the installation, which a setting of the gateway creates.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "corp:alice")]
-    created_by: String,
+    created_by: Option<String>,
     #[schema(example = "https://hooks.example.org/spark")]
     url: String,
     #[schema(value_type = FormatWord)]
     format: String,
-    submissions: Whose,
+    submissions: Coverage,
     /// The only submission whose changes are sent, if its request named the webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     submission_id: Option<String>,
@@ -49,7 +52,7 @@ pub(in crate::api::v1) struct WebhookList {
 }
 
 /// Whose submissions a webhook is for.
-#[derive(Clone, Copy, Default, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = WebhookSubmissions)]
 pub(in crate::api::v1) enum Whose {
@@ -58,6 +61,19 @@ pub(in crate::api::v1) enum Whose {
     /// All of the tenant.
     #[default]
     Tenant,
+}
+
+/// Whose submissions an existing webhook is for.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = WebhookCoverage)]
+enum Coverage {
+    /// Those of the webhook's creator.
+    Own,
+    /// All of the tenant.
+    Tenant,
+    /// All of the installation. Only its operators see such a webhook.
+    Installation,
 }
 
 /// The format of messages.
@@ -142,13 +158,18 @@ impl NewWebhook {
 
 impl From<service::Webhook> for Webhook {
     fn from(row: service::Webhook) -> Self {
+        let is_of_installation = row.is_of_installation();
         Self {
             id: row.id,
-            tenant: row.tenant,
-            created_by: row.principal,
+            tenant: (!is_of_installation).then_some(row.tenant),
+            created_by: (!is_of_installation).then_some(row.principal),
             url: row.url,
             format: row.format,
-            submissions: if row.own { Whose::Own } else { Whose::Tenant },
+            submissions: match row.own {
+                _ if is_of_installation => Coverage::Installation,
+                true => Coverage::Own,
+                false => Coverage::Tenant,
+            },
             submission_id: row.submission_id,
             filter: Filter {
                 states: row.filter.states,
