@@ -22,7 +22,7 @@ use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
     settings::{
-        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, LogStore, Kubernetes, Limits, Place, Prices, Serve, Spark,
+        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, LogStore, Place, Prices, Serve, Spark,
         SparkUi, Webhooks,
     },
 };
