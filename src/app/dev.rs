@@ -22,8 +22,8 @@ use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
     settings::{
-        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, LogStore, Place, Prices, Serve, Spark,
-        SparkUi, Webhooks,
+        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, LogStore, Place, Prices, Serve,
+        Spark, SparkUi, Webhooks,
     },
 };
 use private::{PrivateToken, write_private};

@@ -67,7 +67,8 @@ fn executor_logs_and_history_are_there_after_the_job() {
     let properties = json!({"spark.app.name": "numbers", "spark.executor.instances": "1", "spark.driver.memory": "512m",
         "spark.executor.memory": "512m", "spark.eventLog.enabled": "true", "spark.eventLog.dir": format!("file://{}", events.display())});
     let id = dev.gateway.submit(&format!("local://{}", app.display()), &[], &properties);
-    let log = |dev: &Dev, query: &str| http::get(dev.gateway.address, &format!("/v1/submissions/{id}/logs?{query}")).unwrap();
+    let log =
+        |dev: &Dev, query: &str| http::get(dev.gateway.address, &format!("/v1/submissions/{id}/logs?{query}")).unwrap();
     until("the executor counts", || log(&dev, "executor=1").body.contains("number 20\n"));
     dev.gateway.kill_dash_nine();
 
@@ -85,7 +86,11 @@ fn executor_logs_and_history_are_there_after_the_job() {
     assert_eq!(numbers, all, "every line once");
     assert!(text.contains("Starting executor ID 1"), "from its start");
     let driver = log(&dev, "");
-    assert!(is_stored(&driver) && driver.body.contains("begins\n") && driver.body.contains("ends\n"), "{}", driver.head);
+    assert!(
+        is_stored(&driver) && driver.body.contains("begins\n") && driver.body.contains("ends\n"),
+        "{}",
+        driver.head
+    );
 
     let reply = http::get(dev.gateway.address, &format!("/v1/submissions/{id}/ui/")).unwrap();
     let location = reply.head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();

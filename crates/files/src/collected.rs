@@ -68,7 +68,8 @@ impl CollectedLogs {
     pub async fn find(&self, of: &CollectedFrom<'_>) -> Result<Option<CollectedLog>, Error> {
         let attempt = of.attempt.to_string();
         let values = [of.namespace, of.pod, of.uid, of.container, of.submission, &attempt];
-        let key = FIELDS.iter().zip(values).fold(self.template.clone(), |key, (field, value)| key.replace(field, value));
+        let key =
+            FIELDS.iter().zip(values).fold(self.template.clone(), |key, (field, value)| key.replace(field, value));
         let size = self.store.size(&key).await?;
         Ok(size.map(|size| CollectedLog { store: self.store.clone(), key, size }))
     }
@@ -136,7 +137,9 @@ mod tests {
         assert!(logs.find(&from("pi", "other")).await.unwrap().is_none());
         assert!(logs.find(&from("../pi", "main")).await.unwrap().is_none(), "no value leaves its place");
         let log = logs.find(&from("pi", "main")).await.unwrap().unwrap();
-        for (count, expected) in [(0, ""), (1, "four"), (2, "three\nfour"), (3, "\nthree\nfour"), (9, "one\n\nthree\nfour")] {
+        for (count, expected) in
+            [(0, ""), (1, "four"), (2, "three\nfour"), (3, "\nthree\nfour"), (9, "one\n\nthree\nfour")]
+        {
             let from = log.tail(count).await.unwrap();
             let parts: Vec<Bytes> = log.read(from).await.unwrap().try_collect().await.unwrap();
             assert_eq!(parts.concat(), expected.as_bytes(), "{count}");

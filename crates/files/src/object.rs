@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use uuid::Uuid;
 
@@ -67,7 +67,8 @@ impl FileStore {
     pub async fn objects(&self, folder: &str) -> Result<Vec<(String, u64)>, Error> {
         let listed = self.store.list_with_delimiter(Some(&self.path(folder))).await;
         let listed = listed.map_err(|error| self.error("listing objects", folder, error))?;
-        let named = listed.objects.into_iter().filter_map(|object| Some((object.location.filename()?.to_owned(), object.size)));
+        let named =
+            listed.objects.into_iter().filter_map(|object| Some((object.location.filename()?.to_owned(), object.size)));
         let mut named: Vec<_> = named.collect();
         named.sort();
         Ok(named)
@@ -94,7 +95,8 @@ impl FileStore {
         if objects.iter().any(|object| object.last_modified >= before) {
             return Ok(0);
         }
-        let paths = futures::stream::iter(objects.iter().map(|object| Ok(object.location.clone()))).boxed();
+        let count = objects.len();
+        let paths = stream::iter(objects.into_iter().map(|object| Ok(object.location))).boxed();
         let mut deleted = self.store.delete_stream(paths);
         while let Some(answer) = deleted.next().await {
             match answer {
@@ -106,10 +108,12 @@ impl FileStore {
         if let Some(directory) = &self.directory {
             let path = directory.join(folder);
             match tokio::fs::remove_dir_all(path).await {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io("deleting a folder", error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.io("deleting a folder", error));
+                }
                 _ => {}
             }
         }
-        Ok(objects.len())
+        Ok(count)
     }
 }

@@ -4,7 +4,7 @@
 //! another one ended, and a reader finds a time or a line, by a list alone. Bytes of a log never change: if two writers store the same
 //! ones for a while, a reader takes them once.
 
-use std::{cmp::Reverse, fmt, str::FromStr};
+use std::{cmp::Reverse, fmt};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -118,8 +118,11 @@ impl LogIndex {
 
     /// Returns the first object that may have lines since a time.
     pub fn since(&self, time: DateTime<Utc>) -> usize {
-        let mut first =
-            self.chunks.iter().position(|chunk| chunk.position.latest.is_some_and(|latest| latest >= time)).unwrap_or(self.chunks.len());
+        let mut first = self
+            .chunks
+            .iter()
+            .position(|chunk| chunk.position.latest.is_some_and(|latest| latest >= time))
+            .unwrap_or(self.chunks.len());
         // A line that was written last may have an earlier time than one before.
         while first > 0 && !self.chunks[first - 1].ends_line {
             first -= 1;
@@ -144,7 +147,7 @@ impl LogFolder {
                 WHOLE => ending = Some(LogEnding::Whole),
                 CUT => ending = ending.or(Some(LogEnding::Cut)),
                 // Others are not of this program.
-                name => chunks.extend(name.parse::<LogChunk>()),
+                name => chunks.extend(parse(name)),
             }
         }
         Ok(LogIndex::new(chunks, ending))
@@ -221,26 +224,17 @@ impl fmt::Display for LogChunk {
     }
 }
 
-/// The name of an object is not one of a log.
-#[derive(Debug, PartialEq, Eq)]
-struct NoChunk;
-
-impl FromStr for LogChunk {
-    type Err = NoChunk;
-
-    fn from_str(name: &str) -> Result<Self, NoChunk> {
-        let (numbers, ends_line) = match (name.strip_suffix("-line.zst"), name.strip_suffix("-part.zst")) {
-            (Some(numbers), _) => (numbers, true),
-            (_, Some(numbers)) => (numbers, false),
-            _ => return Err(NoChunk),
-        };
-        let numbers: Vec<u64> = numbers.split('-').map(str::parse).collect::<Result<_, _>>().map_err(|_| NoChunk)?;
-        let [start, end, lines, latest, of_that_time, after, bytes] = numbers[..] else { return Err(NoChunk) };
-        let latest = i64::try_from(latest).map_err(|_| NoChunk)?;
-        let latest = Some(latest).filter(|latest| *latest > 0).map(DateTime::from_timestamp_nanos);
-        let position = LogPosition { latest, of_that_time, after, bytes };
-        if start < end { Ok(Self { start, end, lines, position, ends_line }) } else { Err(NoChunk) }
-    }
+/// Returns what the name of an object says. `None` if it is no part of a log.
+fn parse(name: &str) -> Option<LogChunk> {
+    let (numbers, ends_line) = match (name.strip_suffix("-line.zst"), name.strip_suffix("-part.zst")) {
+        (Some(numbers), _) => (numbers, true),
+        (_, numbers) => (numbers?, false),
+    };
+    let numbers: Vec<u64> = numbers.split('-').map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [start, end, lines, latest, of_that_time, after, bytes] = numbers[..] else { return None };
+    let latest = Some(i64::try_from(latest).ok()?).filter(|latest| *latest > 0).map(DateTime::from_timestamp_nanos);
+    let position = LogPosition { latest, of_that_time, after, bytes };
+    Some(LogChunk { start, end, lines, position, ends_line }).filter(|chunk| start < chunk.end)
 }
 
 #[cfg(test)]
@@ -261,7 +255,8 @@ mod tests {
 
     fn folder() -> (LogFolder, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::open(dir.path().to_str().unwrap()).unwrap();
+        let url = std::env::var("SPARKGATE_TEST_FILES_URL").unwrap_or(dir.path().to_str().unwrap().to_owned());
+        let store = FileStore::open(&url).unwrap().logs_of_installation(uuid::Uuid::new_v4());
         (store.log("red/20260101/driver-1/1/driver".to_owned()), dir)
     }
 
@@ -283,7 +278,11 @@ mod tests {
         }
         assert_eq!(index.tail(9), (0, 0));
         for (second, first) in [(5, 0), (15, 1), (25, 1), (40, 3)] {
-            assert_eq!(index.since(DateTime::from_timestamp(second, 0).unwrap()), first, "no line begins in the middle");
+            assert_eq!(
+                index.since(DateTime::from_timestamp(second, 0).unwrap()),
+                first,
+                "no line begins in the middle"
+            );
         }
     }
 
@@ -301,10 +300,25 @@ mod tests {
         assert_eq!(text(&folder, first, skipped).await, "three\nfour\n");
     }
 
+    #[tokio::test]
+    async fn a_folder_is_deleted_unless_something_in_it_is_new() {
+        let (folder, _dir) = folder();
+        let chunk = folder.append(&LogChunk::default(), b"one\n", at(1)).await.unwrap();
+        folder.append(&chunk, b"two\n", at(2)).await.unwrap();
+        let store = &folder.store;
+        assert_eq!(store.folders("").await.unwrap(), ["red"]);
+        assert_eq!(store.folders("red/20260101").await.unwrap(), ["driver-1"]);
+        let later = Utc::now() + chrono::TimeDelta::hours(1);
+        assert_eq!(store.delete_folder("red/20260101/driver-1", later - chrono::TimeDelta::hours(2)).await.unwrap(), 0);
+        assert_eq!(store.delete_folder("red/20260101/driver-1", later).await.unwrap(), 2);
+        assert!(store.folders("red/20260101").await.unwrap().is_empty());
+        store.try_out().await.unwrap();
+    }
+
     #[test]
     fn other_names_are_no_part_of_a_log() {
         for name in ["", "x", "1-2-line.zst", "000000000000-0-0-0-0-0-0-line.zst", "1-2-3-4-5-6-7-8-line.zst"] {
-            assert_eq!(name.parse::<LogChunk>(), Err(NoChunk), "{name}");
+            assert_eq!(parse(name), None, "{name}");
         }
     }
 }

@@ -93,7 +93,8 @@ async fn logs_store(settings: &Serve) -> Option<Finding> {
     Some(match store.try_out().await {
         Ok(()) => Finding::ok(CHECK, format!("logs can be stored in {name} and read")),
         Err(error) => {
-            let remedy = "check the store, and the rights of the gateway's credentials to put, get, list and delete objects";
+            let remedy =
+                "check the store, and the rights of the gateway's credentials to put, get, list and delete objects";
             Finding::failure(CHECK, error_chain(&error), remedy)
         }
     })

@@ -93,7 +93,9 @@ impl LogWriter {
         let time = self.lines.position().latest.unwrap_or_else(Utc::now);
         let time = time.to_rfc3339_opts(chrono::SecondsFormat::Nanos, true);
         let line_break = if self.text.last().is_none_or(|byte| *byte == b'\n') { "" } else { "\n" };
-        let line = format!("{line_break}{time} [sparkgate] the rest of this log is not stored: it is larger than {largest} bytes\n");
+        let line = format!(
+            "{line_break}{time} [sparkgate] the rest of this log is not stored: it is larger than {largest} bytes\n"
+        );
         self.add(line.as_bytes());
     }
 

@@ -94,7 +94,9 @@ impl Site {
         let labels = driver.labels.clone().unwrap();
         let mut labels: BTreeMap<String, String> =
             labels.into_iter().filter(|(key, _)| key.starts_with("sparkgate.dev/")).collect();
-        labels.extend([("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())));
+        labels.extend(
+            [("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())),
+        );
         let owner =
             json!([{"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": true}]);
         let command = command.replace("$GO", self.dir.path().join("go").to_str().unwrap());
@@ -104,7 +106,8 @@ impl Site {
             {"name": "logger", "image": "logger"}]}});
         self.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
         eventually(|| async {
-            let executors = self.service().submissions.executors(&self.service().anonymous(), id, None, 10).await.unwrap();
+            let executors =
+                self.service().submissions.executors(&self.service().anonymous(), id, None, 10).await.unwrap();
             executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
         })
         .await;

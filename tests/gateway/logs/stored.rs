@@ -51,7 +51,9 @@ fn files(dir: &Path) -> Vec<String> {
 }
 
 fn lines(from: u32, to: u32) -> String {
-    (from..=to).map(|n| format!("line {n}, as long as one of Spark mostly is, or so: 0123456789 0123456789\n")).collect()
+    (from..=to)
+        .map(|n| format!("line {n}, as long as one of Spark mostly is, or so: 0123456789 0123456789\n"))
+        .collect()
 }
 
 fn print(from: u32, to: u32) -> String {
@@ -76,7 +78,10 @@ async fn an_executors_log_is_read_after_its_pod_is_gone(pool: PgPool) {
 
     let whole = stored(&site, &id, &EXECUTOR).await;
     assert_eq!(whole, format!("one\ntwo\nthree\n{rest}"));
-    assert_eq!(site.read(&id, &LogRequest { tail: Some(1), ..EXECUTOR }).await.1, whole.lines().last().unwrap().to_owned() + "\n");
+    assert_eq!(
+        site.read(&id, &LogRequest { tail: Some(1), ..EXECUTOR }).await.1,
+        whole.lines().last().unwrap().to_owned() + "\n"
+    );
     let times: Vec<_> = stamped.lines().map(|line| line.split_once(' ').unwrap().0).collect();
     let since = LogRequest { since: Some(times[1].parse().unwrap()), ..EXECUTOR };
     assert_eq!(site.read(&id, &since).await.1, whole.replace("one\n", ""));
@@ -125,7 +130,8 @@ async fn a_store_that_is_away_delays_no_driver_and_leaves_the_archive(pool: PgPo
     fs::remove_dir_all(site.store_dir()).unwrap();
     fs::write(site.store_dir(), "").unwrap();
     let id = site.launch(&format!("{}; {WAIT}; echo end", print(1, 5000))).await;
-    eventually(|| async { (sparkgate::metrics::metrics().log_store_errors.get() > 0).then_some(()).ok_or("it works") }).await;
+    eventually(|| async { (sparkgate::metrics::metrics().log_store_errors.get() > 0).then_some(()).ok_or("it works") })
+        .await;
     site.go();
     site.until(&id, DriverState::Finished).await;
     let (source, log) = site.read(&id, &LogRequest::default()).await;
