@@ -58,13 +58,13 @@ fn executor_logs_and_history_are_there_after_the_job() {
     let dir = tempfile::tempdir().unwrap();
     let events = dir.path().join("events");
     fs::create_dir(&events).unwrap();
-    let app = dir.path().join("numbers.py");
+    let app = dir.path().join("counting.py");
     fs::write(&app, APP).unwrap();
     let history = free_address();
     let (sandbox, url) = (free_address(), format!("http://{history}/history/{{appId}}/jobs/"));
     let options = ["--spark-history-url", &url];
     let dev = Dev::start_with(dir.path(), sandbox, &options);
-    let properties = json!({"spark.app.name": "numbers", "spark.executor.instances": "1", "spark.driver.memory": "512m",
+    let properties = json!({"spark.app.name": "counting", "spark.executor.instances": "1", "spark.driver.memory": "512m",
         "spark.executor.memory": "512m", "spark.eventLog.enabled": "true", "spark.eventLog.dir": format!("file://{}", events.display())});
     let id = dev.gateway.submit(&format!("local://{}", app.display()), &[], &properties);
     let log =
@@ -99,5 +99,5 @@ fn executor_logs_and_history_are_there_after_the_job() {
     until("the History Server shows the application", || {
         http::get(history, page).is_ok_and(|reply| reply.status == 200 && reply.body.contains(app_id))
     });
-    assert!(http::get(history, page).unwrap().body.contains("numbers"), "its name");
+    assert!(http::get(history, page).unwrap().body.contains("counting"), "its name");
 }
