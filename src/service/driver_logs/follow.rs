@@ -248,7 +248,7 @@ impl Follower {
         }
         let Some(log) = found else { return false };
         let until = self.lines.told_until();
-        let since = until.map_or(self.lines.since(), |until| until.checked_sub_signed(EARLIER));
+        let since = until.map_or_else(|| self.lines.since(), |until| until.checked_sub_signed(EARLIER));
         self.lines.begin_again();
         self.open = Some(log.text(self.tail.filter(|_| until.is_none()), since));
         self.stored = Some(if is_whole { Stored::Whole } else { Stored::Part });
