@@ -1,8 +1,8 @@
 //! Stores the logs of the pods that this replica follows, while they are written.
 //!
-//! A log is read by one stream that lasts until its container ends. A driver deletes its executors as soon as it doesn't need them, and a
-//! node deletes the log with the pod, so a log that were read now and then would lack its last lines, which explain the most. A node
-//! also returns no more than the newest file of a log, if it isn't followed.
+//! One stream reads a log until its container ends. A driver deletes its executors at once, and a node deletes the log with the pod, so
+//! polling would lose the last lines, which explain the most. Besides, a node returns only the newest file of a log that isn't
+//! followed.
 
 mod parts;
 mod reading;
