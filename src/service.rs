@@ -44,9 +44,15 @@ use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use self::{effects::Effects, leadership::leases::Leases, wakeups::Wakeups};
-use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store};
+use crate::{
+    access::Principal,
+    cluster::Cluster,
+    files::{CollectedLogs, FileStore},
+    store::Store,
+};
 
 pub use crate::cluster::DriverBytes;
 pub use crate::store::{
@@ -64,7 +70,7 @@ pub use self::{
         SignedIn, Unauthenticated,
     },
     boundaries::Boundaries,
-    driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStream, NoLog},
+    driver_logs::{DriverLogs, Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog},
     encryption::{EncryptionKeys, KeyFault, KeyFileError, KeyringError},
     error::{Error, error_chain},
     event_feed::{
@@ -138,6 +144,8 @@ pub struct Service {
     pub webhooks: Arc<Webhooks>,
     pub spark_ui: Arc<SparkUi>,
     pub scrape: Arc<Scrape>,
+    /// The id of the installation.
+    installation: Uuid,
 }
 
 impl Service {
@@ -162,6 +170,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let settings = access.settings();
         let installation = Arc::new(store.installation().await?);
+        let installation_id = installation.id;
         let cluster = cluster.of_installation((*installation).clone());
         let closing = CancellationToken::new();
         // Shared parts.
@@ -190,7 +199,8 @@ impl Service {
             PodFollower::new(store.clone(), cluster.clone(), leases.clone(), health.clone(), effects, logs.clone());
         let webhooks = Webhooks::new(store.clone(), leases.clone(), keys.clone(), installation.clone(), events.clone());
         let webhooks = Arc::new(webhooks);
-        let leadership = Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone());
+        let leadership =
+            Leadership::new(store.clone(), cluster.clone(), leases, wakeups.clone(), files.clone(), logs.clone());
         let authenticator = Authenticator::new(store.clone(), cluster.clone(), access.clone());
         let (api_keys, audit) = (ApiKeys::new(store.clone()), Audit::new(store.clone()));
         let usage = Usage::new(store.clone(), PriceSettings::default());
@@ -232,6 +242,7 @@ impl Service {
             webhooks,
             spark_ui: Arc::new(spark_ui),
             scrape: Arc::new(scrape),
+            installation: installation_id,
         })
     }
 
@@ -250,6 +261,16 @@ impl Service {
     /// Keeps uploaded files in a store. Called once, before the loops run.
     pub fn keep_files(&self, store: FileStore, settings: FileSettings) {
         self.files.keep_in(store, settings);
+    }
+
+    /// Stores the logs of pods. Called once, before the loops run.
+    pub fn store_logs(&self, store: FileStore, settings: LogStoreSettings) {
+        self.logs.keep_in(store, self.installation, settings);
+    }
+
+    /// Reads the logs of a collector. Called once, before requests are served.
+    pub fn read_collected_logs(&self, logs: CollectedLogs) {
+        self.logs.collected_in(logs);
     }
 
     /// Sets where webhooks may lead. Called once, before the loops run.
@@ -274,7 +295,7 @@ impl Service {
         &self,
         clean_up: CleanUpSettings,
         stop: &CancellationToken,
-    ) -> [(&'static str, BoxFuture<'static, ()>); 12] {
+    ) -> [(&'static str, BoxFuture<'static, ()>); 13] {
         let (launcher, leadership) = (&self.launcher, &self.leadership);
         [
             ("launcher", launcher.clone().run(stop.clone()).boxed()),
@@ -287,6 +308,7 @@ impl Service {
             ("encryption keys", self.encryption.clone().run(stop.clone()).boxed()),
             ("webhooks", self.webhooks.clone().run(stop.clone()).boxed()),
             ("clean-up of files", leadership.clone().run_clean_up_of_files(stop.clone()).boxed()),
+            ("clean-up of logs", leadership.clone().run_clean_up_of_logs(stop.clone()).boxed()),
             ("summaries of drivers", self.spark_ui.clone().run(stop.clone()).boxed()),
             ("clean-up", leadership.clone().run_clean_up(clean_up, stop.clone()).boxed()),
         ]

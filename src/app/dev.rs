@@ -22,8 +22,8 @@ use super::{
     adopt_cluster::adopt_cluster,
     serve::{self, Reload, Signals},
     settings::{
-        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, Place, Prices, Serve, Spark,
-        SparkUi, Webhooks,
+        AdoptCluster, CleanUp, Database, Dev, Files, Http, KeptLog, Kubernetes, Limits, LogStore, Place, Prices, Serve,
+        Spark, SparkUi, Webhooks,
     },
 };
 use private::{PrivateToken, write_private};
@@ -98,9 +98,10 @@ async fn beside(
         },
         clean_up: CleanUp::default(),
         kept_log: KeptLog::default(),
+        log_store: LogStore::beside(dir.join("logs").display().to_string()),
         files: Files::beside(dir.join("files").display().to_string(), format!("http://{}", listener.local_addr()?)),
         webhooks: Webhooks::of_this_machine(),
-        spark_ui: SparkUi::default(),
+        spark_ui: SparkUi::leading_to(settings.spark_history_url.clone()),
         limits: Limits::default(),
         prices: Prices::default(),
         access_file,

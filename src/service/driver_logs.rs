@@ -1,11 +1,17 @@
-//! Logs of drivers and executors: from their pods while these exist, then from the archive.
+//! Logs of drivers and executors: from their pods while these exist, then from a store of logs, or from the archive.
 
 mod archive;
 mod follow;
+mod keep;
+mod keeper;
 mod kept;
 mod lines;
 mod read;
+mod stored;
 mod target;
+mod writer;
+
+use std::sync::OnceLock;
 
 use std::collections::BTreeMap;
 
@@ -14,8 +20,11 @@ use chrono::{DateTime, Utc};
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
+use self::keeper::Keeper;
 use super::{error::Error, rate_limits::Exceeded, shares::Shares, tenant_slots::TenantSlots};
-use crate::{cluster::Cluster, store::Store};
+use crate::{cluster::Cluster, files::CollectedLogs, store::Store};
+
+pub use self::stored::LogStoreSettings;
 
 /// Maximum number of logs of one namespace that a process reads concurrently. Each one holds a stream of the API server.
 const READERS: usize = 200;
@@ -33,6 +42,10 @@ pub struct DriverLogs {
     cluster: Cluster,
     /// How much of the end of a driver's log is archived, in bytes.
     kept_log: usize,
+    /// Stores the logs of pods. Set at the start, if there is a store for them.
+    keeper: OnceLock<Keeper>,
+    /// Set at the start, if the operator has a collector.
+    collected: OnceLock<CollectedLogs>,
     /// Limits the logs that are read concurrently.
     readers: Shares,
     /// The readers of each tenant.
@@ -49,7 +62,8 @@ impl DriverLogs {
     pub(super) fn new(store: Store, cluster: Cluster, kept_log: usize, closing: CancellationToken) -> Self {
         let (readers, event_lists) = (Shares::new(READERS), Shares::new(EVENT_LISTS));
         let (early, of_tenants) = (Shares::new(EARLY), TenantSlots::new("logReaders"));
-        Self { store, cluster, kept_log, readers, of_tenants, event_lists, early, closing }
+        let (keeper, collected) = (OnceLock::new(), OnceLock::new());
+        Self { store, cluster, kept_log, keeper, collected, readers, of_tenants, event_lists, early, closing }
     }
 }
 
@@ -86,13 +100,30 @@ pub struct LogRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSource {
     Pod,
+    /// The store of logs.
+    Store,
+    /// What the operator's collector wrote.
+    Collector,
+    /// The part that was archived in the database.
     Kept,
+}
+
+impl LogSource {
+    /// Returns its name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pod => "pod",
+            Self::Store => "store",
+            Self::Collector => "collector",
+            Self::Kept => "kept",
+        }
+    }
 }
 
 /// A log that is being read.
 pub struct LogStream {
     pub source: LogSource,
-    /// The beginning of the log is missing: only the last part was archived.
+    /// Lines are missing: only the last part was archived, or the end wasn't stored.
     pub cut: bool,
     /// Arbitrary bytes. The stream ends with an error if the rest can't be read, so that the reader knows that the log is
     /// incomplete.

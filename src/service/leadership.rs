@@ -5,6 +5,7 @@ mod clock;
 mod deadlines;
 mod files;
 pub(super) mod leases;
+mod logs;
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,6 +17,7 @@ use self::{
     leases::{Leases, RENEWAL},
 };
 use super::{
+    driver_logs::DriverLogs,
     error::{Error, error_chain},
     files::Files,
     wakeups::Wakeups,
@@ -33,6 +35,7 @@ pub struct Leadership {
     clock: DatabaseClock,
     wakeups: Arc<Wakeups>,
     files: Arc<Files>,
+    logs: Arc<DriverLogs>,
 }
 
 impl Leadership {
@@ -42,8 +45,9 @@ impl Leadership {
         leases: Arc<Leases>,
         wakeups: Arc<Wakeups>,
         files: Arc<Files>,
+        logs: Arc<DriverLogs>,
     ) -> Self {
-        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups, files }
+        Self { clock: DatabaseClock::new(store.clone()), store, cluster, leases, wakeups, files, logs }
     }
 
     /// Renews all leases of this replica, or starts a session if there is none.

@@ -95,6 +95,9 @@ impl Scrape {
         }
         metrics.subscribers.set(events.subscribers() as f64);
         metrics.log_readers.set(logs.readers() as f64);
+        let (streams, waiting) = logs.streams();
+        metrics.log_streams.set(streams as f64);
+        metrics.log_streams_waiting.set(waiting as f64);
         metrics.boundary_findings.set(boundaries.findings().len() as f64);
     }
 }

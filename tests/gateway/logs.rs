@@ -3,6 +3,7 @@
 
 mod http;
 mod site;
+mod stored;
 
 use std::time::Duration;
 
@@ -244,24 +245,8 @@ async fn the_events_of_a_driver_that_never_started_are_archived(pool: PgPool) {
 async fn an_executors_log_is_deleted_with_its_pod(pool: PgPool) {
     let site = Site::new(pool).await;
     let id = site.launch("exec sleep 300").await;
-    let labels = site.world.driver().await.metadata.labels.unwrap();
-    let mut labels: std::collections::BTreeMap<String, String> =
-        labels.into_iter().filter(|(key, _)| key.starts_with("sparkgate.dev/")).collect();
-    labels.extend([("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())));
-    let driver = site.world.driver().await.metadata;
-    let owner =
-        json!([{"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": true}]);
-    let pod = json!({"metadata": {"name": "exec-7", "labels": labels, "ownerReferences": owner}, "spec": {"restartPolicy": "Never", "containers": [
-        {"name": "mesh", "image": "mesh"},
-        {"name": "spark-kubernetes-executor", "image": "spark", "args": ["driver", "echo from the executor"]},
-        {"name": "logger", "image": "logger"}]}});
-    site.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    site.execute(&id, "echo from the executor").await;
     let of_executor = LogRequest { executor: Some(7), ..follow() };
-    eventually(|| async {
-        let executors = site.service().submissions.executors(&site.service().anonymous(), &id, None, 10).await.unwrap();
-        executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
-    })
-    .await;
     assert_eq!(site.read(&id, &of_executor).await, (LogSource::Pod, "from the executor\n".to_owned()));
     site.world.pods().delete("exec-7", &Default::default()).await.unwrap();
     eventually(|| async {

@@ -25,7 +25,7 @@ impl Dev {
         Self::start_with(dir, sandbox, &[])
     }
 
-    fn start_with(dir: &Path, sandbox: SocketAddr, options: &[&str]) -> Self {
+    pub(crate) fn start_with(dir: &Path, sandbox: SocketAddr, options: &[&str]) -> Self {
         // If this runs as root, Postgres runs as another account.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         let address = free_address();

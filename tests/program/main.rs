@@ -15,6 +15,7 @@ mod crash;
 mod dev;
 mod doctor;
 mod executors;
+mod history;
 mod http;
 mod process;
 mod reload;

@@ -22,6 +22,8 @@ use sparkgate_submission::error_chain;
 pub(super) const WATCHES_PER_CONNECTION: usize = 50;
 /// Connections for logs; each is opened when it is needed.
 const LOG_CONNECTIONS: usize = 4;
+/// The same for logs that are stored: 75 streams on each, if there are as many as the gateway permits.
+const STORED_LOG_CONNECTIONS: usize = 8;
 /// Connections for all other calls; each is opened when it is needed. There may be two hundred launches at once, and half of
 /// them may wait for a webhook.
 const CONNECTIONS: usize = 3;
@@ -94,11 +96,12 @@ impl Cluster {
         let clients = || -> kube::Result<_> {
             let watching = (0..connections).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
             let reading = (0..LOG_CONNECTIONS).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
-            Ok((http::client(&config, CONNECTIONS)?, watching, reading))
+            let storing = (0..STORED_LOG_CONNECTIONS).map(|_| http::client(&config, 1)).collect::<kube::Result<_>>()?;
+            Ok((http::client(&config, CONNECTIONS)?, watching, reading, storing))
         };
-        let (client, watching, reading) =
+        let (client, watching, reading, storing) =
             clients().map_err(|source| ConnectError::Client { url: url.clone(), source })?;
-        Ok((Self { watching, reading, ..Self::new(client, &settings.namespaces) }, url))
+        Ok((Self { watching, reading, storing, ..Self::new(client, &settings.namespaces) }, url))
     }
 
     /// Returns the pods of each watched namespace; `None` means all namespaces.

@@ -56,6 +56,8 @@ pub struct Cluster {
     /// Clients for logs only, because a log stream lasts as long as its reader reads. They are used in turn.
     reading: Arc<[kube::Client]>,
     turn: Arc<AtomicUsize>,
+    /// The same for logs that are stored: readers don't wait for them.
+    storing: Arc<[kube::Client]>,
     /// For drivers themselves.
     drivers: driver_http::DriverClient,
     /// The watched namespaces; empty means all.
@@ -73,6 +75,7 @@ impl Cluster {
         Self {
             watching: [client.clone()].into(),
             reading: [client.clone()].into(),
+            storing: [client.clone()].into(),
             turn: Arc::default(),
             drivers: driver_http::client(),
             client,
@@ -88,6 +91,12 @@ impl Cluster {
     pub fn of_installation(self, installation: Installation) -> Self {
         let selector = format!("{}={}", labels::INSTANCE, installation.id).into();
         Self { selector, installation: Some(installation.into()), ..self }
+    }
+
+    /// Returns the same cluster, whose logs are read over the connections for logs that are stored.
+    #[must_use]
+    pub fn for_stored_logs(&self) -> Self {
+        Self { reading: self.storing.clone(), turn: Arc::default(), ..self.clone() }
     }
 
     /// Returns the same cluster, watched at another pace.

@@ -1,10 +1,14 @@
-//! Uploaded files, as objects in a directory or in an object store: S3 and what is compatible with it, Google Cloud Storage, Azure.
+//! Uploaded files and logs, as objects in a directory or in an object store: S3 and what is compatible with it, Google Cloud Storage, Azure.
 //!
 //! Each upload writes an object of its own, under a new key. Which object is the content of a file is said by the database alone,
-//! so an object that was written half, or by an upload that lost against another one, is never a file.
+//! so an object that was written half, or by an upload that lost against another one, is never a file. The log of a container is a
+//! sequence of objects ([`LogFolder`]), or an object of the operator's own collector ([`CollectedLogs`]).
 
+mod collected;
 mod named;
+mod object;
 mod open;
+mod pod_log;
 mod probe;
 mod sweep;
 mod upload;
@@ -19,9 +23,11 @@ use futures::{
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use uuid::Uuid;
 
+pub use collected::{CollectedFrom, CollectedLog, CollectedLogs};
 pub use open::OpenError;
+pub use pod_log::{LogChunk, LogEnding, LogFolder, LogIndex, LogPosition};
 pub use sweep::OldObject;
-pub use upload::{Digest, Upload};
+pub use upload::{Digest, Upload, tenant_folder};
 
 /// The bytes of an object that are read at once, and held until the reader has taken them.
 const CHUNK: u64 = 4 << 20;
@@ -53,8 +59,18 @@ pub struct FileStore {
 impl FileStore {
     /// Returns the part of the store that belongs to an installation: several may share one bucket.
     #[must_use]
-    pub fn of_installation(mut self, id: Uuid) -> Self {
-        let folder = id.to_string();
+    pub fn of_installation(self, id: Uuid) -> Self {
+        self.within(id.to_string())
+    }
+
+    /// Returns the part for the logs of an installation. It is no part of the one for files, whose objects are compared with the rows
+    /// of files: both may be in one store.
+    #[must_use]
+    pub fn logs_of_installation(self, id: Uuid) -> Self {
+        self.within(format!("{id}-logs"))
+    }
+
+    fn within(mut self, folder: String) -> Self {
         self.directory = self.directory.map(|directory| directory.join(&folder));
         self.prefix = self.prefix.join(folder.as_str());
         self.installation = Some(folder);

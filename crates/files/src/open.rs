@@ -27,6 +27,11 @@ pub enum OpenError {
         "{0:?} is not the URL of a file store: expected a directory such as /var/lib/sparkgate/files, or s3://bucket/prefix, gs://…, az://…"
     )]
     Url(String),
+    #[error(
+        "{0:?} is not a template of paths: expected a directory or a URL such as s3://logs/{{namespace}}/{{pod}}/{{container}}.log, with \
+         {{uid}}, or {{namespace}} and {{pod}}, and no field in the name of the bucket; {{submission}} and {{attempt}} may be used, too"
+    )]
+    Template(String),
     #[error("the directory {} for files can't be made", path.display())]
     Directory { path: PathBuf, source: io::Error },
     #[error("the file store {url} can't be used")]

@@ -29,7 +29,7 @@ pub struct Upload {
 impl Upload {
     pub(super) fn new(store: &FileStore, tenant: &str) -> Self {
         // Two levels, so that an operator sees what belongs to whom.
-        let key = format!("{}/{}", folder(tenant), Uuid::new_v4());
+        let key = format!("{}/{}", tenant_folder(tenant), Uuid::new_v4());
         let writer =
             BufWriter::with_capacity(store.store.clone(), store.path(&key), PART).with_max_concurrency(IN_FLIGHT);
         Self { store: store.clone(), key, writer, hash: Sha256::new(), size: 0 }
@@ -74,7 +74,7 @@ impl Upload {
 }
 
 /// Returns the folder of a tenant: its name, with other characters than those of names replaced.
-fn folder(tenant: &str) -> String {
+pub fn tenant_folder(tenant: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     tenant.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }

@@ -130,6 +130,21 @@ catalogue! {
     log_archive: Counters<1> = "sparkgate_log_archives_total" ["result"]
         => "`failed`: nodes don't return logs within 5 s, or the account lacks the right to read `pods/log`; the log says \
             which.";
+    /// Logs of containers that are being stored.
+    log_streams: Gauge = "sparkgate_log_streams" [];
+    /// Logs of containers that wait to be stored: as many as possible are, or their pods aren't recorded yet.
+    log_streams_waiting: Gauge = "sparkgate_log_streams_waiting" []
+        => "If it stays above 0, more containers run than one replica follows: 400 of a namespace, 600 in all. Executors that end \
+            meanwhile may lose the end of their logs.";
+    /// Logs of ended containers that were stored, by result: `whole`, `gap` (the node deleted lines before they were read), `cut` (larger than
+    /// `--logs-max-size`), `incomplete` (the pod was gone, or its node didn't answer, before the end was read).
+    logs_stored: Counters<1> = "sparkgate_logs_stored_total" ["result"];
+    /// Bytes of logs that were stored, before compression.
+    log_stored_bytes: Counter = "sparkgate_log_stored_bytes_total" [];
+    /// Writes and lists of the store of logs that failed. They are tried again.
+    log_store_errors: Counter = "sparkgate_log_store_errors_total" []
+        => "The store is away, or refuses the gateway's credentials: the log says which. Logs wait on their nodes meanwhile, and are \
+            lost with pods that are deleted.";
 }
 "Files" {
     /// Uploads that ended, by outcome: `kept`, `existing` (the tenant had the file), `part` (of an upload that goes on),

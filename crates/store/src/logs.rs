@@ -2,12 +2,13 @@
 
 use sqlx::QueryBuilder;
 
-use super::{Error, Scoped, error::within, row::ends};
+use super::{Error, Scoped, Store, error::within, row::ends};
 use sparkgate_submission::{ExecutorState, SubmissionId};
 
 /// The pod that writes a log, or wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct LogTarget {
+    pub tenant: String,
     pub attempt: i32,
     pub namespace: String,
     /// The pod's name.
@@ -18,6 +19,18 @@ pub struct LogTarget {
     pub ended: bool,
     /// Clean-up deleted the pod.
     pub pod_deleted: bool,
+}
+
+impl Store {
+    /// Returns those of some ids of which there is no submission.
+    pub async fn deleted_among(&self, ids: &[String]) -> Result<Vec<String>, Error> {
+        let statement = sqlx::query_scalar(
+            "SELECT folder FROM unnest($1::text[]) AS o (folder) WHERE NOT EXISTS (SELECT FROM submissions WHERE id = folder)",
+        )
+        .bind(ids)
+        .fetch_all(&self.patient);
+        within("looking for logs without a submission", statement).await
+    }
 }
 
 impl Scoped {
@@ -31,11 +44,11 @@ impl Scoped {
         query.push("), asked AS (SELECT ").push_bind(attempt).push("::integer AS wanted), ends AS (SELECT ");
         query.push_bind(ends()).push(
             "::text[] AS states)
-             SELECT attempt, namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid, state = ANY(states) AS ended,
+             SELECT tenant, attempt, namespace, coalesce(names ->> 'driverPod', '') AS pod, pod_uid, state = ANY(states) AS ended,
                     pod_deleted_at IS NOT NULL AS pod_deleted
              FROM found, asked, ends WHERE wanted IS NULL OR attempt = wanted
              UNION ALL
-             SELECT a.attempt, namespace, coalesce(a.names ->> 'driverPod', ''), a.pod_uid, true,
+             SELECT tenant, a.attempt, namespace, coalesce(a.names ->> 'driverPod', ''), a.pod_uid, true,
                     a.pod_deleted_at IS NOT NULL
              FROM attempts a JOIN found ON id = submission_id JOIN asked ON a.attempt = wanted",
         );
@@ -52,7 +65,7 @@ impl Scoped {
         let action = "looking for an executor's log";
         let mut connection = self.store.connection(action).await?;
         let mut query = QueryBuilder::new(
-            "SELECT e.attempt, namespace, pod_name AS pod, e.pod_uid, false AS pod_deleted, e.state <> ALL(",
+            "SELECT s.tenant, e.attempt, namespace, pod_name AS pod, e.pod_uid, false AS pod_deleted, e.state <> ALL(",
         );
         query.push_bind(ExecutorState::LIVE.map(ExecutorState::as_str)).push(") OR s.state = ANY(").push_bind(ends());
         query.push(

@@ -75,6 +75,7 @@ pub(super) async fn show(
                 (whose) @if let Some(attempt) = attempt { " of attempt " (attempt) } ". "
                 @match &end {
                     Ok(End { source: LogSource::Kept, .. }) => "The pod is gone: this is the end of its log that was kept.",
+                    Ok(End { source: LogSource::Store | LogSource::Collector, .. }) => { "The last " (LINES) " lines. The log is stored: the pod may be gone." },
                     Ok(_) => { "The last " (LINES) " lines." },
                     Err(why) => (why),
                 }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     api::AppState,
-    service::{Error, Log, LogRequest, LogSource, LogStream, NoLog},
+    service::{Error, Log, LogRequest, LogStream, NoLog},
     submission::SubmissionId,
 };
 
@@ -62,9 +62,10 @@ pub(super) struct LogQuery {
 
 /// Read the log of a driver or of an executor
 ///
-/// The log is read from the pod while the pod exists. Afterwards the last part of a driver's log is available, which was
-/// kept when the driver ended; an executor's log is deleted with its pod. The text is what the container wrote, byte for
-/// byte.
+/// The log is read from the pod while the pod exists. Afterwards it is read from the gateway's store of logs, or from what the
+/// operator's collector wrote. If the gateway has neither, the last part of a driver's log is available, which was kept when the driver
+/// ended; an executor's log is deleted with its pod. The text is what the container wrote, byte for byte. `since` and
+/// `timestamps` have no effect on a log of a collector.
 ///
 /// With `follow` the response starts when the driver starts and lasts until the driver ends. Every line is sent once, even
 /// if connections between the gateway and the cluster break meanwhile. A response that is cut off instead of ended is
@@ -76,8 +77,8 @@ pub(super) struct LogQuery {
         SubmissionProblems,
         (status = 200, description = "The log", body = String, content_type = "text/plain",
          headers(
-            ("Sparkgate-Log-Source" = String, description = "`pod`, or `kept`: the pod is gone"),
-            ("Sparkgate-Log-Cut" = String, description = "`true` if only the last part was kept"),
+            ("Sparkgate-Log-Source" = String, description = "Where the log was read: `pod`; `store`, the gateway's store of logs; `collector`, that of the operator's collector; `kept`, the last part, in the database"),
+            ("Sparkgate-Log-Cut" = String, description = "`true` if lines are missing: only the last part was kept, or the end was not stored"),
          )),
         (status = 404, description = "There is no such submission, attempt or executor, or it has no log yet, or no longer", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "Too many logs are being read; try again", body = ProblemBody, content_type = "application/problem+json"),
@@ -143,11 +144,7 @@ fn since<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<U
 
 fn answer(log: LogStream) -> Response {
     let mut headers = HeaderMap::new();
-    let source = match log.source {
-        LogSource::Pod => "pod",
-        LogSource::Kept => "kept",
-    };
-    headers.insert(SOURCE, HeaderValue::from_static(source));
+    headers.insert(SOURCE, HeaderValue::from_static(log.source.as_str()));
     if log.cut {
         headers.insert(CUT, HeaderValue::from_static("true"));
     }
@@ -176,7 +173,7 @@ pub(in crate::api) fn no_log(id: &SubmissionId, request: &LogRequest, why: NoLog
         )),
         NoLog::NeverStarted => not_found_log(format!("{id} ended before it started: see its `failure`.")),
         NoLog::Gone => not_found_log("The pod is gone, and its log was not kept.".to_owned()),
-        NoLog::ExecutorGone => not_found_log("The executor's pod is gone, and its log was deleted with it.".to_owned()),
+        NoLog::ExecutorGone => not_found_log("The executor's pod is gone, and its log was not stored.".to_owned()),
         NoLog::Limited(exceeded) => exceeded.into(),
         NoLog::Busy => Problem::new(Code::TooManyRequests, "Too many logs are being read at once; try again."),
     }

@@ -71,6 +71,7 @@ pub(in crate::app) async fn check(settings: &Serve, logs: &Logs) -> Checked {
     if let Some(log) = &settings.audit_log {
         findings.push(audit_log(log));
     }
+    findings.extend(logs_store(settings).await);
     Checked { findings, access, keys }
 }
 
@@ -79,6 +80,27 @@ fn judged(check: &'static str, text: &str, result: anyhow::Result<()>) -> Findin
         Ok(()) => Finding::ok(check, text),
         Err(error) => Finding::failure(check, format!("{error:#}"), REPAIR),
     }
+}
+
+/// Writes, lists, reads and deletes an object in the store of logs.
+async fn logs_store(settings: &Serve) -> Option<Finding> {
+    const CHECK: &str = "files.logs";
+    if let Err(error) = settings.log_store.open_collected() {
+        return Some(Finding::failure(CHECK, format!("{error:#}"), REPAIR));
+    }
+    let store = match settings.log_store.open() {
+        Ok(store) => store?.0,
+        Err(error) => return Some(Finding::failure(CHECK, format!("{error:#}"), REPAIR)),
+    };
+    let name = store.name().to_owned();
+    Some(match store.try_out().await {
+        Ok(()) => Finding::ok(CHECK, format!("logs can be stored in {name} and read")),
+        Err(error) => {
+            let remedy =
+                "check the store, and the rights of the gateway's credentials to put, get, list and delete objects";
+            Finding::failure(CHECK, error_chain(&error), remedy)
+        }
+    })
 }
 
 fn addresses(settings: &Serve) -> anyhow::Result<()> {

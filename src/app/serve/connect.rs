@@ -56,6 +56,7 @@ impl Parts {
             store = store.with_audit_log(Arc::new(log.clone()));
         }
         let files = settings.files.open()?;
+        let (logs, collected) = (settings.log_store.open()?, settings.log_store.open_collected()?);
         let cluster = Cluster::connect(&settings.kubernetes.place.settings()).await?;
         let http = settings.http.settings();
         let clean_up = settings.clean_up.settings();
@@ -65,6 +66,14 @@ impl Parts {
         if let Some((store, settings)) = files {
             tracing::info!(store = store.name(), "uploaded files are kept");
             service.keep_files(store, settings);
+        }
+        if let Some((store, settings)) = logs {
+            tracing::info!(store = store.name(), "logs are stored");
+            service.store_logs(store, settings);
+        }
+        if let Some(logs) = collected {
+            tracing::info!(template = logs.name(), "logs of a collector are read");
+            service.read_collected_logs(logs);
         }
         service.permit_webhooks(settings.webhooks.settings());
         if let Some(server) = settings.webhooks.lineage_server() {

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::bail;
 use clap::Args;
 
-use crate::spark::SparkVersion;
+use crate::{service::HistoryUrl, spark::SparkVersion};
 
 #[derive(Debug, Args)]
 pub(in crate::app) struct Dev {
@@ -34,6 +34,9 @@ pub(in crate::app) struct Dev {
     /// The Spark that drivers and executors run [default: `SPARK_HOME`, or an importable pyspark].
     #[arg(long)]
     pub(in crate::app) spark_home: Option<PathBuf>,
+    /// URL of an ended application in a History Server, such as <http://127.0.0.1:18080/history/{appId}/jobs/> (docs/spark-ui.md).
+    #[arg(long, env = "SPARKGATE_SPARK_HISTORY_URL", value_name = "URL")]
+    pub(in crate::app) spark_history_url: Option<HistoryUrl>,
     /// Admit only clients with a token, on a machine that you share: it is written to the file `token` in the directory, where
     /// `sparkgate` itself finds it. Without this, every user of this machine can run programs as you.
     #[arg(long, env = "SPARKGATE_DEV_REQUIRE_TOKEN")]

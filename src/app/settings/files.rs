@@ -22,8 +22,8 @@ pub(in crate::app) struct Files {
     #[arg(long, env = "SPARKGATE_FILES_DRIVER_URL", value_name = "URL", value_parser = driver_url, requires = "files_url")]
     files_driver_url: Option<String>,
     /// Maximum size of an uploaded file, such as 500MiB or 5GiB.
-    #[arg(long, env = "SPARKGATE_MAX_FILE_SIZE", default_value_t = FileSize::default(), value_name = "SIZE")]
-    max_file_size: FileSize,
+    #[arg(long, env = "SPARKGATE_MAX_FILE_SIZE", default_value_t = Size::default(), value_name = "SIZE")]
+    max_file_size: Size,
     /// How long an uploaded file is kept that no submission uses: a duration, or `off` to keep it for ever.
     #[arg(long, env = "SPARKGATE_FILE_TTL", default_value_t = TimeOrOff::days(7), value_name = "TIME")]
     file_ttl: TimeOrOff,
@@ -60,7 +60,7 @@ impl Default for Files {
             files_url: None,
             files_base_url: None,
             files_driver_url: None,
-            max_file_size: FileSize::default(),
+            max_file_size: Size::default(),
             file_ttl: TimeOrOff::days(7),
         }
     }
@@ -93,30 +93,40 @@ fn driver_url(text: &str) -> Result<String, &'static str> {
         .ok_or("expected the URL of the store as drivers read it, such as s3a://bucket/prefix")
 }
 
-/// The size of a file.
+/// The size of a file or of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileSize(u64);
+pub(super) struct Size(u64);
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a whole number followed by KiB, MiB or GiB, such as 500MiB")]
-struct NoSize;
+impl Size {
+    pub(super) const fn gib(count: u64) -> Self {
+        Self(count << 30)
+    }
 
-const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-
-impl Default for FileSize {
-    fn default() -> Self {
-        Self(5 << 30)
+    pub(super) fn bytes(self) -> u64 {
+        self.0
     }
 }
 
-impl fmt::Display for FileSize {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a whole number followed by KiB, MiB or GiB, such as 500MiB")]
+pub(super) struct NoSize;
+
+const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+impl Default for Size {
+    fn default() -> Self {
+        Self::gib(5)
+    }
+}
+
+impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, bytes) = UNITS.into_iter().find(|(_, bytes)| self.0.is_multiple_of(*bytes)).unwrap_or(("", 1));
         write!(f, "{}{unit}", self.0 / bytes)
     }
 }
 
-impl FromStr for FileSize {
+impl FromStr for Size {
     type Err = NoSize;
 
     fn from_str(text: &str) -> Result<Self, NoSize> {
@@ -136,11 +146,11 @@ mod tests {
     #[test]
     fn size_needs_a_unit() {
         for (text, bytes) in [("5GiB", 5 << 30), ("500MiB", 500 << 20), ("1KiB", 1 << 10)] {
-            assert_eq!(text.parse(), Ok(FileSize(bytes)), "{text}");
-            assert_eq!(FileSize(bytes).to_string(), text);
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+            assert_eq!(Size(bytes).to_string(), text);
         }
         for nonsense in ["", "5", "5GB", "-1GiB", "0KiB", "+1KiB", "99999999999999999999GiB", "9999999999GiB", "off"] {
-            assert_eq!(nonsense.parse::<FileSize>(), Err(NoSize), "{nonsense}");
+            assert_eq!(nonsense.parse::<Size>(), Err(NoSize), "{nonsense}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{ArgAction, Args};
 
-use super::{CleanUp, Database, Files, KeptLog, Limits, Prices, SparkUi, Webhooks};
+use super::{CleanUp, Database, Files, KeptLog, Limits, LogStore, Prices, SparkUi, Webhooks};
 use crate::{
     api::{BrowserSettings, HttpSettings, ServerSettings, Tls, TlsFiles, TrustedProxies},
     cluster::ClusterSettings,
@@ -33,6 +33,8 @@ pub(in crate::app) struct Serve {
     /// 256KiB or 1MiB of text, at most 4MiB, or `off`.
     #[arg(long, env = "SPARKGATE_KEPT_LOG", default_value_t = KeptLog::default(), value_name = "SIZE")]
     pub(in crate::app) kept_log: KeptLog,
+    #[command(flatten)]
+    pub(in crate::app) log_store: LogStore,
     #[command(flatten)]
     pub(in crate::app) files: Files,
     #[command(flatten)]

@@ -22,6 +22,11 @@ pub(in crate::app) struct SparkUi {
 }
 
 impl SparkUi {
+    /// Returns the defaults, with a History Server.
+    pub(in crate::app) fn leading_to(history: Option<HistoryUrl>) -> Self {
+        Self { spark_history_url: history, ..Self::default() }
+    }
+
     pub(in crate::app) fn settings(&self) -> SparkUiSettings {
         SparkUiSettings {
             is_served: self.spark_ui,

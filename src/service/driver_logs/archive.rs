@@ -96,6 +96,10 @@ impl DriverLogs {
     }
 
     async fn archive_end(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
+        futures::join!(self.until_stored(of.uid), self.archive_last_part(id, attempt, of));
+    }
+
+    async fn archive_last_part(&self, id: &SubmissionId, attempt: i32, of: &LogOf<'_>) {
         let succeeded = match self.store.log_to_keep(id, attempt, of.uid).await {
             Ok(Some(succeeded)) => succeeded,
             Ok(None) => return,

@@ -4,17 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use chrono::TimeDelta;
-use futures::{Stream, StreamExt, future::pending, stream};
+use futures::{
+    Stream, StreamExt, TryStreamExt,
+    future::pending,
+    stream::{self, BoxStream},
+};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     DriverLogs,
     kept::{last_lines, whole},
     lines::Lines,
+    stored::StoredLog,
     target::{Whose, pod},
 };
 use crate::{
-    cluster::{LogAnswer, LogBytes, LogPart},
+    cluster::{LogAnswer, LogPart},
     service::{
         detached::detached,
         error::{Error, error_chain},
@@ -31,6 +36,8 @@ const LOOK: Duration = Duration::from_secs(5);
 const EARLIER: TimeDelta = TimeDelta::seconds(1);
 /// Attempts to read the rest of a log after the end.
 const LAST_TRIES: u32 = 3;
+/// Attempts to find the whole log of a deleted pod in the store: its last part may be on its way.
+const STORED_TRIES: u32 = 10;
 
 /// A reader that follows a log.
 pub(super) struct Follower {
@@ -40,7 +47,10 @@ pub(super) struct Follower {
     /// How many of the lines that exist when the log is first opened are returned: the last ones.
     tail: Option<u64>,
     lines: Lines,
-    open: Option<LogBytes>,
+    open: Option<BoxStream<'static, Result<Bytes, Error>>>,
+    /// The stored log is read, or was read, because the pod is gone.
+    stored: Option<Stored>,
+    stored_tries: u32,
     /// The end was recorded before the log was opened, so the log is complete.
     ended: bool,
     /// When to check again whether the end is recorded.
@@ -50,11 +60,22 @@ pub(super) struct Follower {
     done: bool,
 }
 
+/// How far a stored log is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Whole,
+    /// Its end wasn't stored: the archived part may have it.
+    Part,
+    /// All that is stored of it was read.
+    Read,
+}
+
 impl Follower {
     pub(super) fn new(logs: Arc<DriverLogs>, id: SubmissionId, whose: Whose, tail: Option<u64>, lines: Lines) -> Self {
         let look = Instant::now();
         let (open, ended, tried, last_tries, done) = (None, false, false, 0, false);
-        Self { logs, id, whose, tail, lines, open, ended, look, tried, last_tries, done }
+        let (stored, stored_tries) = (None, 0);
+        Self { logs, id, whose, tail, lines, open, stored, stored_tries, ended, look, tried, last_tries, done }
     }
 
     /// Returns the log as a stream, which advances only while it is polled. The stream ends with an error when this process
@@ -94,10 +115,11 @@ impl Follower {
         Ok(None)
     }
 
-    fn take(&mut self, piece: Option<Result<Bytes, crate::cluster::Error>>) -> Result<Bytes, Error> {
+    fn take(&mut self, piece: Option<Result<Bytes, Error>>) -> Result<Bytes, Error> {
         match piece {
             Some(Ok(bytes)) => return Ok(self.lines.take(&bytes)),
-            Some(Err(error)) => self.failed(error.into())?,
+            Some(Err(error)) => self.failed(error)?,
+            None if self.stored == Some(Stored::Part) => self.stored = Some(Stored::Read),
             None if self.ended => {
                 self.done = true;
                 return Ok(self.lines.finish());
@@ -169,7 +191,7 @@ impl Follower {
         match answer {
             Ok(LogAnswer::Log(bytes)) => {
                 self.lines.begin_again();
-                self.open = Some(bytes);
+                self.open = Some(bytes.map_err(Error::from).boxed());
                 Ok(Bytes::new())
             }
             Ok(LogAnswer::NotStarted(_) | LogAnswer::Gone) if self.ended => self.rest(&target).await,
@@ -185,11 +207,14 @@ impl Follower {
         }
     }
 
-    /// Returns the part of the archived log of a deleted pod that was not sent yet.
+    /// Returns the part of a deleted pod's log that was not sent yet: from the store, and then from the archive.
     async fn rest(&mut self, target: &LogTarget) -> Result<Bytes, Error> {
+        if self.logs.are_stored() && self.stored != Some(Stored::Read) && self.open_stored(target).await {
+            return Ok(Bytes::new());
+        }
         self.done = true;
         if self.whose.is_executor() {
-            return Ok(Bytes::new());
+            return Ok(self.lines.finish());
         }
         let (store, id, attempt) = (self.logs.store.clone(), self.id.clone(), target.attempt);
         let kept = detached(async move { store.all().kept_log(&id, attempt).await }).await?;
@@ -206,5 +231,28 @@ impl Follower {
             ));
         }
         Ok(bytes)
+    }
+
+    /// Opens the stored log at the position that was reached. Returns whether the log goes on: it is open, or will be tried again.
+    async fn open_stored(&mut self, target: &LogTarget) -> bool {
+        let (logs, id, whose, of) = (self.logs.clone(), self.id.clone(), self.whose, target.clone());
+        let found = detached(async move { logs.stored_log(&id, whose, &of).await }).await;
+        let found = found.unwrap_or_else(|error| {
+            tracing::debug!(submission = %self.id, "reading a stored log failed: {}", error_chain(&error));
+            None
+        });
+        let is_whole = found.as_ref().is_some_and(StoredLog::is_whole);
+        if !is_whole && self.stored_tries < STORED_TRIES {
+            self.stored_tries += 1;
+            return true;
+        }
+        let Some(log) = found else { return false };
+        let until = self.lines.told_until();
+        let since = until.map_or_else(|| self.lines.since(), |until| until.checked_sub_signed(EARLIER));
+        self.lines.begin_again();
+        self.open = Some(log.text(self.tail.filter(|_| until.is_none()), since));
+        self.stored = Some(if is_whole { Stored::Whole } else { Stored::Part });
+        self.ended = true;
+        true
     }
 }

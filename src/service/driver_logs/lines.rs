@@ -4,6 +4,8 @@
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
+use crate::files::LogPosition;
+
 /// A timestamp is shorter than this (`2026-01-02T03:04:05.123456789+00:00`): anything longer is text of a line without one.
 const LONGEST_TIME: usize = 40;
 
@@ -73,6 +75,20 @@ impl Default for Now {
 impl Lines {
     pub(super) fn new(with_times: bool, since: Option<DateTime<Utc>>) -> Self {
         Self { with_times, since, ..Self::default() }
+    }
+
+    /// Continues a log with times that was taken up to a position.
+    pub(super) fn after(position: LogPosition) -> Self {
+        let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let LogPosition { latest, of_that_time, after, bytes } = position;
+        let place = Place { latest, of_that_time: count(of_that_time), after: count(after), bytes: count(bytes) };
+        Self { place, ..Self::new(true, None) }
+    }
+
+    /// Returns the position up to which lines were returned.
+    pub(super) fn position(&self) -> LogPosition {
+        let Place { latest, of_that_time, after, bytes } = self.place;
+        LogPosition { latest, of_that_time: of_that_time as u64, after: after as u64, bytes: bytes as u64 }
     }
 
     /// Returns the time before which the reader wants no lines.

@@ -19,6 +19,14 @@ impl Whose {
     pub(super) fn is_executor(self) -> bool {
         matches!(self, Self::Executor(..))
     }
+
+    /// Returns the id of the executor; `None` for the driver.
+    pub(super) fn executor(self) -> Option<i64> {
+        match self {
+            Self::Driver(_) => None,
+            Self::Executor(_, executor) => Some(executor),
+        }
+    }
 }
 
 /// Returns the pod, if it may exist.

@@ -53,7 +53,11 @@ impl PodFollower {
     ) {
         let mut drivers: HashMap<SubmissionId, Vec<PodObservation>> = HashMap::new();
         for seen in batch {
-            match seen.into() {
+            let seen = seen.into();
+            if let Some(report) = &seen {
+                self.logs.note(namespace, report);
+            }
+            match seen {
                 Some(WatchReport::Driver(pod)) => drivers.entry(pod.submission.clone()).or_default().push(*pod),
                 Some(WatchReport::Executor(pod)) => self.executors.note(namespace, &pod),
                 Some(WatchReport::Listed { drivers: listed, executors }) => {

@@ -47,6 +47,7 @@ impl PodFollower {
         };
         let _begun = self.executors.begin(scope);
         let _set_aside = self.set_aside.begin(scope);
+        let _logs = self.logs.begin(scope);
         let mut observations = self.watch_pods(scope, position).ready_chunks(BATCH);
         let mut flush = interval(FLUSH);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -21,9 +21,13 @@ use tower::ServiceExt;
 use super::site::Site;
 use crate::world::eventually;
 
-async fn get(site: &Site, path: &str) -> Response<Body> {
+pub(crate) async fn get(site: &Site, path: &str) -> Response<Body> {
+    get_path(site, &format!("/v1/submissions/{path}")).await
+}
+
+pub(crate) async fn get_path(site: &Site, path: &str) -> Response<Body> {
     let router = router(site.service().clone(), HttpSettings::default()).unwrap();
-    router.oneshot(Request::get(format!("/v1/submissions/{path}")).body(Body::empty()).unwrap()).await.unwrap()
+    router.oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap()
 }
 
 fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {

@@ -1,15 +1,17 @@
 //! A gateway on a sandbox with a node, whose drivers are shell commands.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use futures::StreamExt;
 use kube::{Client, api::DeleteParams};
+use serde_json::json;
 use sparkgate::{
+    files::FileStore,
     sandbox::{
         apiserver,
         node::{self, NodeConfig, Spark},
     },
-    service::{Log, LogRequest, LogSource, LogStream, NoLog, Service},
+    service::{Log, LogRequest, LogSource, LogStoreSettings, LogStream, NoLog, Service},
     submission::{DriverState, SubmissionId},
 };
 use sqlx::PgPool;
@@ -17,7 +19,10 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{fault_proxy::FaultProxy, world::World};
+use crate::{
+    fault_proxy::FaultProxy,
+    world::{World, eventually},
+};
 
 /// A Spark that runs the last argument of its driver as a shell command.
 const SUBMIT: &str = "#!/bin/bash\neval \"${@: -1}\"\n";
@@ -56,6 +61,56 @@ impl Site {
         world.admin = client(address);
         world.watch();
         Self { world, proxy, dir, _sandbox: sandbox.drop_guard() }
+    }
+
+    /// Stores logs from now on, in [`Self::store_dir`].
+    pub(crate) fn store_logs(&mut self) {
+        self.store_logs_up_to(1 << 30);
+    }
+
+    pub(crate) fn store_logs_up_to(&mut self, largest: u64) {
+        self.world.look_away();
+        let store = FileStore::open(self.store_dir().to_str().unwrap()).unwrap();
+        self.service().store_logs(store, LogStoreSettings { largest });
+        self.world.watch();
+    }
+
+    pub(crate) fn store_dir(&self) -> PathBuf {
+        self.dir.path().join("stored")
+    }
+
+    /// Replaces the gateway by another one, as after a crash, on the same store of logs.
+    pub(crate) async fn replace_gateway(&mut self) {
+        let World { pool, client, admin, namespace, .. } = &self.world;
+        let mut world = World::on(pool.clone(), client.clone(), namespace.clone()).await;
+        world.admin = admin.clone();
+        self.world = world;
+        self.store_logs();
+    }
+
+    /// Creates executor 7 as a driver would. It runs a shell command, in which `$GO` names the same file as for drivers.
+    pub(crate) async fn execute(&self, id: &SubmissionId, command: &str) {
+        let driver = self.world.driver().await.metadata;
+        let labels = driver.labels.clone().unwrap();
+        let mut labels: BTreeMap<String, String> =
+            labels.into_iter().filter(|(key, _)| key.starts_with("sparkgate.dev/")).collect();
+        labels.extend(
+            [("spark-role", "executor"), ("spark-exec-id", "7")].map(|(key, value)| (key.into(), value.into())),
+        );
+        let owner =
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": true}]);
+        let command = command.replace("$GO", self.dir.path().join("go").to_str().unwrap());
+        let pod = json!({"metadata": {"name": "exec-7", "labels": labels, "ownerReferences": owner}, "spec": {"restartPolicy": "Never", "containers": [
+            {"name": "mesh", "image": "mesh"},
+            {"name": "spark-kubernetes-executor", "image": "spark", "args": ["driver", command]},
+            {"name": "logger", "image": "logger"}]}});
+        self.world.pods().create(&Default::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        eventually(|| async {
+            let executors =
+                self.service().submissions.executors(&self.service().anonymous(), id, None, 10).await.unwrap();
+            executors.iter().any(|one| one.executor_id == 7).then_some(()).ok_or("it wasn't seen yet")
+        })
+        .await;
     }
 
     pub(crate) fn service(&self) -> &Service {

@@ -360,6 +360,8 @@ async fn log(api: Client, parameters: &LogParameters) -> Result<(Value, String),
         "id": id.as_str(),
         "source": match source.as_deref() {
             Some("kept") => "the part that was kept: the pod is gone",
+            Some("store") => "the store of logs",
+            Some("collector") => "the operator's collector of logs",
             _ => "the pod",
         },
         "lines": excerpt.len(),

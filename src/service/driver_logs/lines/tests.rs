@@ -90,3 +90,17 @@ proptest! {
         prop_assert_eq!(String::from_utf8(all).unwrap(), plain);
     }
 }
+
+#[test]
+fn a_log_is_continued_from_its_position_alone() {
+    let log = format!("{} a\n{} b\n{} c\n{} d\n{} e\n", at(2, 7), at(2, 7), at(2, 3), at(3, 0), at(3, 0));
+    for cut in 0..log.len() {
+        let mut first = Lines::new(true, None);
+        let mut all = told(&mut first, &[&log.as_bytes()[..cut]]);
+        let mut second = Lines::after(first.position());
+        second.begin_again();
+        all.push_str(&told(&mut second, &[log.as_bytes()]));
+        assert_eq!(all, log, "{cut}");
+        assert!(!second.has_gap());
+    }
+}

@@ -1,0 +1,97 @@
+//! Logs that outlast their pods: in the object store of this gateway, and in that of the operator's collector.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{
+    DriverLogs,
+    keeper::{Keeper, Keeping},
+    stored::{LogStoreSettings, Stored},
+};
+use crate::{
+    cluster::WatchReport,
+    files::{CollectedLogs, FileStore},
+    service::error::Error,
+};
+
+/// How long the finalizer of an ended driver waits for the rest of its log to be stored.
+const REST: Duration = Duration::from_secs(5);
+/// Logs without a submission are deleted after this time: a database that was restored may lack it for a while.
+const ORPHANED: TimeDelta = TimeDelta::hours(24);
+/// Submissions that are compared with the database at once.
+const AT_ONCE: usize = 500;
+
+impl DriverLogs {
+    /// Stores the logs of followed pods from now on. Only the first call has an effect.
+    pub(in crate::service) fn keep_in(&self, objects: FileStore, installation: Uuid, settings: LogStoreSettings) {
+        let stored = Arc::new(Stored::new(objects.logs_of_installation(installation), settings));
+        let _ = self.keeper.set(Keeper::new(self.store.clone(), &self.cluster, stored));
+    }
+
+    /// Reads what a collector wrote from now on. Only the first call has an effect.
+    pub(in crate::service) fn collected_in(&self, logs: CollectedLogs) {
+        let _ = self.collected.set(logs);
+    }
+
+    /// Returns whether logs are stored.
+    pub(in crate::service) fn are_stored(&self) -> bool {
+        self.keeper.get().is_some()
+    }
+
+    pub(super) fn stored(&self) -> Option<&Arc<Stored>> {
+        self.keeper.get().map(Keeper::stored)
+    }
+
+    /// Starts a watch of this scope. Dropping the guard ends its streams.
+    pub(in crate::service) fn begin(&self, scope: Option<&str>) -> Option<Keeping<'_>> {
+        self.keeper.get().map(|keeper| keeper.begin(scope))
+    }
+
+    /// Takes in what the watch of a scope reports.
+    pub(in crate::service) fn note(&self, scope: Option<&str>, report: &WatchReport) {
+        let Some(keeper) = self.keeper.get() else { return };
+        match report {
+            WatchReport::Driver(seen) => keeper.note_driver(scope, seen),
+            WatchReport::Executor(seen) => keeper.note_executor(scope, seen),
+            WatchReport::Listed { .. } => keeper.note_list(scope),
+            WatchReport::Broken { .. } => {}
+        }
+    }
+
+    /// Waits until the log of an ended pod is stored, for a moment: a store that is away delays no driver.
+    pub(super) async fn until_stored(&self, uid: &str) {
+        let Some(keeper) = self.keeper.get().filter(|keeper| !keeper.stored().is_away()) else { return };
+        // Then the log waits on its node, as long as the pod exists.
+        let _ = timeout(REST, keeper.until_done(uid)).await;
+    }
+
+    /// Returns how many logs are being stored, and how many wait for that.
+    pub(in crate::service) fn streams(&self) -> (usize, usize) {
+        self.keeper.get().map(Keeper::streams).unwrap_or_default()
+    }
+
+    /// Deletes the logs of submissions whose records were deleted. Returns how many submissions that were.
+    ///
+    /// # Errors
+    /// The database or the store fails.
+    pub async fn sweep(&self, now: DateTime<Utc>) -> Result<usize, Error> {
+        let Some(stored) = self.stored() else { return Ok(0) };
+        let (objects, before) = (&stored.objects, now - ORPHANED);
+        let mut deleted = 0;
+        for tenant in objects.folders("").await? {
+            for day in objects.folders(&tenant).await? {
+                let ids = objects.folders(&format!("{tenant}/{day}")).await?;
+                for some in ids.chunks(AT_ONCE) {
+                    for id in self.store.deleted_among(some).await? {
+                        let gone = objects.delete_folder(&format!("{tenant}/{day}/{id}"), before).await?;
+                        deleted += usize::from(gone > 0);
+                    }
+                }
+            }
+        }
+        Ok(deleted)
+    }
+}
