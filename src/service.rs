@@ -51,8 +51,8 @@ use crate::{access::Principal, cluster::Cluster, files::FileStore, store::Store}
 pub use crate::cluster::DriverBytes;
 pub use crate::store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
-    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
-    Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
+    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
+    SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
@@ -96,7 +96,10 @@ pub use self::{
     session::Session,
     settings::{Settings, SparkSettings},
     spark_lines::{SparkLines, file::SparkLinesError},
-    spark_ui::{Asked, HistoryUrl, HistoryUrlError, SparkUi, SparkUiSettings, Summary, Ticket, TicketFault, UiPlace},
+    spark_ui::{
+        Asked, HistoryUrl, HistoryUrlError, SparkUi, SparkUiSettings, Summary, Ticket, TicketFault, UiHost, UiOrigin,
+        UiOriginError, UiPlace,
+    },
     submissions::{
         Submissions,
         failure_reason::FailureReason,

@@ -4,6 +4,7 @@
 //! the requests of its pages needs some: a caller that may read the submission gets a ticket, which is part of the path of all of them.
 
 mod history;
+mod origin;
 mod requests;
 pub(super) mod summary;
 mod ticket;
@@ -26,6 +27,7 @@ use crate::{
 };
 
 pub use history::{HistoryUrl, HistoryUrlError};
+pub use origin::{UiHost, UiOrigin, UiOriginError};
 pub use requests::Asked;
 pub use summary::Summary;
 pub use ticket::{Ticket, TicketFault};
@@ -38,6 +40,8 @@ const ADDRESS: Duration = Duration::from_secs(2);
 pub struct SparkUiSettings {
     /// Whether the UIs of running drivers are served.
     pub is_served: bool,
+    /// Where they are served; `None` beside everything else.
+    pub origin: Option<UiOrigin>,
     /// Where the UI of an ended submission is.
     pub history: Option<HistoryUrl>,
     /// How often a long-running driver is asked for its jobs; `None` asks none.
@@ -46,7 +50,7 @@ pub struct SparkUiSettings {
 
 impl Default for SparkUiSettings {
     fn default() -> Self {
-        Self { is_served: true, history: None, summary_period: Some(Duration::from_secs(60)) }
+        Self { is_served: true, origin: None, history: None, summary_period: Some(Duration::from_secs(60)) }
     }
 }
 
@@ -109,6 +113,11 @@ impl SparkUi {
             Some(history) if submission.state.is_terminal() => UiPlace::History(history.of(submission)),
             _ => UiPlace::Nowhere,
         }
+    }
+
+    /// Returns the origin of UIs, if they have one.
+    pub fn origin(&self) -> Option<&UiOrigin> {
+        self.settings.origin.as_ref()
     }
 
     /// Returns the text of a ticket for the UI of a submission, which the caller may read.

@@ -229,7 +229,7 @@ fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
             }
         }
     });
-    let again = html! { a href={ "../submissions?" (label_query(RERUN_OF, of.id.as_str())) } { "Submissions" } };
+    let again = html! { a href={ "../submissions?" (label_query(RERUN_OF, of.id.as_str())) } { "Show them" } };
     facts(&[
         ("Owner", text(&of.owner)),
         ("Tenant", text(&of.tenant)),
