@@ -172,13 +172,18 @@ async fn people_see_pages_at_the_address_of_a_ui_and_programs_problems(pool: PgP
         world.answer(request.header(header::ACCEPT, accept).body(Body::empty()).unwrap()).await
     };
     let page = "text/html,application/xhtml+xml,*/*;q=0.8";
-    let nobody = open(None, &id, page).await;
-    assert_eq!(nobody.status, 401);
-    assert!(nobody.headers["content-type"].starts_with("text/html") && nobody.headers.contains_key("www-authenticate"));
-    for part in
-        ["no sign-in for browsers", &nobody.headers["x-request-id"], "href=\"../../../../../console/submissions\""]
-    {
-        assert!(nobody.body.contains(part), "{part}: {}", nobody.body);
+    let unknown_caller = open(None, &id, page).await;
+    assert_eq!(unknown_caller.status, 401);
+    assert!(
+        unknown_caller.headers["content-type"].starts_with("text/html")
+            && unknown_caller.headers.contains_key("www-authenticate")
+    );
+    for part in [
+        "no sign-in for browsers",
+        &unknown_caller.headers["x-request-id"],
+        "href=\"../../../../../console/submissions\"",
+    ] {
+        assert!(unknown_caller.body.contains(part), "{part}: {}", unknown_caller.body);
     }
     for accept in ["application/json", "*/*"] {
         assert_eq!(open(None, &id, accept).await.json()["code"], "unauthenticated");

@@ -27,11 +27,12 @@ use crate::{
 const MOST_KILLS: usize = 500;
 
 /// Links to states that belong together.
-const GROUPS: [(&str, &str); 5] = [
+const GROUPS: [(&str, &str); 6] = [
     ("All", ""),
     ("Waiting", "QUEUED,LAUNCHING,PENDING"),
     ("Running", "RUNNING,KILLING"),
     ("Failed", "FAILED,ERROR,LOST"),
+    ("Killed", "KILLED"),
     ("Finished", "FINISHED"),
 ];
 
