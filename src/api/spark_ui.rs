@@ -64,10 +64,7 @@ pub(super) async fn keep_apart(
     request: Request,
     next: Next,
 ) -> Response {
-    if state.service.spark_ui.origin().is_none()
-        || host_of_uis(&state, &request).is_none()
-        || is_ui(request.uri().path())
-    {
+    if host_of_uis(&state, &request).is_none() || is_ui(request.uri().path()) {
         return next.run(request).await;
     }
     let problem = Problem::new(Code::NotFound, "This host serves the Spark UIs of drivers, and nothing else.");

@@ -246,9 +246,35 @@ async fn a_log_is_followed_to_its_end_coloured_and_searched(pool: PgPool) {
     let is_at_end = "log.scrollHeight - log.scrollTop - log.clientHeight < 40 && document.querySelector('[data-option=follow] input').checked";
     browser.until(is_at_end).await;
     assert_eq!(browser.eval("document.querySelector('#log .line:nth-child(8) .c1').textContent").await, "7");
+    let all = "fetch(document.querySelector('a[download]').href).then((answer) => answer.text()).then((text) => text.split('\\n').length)";
+    assert_eq!(browser.eval(all).await, 1501, "the download has all of it");
     browser.press("/").await;
     browser.call("Input.insertText", json!({"text": "1499 "})).await;
     browser.until("document.querySelector('[data-found]').textContent === 'lines: 1'").await;
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn commands_are_copied_as_they_are_shown(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let id = site.submit(1).await.remove(0);
+    browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
+    browser.eval("navigator.clipboard.writeText = async (text) => { window.copied = text; }; undefined").await;
+    for (name, words) in [
+        ("curl", "curl -sS \"$SPARKGATE_URL/v1/submissions\""),
+        ("spark-submit", "--deploy-mode cluster"),
+        ("Airflow", "SparkgateSubmitOperator("),
+    ] {
+        let command = format!(
+            "[...document.querySelectorAll('details.command')].find((one) => one.querySelector('summary').textContent === '{name}')"
+        );
+        browser.eval(&format!("{command}.open = true; {command}.querySelector('[data-copy]').click()")).await;
+        browser.until(&format!("window.copied === {command}.querySelector('pre').textContent")).await;
+        let copied = browser.eval("window.copied").await;
+        assert!(copied.as_str().unwrap().contains(words), "{name}: {copied}");
+    }
+    browser.eval("document.querySelector('p.id [data-copy]').click()").await;
+    browser.until(&format!("window.copied === '{id}'")).await;
     assert_eq!(browser.faults().await, [""; 0]);
 }
 

@@ -32,7 +32,7 @@ use crate::{
     get, path = "/v1/submissions/{id}/ui", tag = "Submissions", operation_id = "openSparkUi", params(Id),
     responses(
         SubmissionProblems,
-        (status = 303, description = "The UI is at `Location`", headers(("Location" = String, description = "A relative URL of this gateway, or one of the History Server"))),
+        (status = 303, description = "The UI is at `Location`", headers(("Location" = String, description = "A relative URL of this gateway, or one of the operator's host for Spark UIs, or of the History Server"))),
         (status = 404, description = "There is no such submission, or it has no UI (any more). All problems are pages for clients that accept `text/html`", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
