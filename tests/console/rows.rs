@@ -46,10 +46,8 @@ async fn each_caller_gets_the_rows_and_boxes_of_its_own_page(pool: PgPool) {
     for query in ["", "?limit=2", "?state=QUEUED&name=", "?owner=none"] {
         // All at the same time, so that they share what can be shared.
         let asked = callers.iter().cycle().take(40).map(async |(key, seen, killed)| {
-            let (rows, page) = tokio::join!(
-                world.get(key, &format!("{ROWS}{query}")),
-                world.get(key, &format!("/console/submissions{query}"))
-            );
+            let paths = [format!("{ROWS}{query}"), format!("/console/submissions{query}")];
+            let (rows, page) = tokio::join!(world.get(key, &paths[0]), world.get(key, &paths[1]));
             assert_eq!((rows.status, page.status), (200, 200), "{rows:?}");
             assert!(
                 rows.headers["content-type"].starts_with("text/html") && rows.headers["cache-control"] == "no-store"
