@@ -34,9 +34,12 @@ use crate::{
     submission::State as SubmissionState,
 };
 
-/// The reads under way, by whose submissions they may return, and which.
+/// The reads under way.
 #[derive(Clone, Default)]
-pub(super) struct Reads(Arc<SharedReads<(Scope, String), Result<Arc<Read>, Problem>>>);
+pub(super) struct Reads(Arc<SharedReads<Key, Result<Arc<Read>, Problem>>>);
+
+/// Whose submissions a read may return, and the query for them.
+type Key = (Scope, String);
 
 /// A page of the list as it was read.
 pub(super) struct Read {

@@ -11,8 +11,7 @@ use crate::submission::SubmissionId;
 /// The pages have a style sheet in themselves, and nothing else.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const STYLE: &str =
-    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem}a{color:inherit}";
+const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem}a{color:inherit}";
 /// After how many seconds a page asks again.
 const AGAIN: u16 = 3;
 
