@@ -102,14 +102,15 @@ pub fn router(service: Service, settings: HttpSettings) -> Result<Router, Origin
         livy: livy::router(state.clone(), faces.livy_prefix()),
         faces: faces.clone(),
     };
-    let (all, uis) = (state.clone(), spark_ui::router(state.clone()));
+    let (all, apart, uis) = (state.clone(), state.clone(), spark_ui::router(state.clone()));
     let router = Router::from(openapi::probes())
         .merge(openapi::page().layer(from_fn(v1::compress)))
         .fallback(move |Extension(id), request| dispatch(all.clone(), routers.clone(), id, request))
         .with_state(state)
         .layer(from_fn_with_state(authn::Authentication { authenticator, faces: faces.clone() }, authn::authenticate));
     let router = browser::guard(router, &browser, faces.clone())?;
-    Ok(enclosed(uis.fallback_service(router), faces))
+    let router = uis.fallback_service(router).layer(from_fn_with_state(apart, spark_ui::keep_apart));
+    Ok(enclosed(router, faces))
 }
 
 /// Returns the router of the port for clients of Spark's protocol that send no credentials: stock `spark-submit`. It serves that

@@ -57,8 +57,8 @@ use crate::{
 pub use crate::cluster::DriverBytes;
 pub use crate::store::{
     ApiKey, AttemptRecord, AuditEntry, AuditFilter, Day, Delivery, Event, ExecutorCounts, Filter, Found, GroupBy,
-    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, StateCount, Submission, SubmissionUsage,
-    Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
+    HourCount, KillAnswer, LeaseRecord, LiveCount, LivyBatch, Page, Price, Scope, StateCount, Submission,
+    SubmissionUsage, Usage as UsageOf, UsageFilter, UsageReport, Used, Webhook,
 };
 
 pub use self::{
@@ -107,7 +107,7 @@ pub use self::{
     spark_lines::{SparkLines, file::SparkLinesError},
     spark_ui::{
         Asked, HistoryUrl, HistoryUrlError, JobKill, KillPermission, SparkUi, SparkUiSettings, Summary, Ticket,
-        TicketFault, UiPlace,
+        TicketFault, UiHost, UiOrigin, UiOriginError, UiPlace,
     },
     submissions::{
         Submissions,

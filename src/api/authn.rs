@@ -20,7 +20,9 @@ use super::{
     request_log::{RequestId, text},
     route_template::{FILE, SIGNED_FILE, SUBMISSIONS, route_of},
     server::Peer,
-    session_cookie, v1,
+    session_cookie,
+    spark_ui::page::wants_page,
+    v1,
 };
 use crate::{
     metrics::metrics,
@@ -71,12 +73,16 @@ pub(in crate::api) async fn authenticate(
         Err(why) => {
             metrics().logins_refused.with([why.kind()]).inc();
             let uri = request.uri().clone();
+            let is_page = face == Face::Console || session_cookie::is_linked(route) && wants_page(request.headers());
             if let (Unauthenticated::Invalid(_), Some(address)) = (&why, client(&request))
                 && let Err(exceeded) = authenticator.count_failed_login(address)
             {
                 return limited(&exceeded, uri.path().to_owned(), &id, &faces);
             }
-            refused(&why, &uri, &id, &faces, &authenticator.sign_in_issuers())
+            if is_page {
+                return page(&why, &uri, &id, &authenticator.sign_in_issuers());
+            }
+            refused(&why, &uri, &id, &faces)
         }
     }
 }
@@ -92,7 +98,7 @@ pub(in crate::api) async fn of_spark_listener(
         Some(caller) => admit(caller, request, next, &id, &faces).await,
         None => {
             metrics().logins_refused.with([Unauthenticated::Missing.kind()]).inc();
-            refused(&Unauthenticated::Missing, request.uri(), &id, &faces, &[])
+            refused(&Unauthenticated::Missing, request.uri(), &id, &faces)
         }
     }
 }
@@ -170,26 +176,37 @@ fn limited(exceeded: &Exceeded, path: String, id: &RequestId, faces: &Faces) -> 
     response
 }
 
-/// Answers a request without a caller. `issuers` are those with which browsers sign in.
-fn refused(why: &Unauthenticated, uri: &Uri, id: &RequestId, faces: &Faces, issuers: &[String]) -> Response {
-    let (code, challenge) = match why {
-        Unauthenticated::Missing => (v1::Code::Unauthenticated, Some(CHALLENGE)),
-        Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(INVALID)),
-        Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
-    };
-    tracing::debug!(%why, "request without a caller");
+/// Answers a request without a caller.
+fn refused(why: &Unauthenticated, uri: &Uri, id: &RequestId, faces: &Faces) -> Response {
+    let (code, challenge) = answer_to(why);
     let face = faces.of(uri.path());
-    let mut response = match face {
-        Face::Console => console::unauthenticated(why, code, uri, issuers, id),
-        _ => faces.refused(code, uri.path().to_owned(), format!("{why}."), id),
-    };
+    let mut response = faces.refused(code, uri.path().to_owned(), format!("{why}."), id);
     if let Some(challenge) = challenge {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         if face == Face::Livy {
             response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(BASIC));
         }
     }
     response
+}
+
+/// Answers a browser without a caller with a page. `issuers` are those with which browsers sign in.
+fn page(why: &Unauthenticated, uri: &Uri, id: &RequestId, issuers: &[String]) -> Response {
+    let (code, challenge) = answer_to(why);
+    let mut response = console::unauthenticated(why, code, uri, issuers, id);
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+fn answer_to(why: &Unauthenticated) -> (v1::Code, Option<HeaderValue>) {
+    tracing::debug!(%why, "request without a caller");
+    match why {
+        Unauthenticated::Missing => (v1::Code::Unauthenticated, Some(HeaderValue::from_static(CHALLENGE))),
+        Unauthenticated::Invalid(_) => (v1::Code::Unauthenticated, Some(HeaderValue::from_static(INVALID))),
+        Unauthenticated::Unavailable(_) => (v1::Code::AuthenticationUnavailable, None),
+    }
 }
 
 #[cfg(test)]

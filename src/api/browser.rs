@@ -111,8 +111,8 @@ async fn refuse(
     guard.faces.refused(v1::Code::Forbidden, path, detail, &id)
 }
 
-/// The name to which a request was sent, without its port.
-fn host(request: &Request) -> Option<String> {
+/// The name to which a request was sent, without its port and in lower case.
+pub(super) fn host(request: &Request) -> Option<String> {
     let authority = match request.uri().authority() {
         Some(authority) => authority.clone(),
         None => {

@@ -15,6 +15,8 @@ mod logs;
 mod operator;
 mod overview;
 mod refusal;
+mod rows;
+mod shared_reads;
 mod sign_in;
 mod spark;
 mod submission;
@@ -60,6 +62,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/console/", get(async || elsewhere("submissions")))
         .route("/console/submissions", get(list::show))
         .route("/console/submissions/kill", post(list::kill))
+        .route("/console/submissions/rows", get(rows::show))
         .route("/console/submissions/{id}", get(submission::show))
         .route("/console/submissions/{id}/kill", post(submission::kill))
         .route("/console/submissions/{id}/rerun", post(submission::rerun))
@@ -77,6 +80,7 @@ pub(super) fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(v1::no_such_method)
         .layer(from_fn_with_state(state.clone(), finish))
         .layer(from_fn(v1::compress))
+        .layer(Extension(rows::Reads::default()))
         .with_state(state)
 }
 
@@ -105,6 +109,11 @@ fn seen_at(location: String) -> Response {
 
 /// Returns a page with the headers of all of them.
 fn page(content: Markup) -> Response {
+    with_headers(content.into_string())
+}
+
+/// Returns a page that is written already.
+fn with_headers(content: impl IntoResponse) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
@@ -112,5 +121,5 @@ fn page(content: Markup) -> Response {
         // With `no-referrer`, which other pages have, browsers send `Origin: null` with forms, and the gateway refuses them.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     ];
-    (headers, content.into_string()).into_response()
+    (headers, content).into_response()
 }

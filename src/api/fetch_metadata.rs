@@ -12,6 +12,11 @@ pub(super) fn is_part_of_own_page(headers: &HeaderMap) -> bool {
     matches!(site(headers), Some("same-origin" | "same-site")) && !is_navigation(headers)
 }
 
+/// Returns whether a page of another origin loads something as a part of itself.
+pub(super) fn is_part_of_foreign_page(headers: &HeaderMap) -> bool {
+    matches!(site(headers), Some("cross-site" | "same-site")) && !is_navigation(headers)
+}
+
 /// Returns whether a user opens a page: by its address, or by a link of any site.
 pub(super) fn is_opened(headers: &HeaderMap) -> bool {
     matches!(site(headers), None | Some("none")) || is_navigation(headers)

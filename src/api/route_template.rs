@@ -23,6 +23,7 @@ const TEMPLATES: [&str; 67] = [
     "/console/signed-out",
     "/console/submissions",
     "/console/submissions/kill",
+    "/console/submissions/rows",
     "/console/submissions/{id}",
     "/console/submissions/{id}/configuration",
     "/console/submissions/{id}/kill",
@@ -100,11 +101,16 @@ pub(super) fn route_of(path: &str) -> Option<&'static str> {
     Some(*ROUTES.at(path).ok()?.value)
 }
 
+/// Returns whether a path is that of a Spark UI, with a ticket.
+pub(super) fn is_ui(path: &str) -> bool {
+    route_of(path).is_some_and(|route| UI.contains(&route))
+}
+
 /// Returns a path without what must not be in a log.
 pub(super) fn loggable(path: &str) -> Cow<'_, str> {
     let secret = match route_of(path) {
         Some(SIGNED_FILE) => 5,
-        Some(route) if UI.contains(&route) => 4,
+        Some(_) if is_ui(path) => 4,
         _ => return path.into(),
     };
     let parts: Vec<&str> =

@@ -21,6 +21,11 @@ const OPENED_BY_USERS: [&str; 3] =
 /// What the pages read by scripts.
 const READ_BY_PAGES: [&str; 2] = ["/v1/events", "/v1/submissions/{id}/logs"];
 
+/// Returns whether a route is one of the resource API that pages link to.
+pub(super) fn is_linked(route: Option<&str>) -> bool {
+    route.is_some_and(|route| OPENED_BY_USERS.contains(&route))
+}
+
 /// Returns the session's cookie of a request, if it counts for it.
 pub(super) fn of_request<'a>(
     (method, route, headers): (&Method, Option<&str>, &'a HeaderMap),
@@ -32,8 +37,7 @@ pub(super) fn of_request<'a>(
         Face::Console if method.is_safe() => is_own || is_opened(headers),
         Face::Console => is_own,
         Face::Resources => route.filter(|_| method.is_safe()).is_some_and(|route| {
-            is_own && READ_BY_PAGES.contains(&route)
-                || OPENED_BY_USERS.contains(&route) && (is_own || is_opened(headers))
+            is_own && READ_BY_PAGES.contains(&route) || is_linked(Some(route)) && (is_own || is_opened(headers))
         }),
         Face::Kubeflow | Face::Livy | Face::Spark => false,
     };

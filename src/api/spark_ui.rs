@@ -15,7 +15,7 @@ use axum::{
     body::to_bytes,
     extract::{Request, State},
     http::{Method, StatusCode, header, request::Parts},
-    middleware::from_fn,
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::any,
 };
@@ -23,13 +23,14 @@ use tower_http::cors::{Any, CorsLayer};
 
 use super::{
     AppState,
-    fetch_metadata::is_part_of_own_page,
+    browser::host,
+    fetch_metadata::{is_part_of_foreign_page, is_part_of_own_page},
     request_log::{self, RequestId},
-    route_template::loggable,
+    route_template::{is_ui, loggable},
     server::Peer,
     v1::{self, Code, Problem},
 };
-use crate::service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiPlace};
+use crate::service::{Asked, JobKill, KillPermission, SparkUi, Ticket, TicketFault, UiHost, UiPlace};
 use request::{Target, prefix};
 use response::Sent;
 
@@ -53,34 +54,82 @@ pub(super) fn router(state: AppState) -> Router {
 }
 
 async fn serve(State(state): State<AppState>, Extension(id): Extension<RequestId>, request: Request) -> Response {
-    let path = request.uri().path().to_owned();
-    match answer(&state, request).await {
-        Ok(response) => response,
-        Err(problem) => {
-            let retry = problem.retry_after;
-            let mut response = v1::refused(problem.code, loggable(&path).into_owned(), problem.detail, &id);
-            if let Some(seconds) = retry {
-                response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-            }
-            response
-        }
+    let (path, is_page) = (request.uri().path().to_owned(), asks_for_page(&request));
+    answer(&state, request).await.unwrap_or_else(|problem| refused(problem, &path, is_page, &id))
+}
+
+/// Lets the host of UIs serve nothing else.
+pub(super) async fn keep_apart(
+    State(state): State<AppState>,
+    Extension(id): Extension<RequestId>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if host_of_uis(&state, &request).is_none() || is_ui(request.uri().path()) {
+        return next.run(request).await;
     }
+    let problem = Problem::new(Code::NotFound, "This host serves the Spark UIs of drivers, and nothing else.");
+    refused(problem, request.uri().path(), asks_for_page(&request), &id)
+}
+
+/// Returns whose UIs the host of a request serves; `None` if it is the gateway's own.
+fn host_of_uis(state: &AppState, request: &Request) -> Option<UiHost> {
+    state.service.spark_ui.origin()?.at(&host(request)?)
+}
+
+fn asks_for_page(request: &Request) -> bool {
+    wants_page(request.headers()) && request.method() == Method::GET
+}
+
+fn refused(problem: Problem, path: &str, is_page: bool, id: &RequestId) -> Response {
+    let retry_after = problem.retry_after;
+    if is_page {
+        problem.log();
+        return page::problem(&page::Shown {
+            status: problem.code.status(),
+            title: problem.code.title(),
+            detail: &problem.detail,
+            request_id: request_log::text(id),
+            retry_after,
+            console: None,
+        });
+    }
+    let mut response = v1::refused(problem.code, loggable(path).into_owned(), problem.detail, id);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 async fn answer(state: &AppState, request: Request) -> Result<Response, Problem> {
+    let (is_page, at) = (asks_for_page(&request), host_of_uis(state, &request));
     let (parts, body) = request.into_parts();
-    let is_page = wants_page(&parts.headers) && parts.method == Method::GET;
-    // Pages of drivers are in origins of their own.
-    if is_part_of_own_page(&parts.headers) {
-        let detail = "A page of this gateway may not load what a driver serves.";
+    let is_of_one = matches!(at, Some(UiHost::Of(_)));
+    // Pages of drivers are in origins of their own: by their policy, or by their host.
+    let is_foreign = match is_of_one {
+        true => is_part_of_foreign_page(&parts.headers),
+        false => is_part_of_own_page(&parts.headers),
+    };
+    if is_foreign {
+        let detail = "Only pages of the same driver may load what a driver serves.";
         return Err(Problem::new(Code::Forbidden, detail));
     }
     let target = Target::of(&parts.uri).ok_or_else(|| v1::no_spark_ui("There is nothing at this path."))?;
     let ui = &state.service.spark_ui;
-    let ticket = match ui.check(&target.id, target.ticket) {
-        Ok(ticket) => ticket,
-        // Authentication asks the reader's browser for credentials again, and this is continued with another ticket.
-        Err(TicketFault::Expired) if is_page => return Ok(elsewhere(&target.way_back())),
+    // Authentication asks the reader's browser for credentials again, and this is continued with another ticket, at its place.
+    let way_back = match &at {
+        None => Some(target.way_back()),
+        Some(_) => state.service.authenticator.external_url().map(|url| target.way_back_at(&url)),
+    };
+    let way_back = way_back.filter(|_| is_page);
+    let is_here = at.map_or_else(|| ui.origin().is_none(), |at| at.serves(&target.id));
+    let ticket = ui.check(&target.id, target.ticket);
+    if let (Some(way_back), false) = (way_back, ticket == Err(TicketFault::Forged) || is_here && ticket.is_ok()) {
+        return Ok(elsewhere(&way_back));
+    }
+    let ticket = match ticket {
+        Ok(ticket) if is_here => ticket,
+        Ok(_) => return Err(v1::no_spark_ui(&format!("This Spark UI is at another host: {}", target.advice()))),
         Err(TicketFault::Expired) => {
             return Err(v1::no_spark_ui(&format!("This URL has expired: {}", target.advice())));
         }
@@ -111,7 +160,7 @@ async fn answer(state: &AppState, request: Request) -> Result<Response, Problem>
     }
     match asked {
         Asked::Answered(answer) => {
-            let sent = Sent { method: &parts.method, path: target.path, base: &base };
+            let sent = Sent { method: &parts.method, path: target.path, base: &base, is_of_one };
             response::of_driver(answer, &sent).ok_or_else(|| {
                 let detail = "The driver sent a response that can't be passed on.";
                 Problem::new(Code::SparkUiUnavailable, detail)

@@ -44,8 +44,8 @@ pub(super) mod parameter {
 pub(super) use json::{Text, object, read as read_json};
 pub(super) use logs::no_log;
 pub(super) use middleware::{
-    answered_within, compress, in_time, internal_error, no_such_method, not_found, nothing_at, refused, to_its_end,
-    without_length_of_nothing,
+    answered_within, compress, in_time, internal_error, no_such_method, not_found, nothing_at, refused, takes_gzip,
+    to_its_end, without_length_of_nothing,
 };
 pub(super) use problem::{Code, Problem, ProblemBody, pointer};
 pub(super) use query::{Query, parsed, read as read_query};

@@ -5,6 +5,7 @@
 
 mod history;
 mod kills;
+mod origin;
 mod requests;
 pub(super) mod summary;
 mod ticket;
@@ -30,6 +31,7 @@ use crate::{
 
 pub use history::{HistoryUrl, HistoryUrlError};
 pub use kills::{JobKill, KillPermission};
+pub use origin::{UiHost, UiOrigin, UiOriginError};
 pub use requests::Asked;
 pub use summary::Summary;
 pub use ticket::{Ticket, TicketFault};
@@ -46,6 +48,8 @@ const KILLS: NonZeroU32 = NonZeroU32::MIN.saturating_add(29);
 pub struct SparkUiSettings {
     /// Whether the UIs of running drivers are served.
     pub is_served: bool,
+    /// Where they are served; `None` beside everything else.
+    pub origin: Option<UiOrigin>,
     /// Where the UI of an ended submission is.
     pub history: Option<HistoryUrl>,
     /// How often a long-running driver is asked for its jobs; `None` asks none.
@@ -54,7 +58,7 @@ pub struct SparkUiSettings {
 
 impl Default for SparkUiSettings {
     fn default() -> Self {
-        Self { is_served: true, history: None, summary_period: Some(Duration::from_secs(60)) }
+        Self { is_served: true, origin: None, history: None, summary_period: Some(Duration::from_secs(60)) }
     }
 }
 
@@ -121,6 +125,11 @@ impl SparkUi {
             Some(history) if submission.state.is_terminal() => UiPlace::History(history.of(submission)),
             _ => UiPlace::Nowhere,
         }
+    }
+
+    /// Returns the origin of UIs, if they have one.
+    pub fn origin(&self) -> Option<&UiOrigin> {
+        self.settings.origin.as_ref()
     }
 
     /// Returns the text of a ticket for the UI of a submission, which the caller may read.

@@ -90,6 +90,13 @@ async fn poison(site: &Site, id: &str, text: &str) {
     ] {
         sqlx::query(statement).bind(id).bind(text).execute(pool).await.unwrap();
     }
+    let said = json!({
+        "latest": [{"id": 1, "name": text, "status": text, "tasks": 2, "completed_tasks": 1}],
+        "failures": [{"stage": 1, "attempt": 0, "name": text, "reason": text}],
+    });
+    let summary = "INSERT INTO spark_summaries (submission_id, next_at, attempt, read_at, summary) VALUES ($1, now(), 2, now(), $2)
+                   ON CONFLICT (submission_id) DO UPDATE SET attempt = 2, read_at = now(), summary = excluded.summary";
+    sqlx::query(summary).bind(id).bind(&said).execute(pool).await.unwrap();
     let line = format!("2026-01-02T03:04:05.000000000Z {text}\u{1b}[1;31m{text}\u{1b}[0m\n");
     let long = format!("2026-01-02T03:04:05.000000000Z {}\n", text.repeat(1 + (1 << 20) / text.len()));
     let event = PodEvent { at: None, kind: text.clone(), reason: text.clone(), message: text.clone(), count: 2 };

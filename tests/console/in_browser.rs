@@ -20,7 +20,8 @@ async fn both(pool: PgPool) -> (Site, Browser) {
 #[sqlx::test]
 async fn every_page_opens_without_a_fault_in_every_look(pool: PgPool) {
     let (site, mut browser) = both(pool).await;
-    let ids = site.submit(2).await;
+    let ids = site.submit(3).await;
+    site.let_run(&ids[2]).await;
     let failed = "state = 'FAILED', exit_code = 1, reason = 'Error', message = 'it failed', pod_uid = 'uid', \
                   started_at = created_at, finished_at = clock_timestamp()";
     site.set(&ids[0], failed).await;
@@ -28,6 +29,7 @@ async fn every_page_opens_without_a_fault_in_every_look(pool: PgPool) {
         .map(|page| format!("/console/{page}"))
         .into();
     pages.extend(ids.iter().flat_map(|id| pages_of(id)));
+    pages.push(format!("/console/submissions/{}/configuration?with={}", ids[0], ids[1]));
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {
         browser.look(width, scheme).await;
         for page in &pages {
@@ -88,6 +90,65 @@ async fn the_list_goes_on_through_a_restart_of_the_gateway(pool: PgPool) {
     browser.until(&format!("{IDS}.length === 5 && document.getElementById('live').textContent === 'Live'")).await;
     assert_eq!(browser.eval(IDS).await, json!(ids));
     assert_eq!(browser.eval("window.same").await, true, "the page was never loaded again");
+}
+
+#[sqlx::test]
+async fn the_list_catches_up_after_a_sleep(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let mut ids = site.submit(2).await;
+    browser.open(&site.url("/console/submissions")).await;
+    browser.until("document.getElementById('live').textContent === 'Live'").await;
+    browser.eval("window.same = true").await;
+    let network =
+        |offline: bool| json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+    browser.call("Network.emulateNetworkConditions", network(true)).await;
+    ids.extend(site.submit(2).await);
+    let killed = site.world.send(Some(&site.key), "DELETE", &format!("/v1/submissions/{}", ids[0]), None).await;
+    assert_eq!(killed.status, 202);
+    // The clock went on while timers stood still.
+    browser.eval("window.clock = Date.now; Date.now = () => window.clock() + 60_000; undefined").await;
+    browser.call("Network.emulateNetworkConditions", network(false)).await;
+    browser.until(&format!("{IDS}.length === 4")).await;
+    browser.until(&format!("document.querySelector('#{} .state').textContent === 'KILLED'", ids[0])).await;
+    ids.extend(site.submit(2).await);
+    ids.reverse();
+    browser.until(&format!("{IDS}.length === 6 && document.getElementById('live').textContent === 'Live'")).await;
+    assert_eq!(browser.eval(IDS).await, json!(ids));
+    assert_eq!(browser.eval("window.same").await, true, "the page was never loaded again");
+}
+
+#[sqlx::test]
+async fn a_hundred_thousand_submissions_are_opened_paged_filtered_and_followed(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    site.submit(1).await;
+    let copies = "INSERT INTO submissions (id, number, state, request, spark_version, namespace, names, spark_user, created_at,
+            queued_at, name, owner, labels, fingerprint, tenant, principal, finished_at, exit_code, pod_deleted_at)
+        SELECT 'driver-20200101000000-' || n, 1000 + n, 'FINISHED', request, spark_version, namespace,
+            names || jsonb_build_object('driverPod', 'pod-' || n), spark_user, now() - (100001 - n) * interval '1 second', now(),
+            'orders-' || n, owner, labels, decode(md5(n::text), 'hex'), tenant, principal, now(), 0, now()
+        FROM submissions, generate_series(1, 100000) AS n";
+    sqlx::query(copies).execute(&site.world.pool).await.unwrap();
+    for statement in ["SELECT setval('submission_number', 200000)", "ANALYZE submissions"] {
+        sqlx::query(statement).execute(&site.world.pool).await.unwrap();
+    }
+    browser.open(&site.url("/console/submissions")).await;
+    let shown =
+        |newest: usize| (newest - 49..=newest).rev().map(|n| format!("driver-20200101000000-{n}")).collect::<Vec<_>>();
+    assert_eq!(browser.eval(IDS).await, json!(shown(100_000)));
+    for newest in [99_950, 99_900] {
+        browser.eval("document.querySelector('a[rel=next]').click()").await;
+        browser.until(&format!("{IDS}[0] === 'driver-20200101000000-{newest}'")).await;
+        assert_eq!(browser.eval(IDS).await, json!(shown(newest)));
+    }
+    browser.open(&site.url("/console/submissions?name=orders-1234")).await;
+    assert_eq!(browser.eval(&format!("{IDS}.length")).await, 11, "one, and ten with another digit");
+    browser.open(&site.url("/console/submissions")).await;
+    browser.until("document.getElementById('live').textContent === 'Live'").await;
+    let new = site.submit(1).await.remove(0);
+    browser.until(&format!("{IDS}[0] === '{new}'")).await;
+    let expected: Vec<String> = [new].into_iter().chain(shown(100_000)).take(50).collect();
+    assert_eq!(browser.eval(IDS).await, json!(expected));
+    assert_eq!(browser.faults().await, [""; 0]);
 }
 
 #[sqlx::test]
@@ -185,9 +246,35 @@ async fn a_log_is_followed_to_its_end_coloured_and_searched(pool: PgPool) {
     let is_at_end = "log.scrollHeight - log.scrollTop - log.clientHeight < 40 && document.querySelector('[data-option=follow] input').checked";
     browser.until(is_at_end).await;
     assert_eq!(browser.eval("document.querySelector('#log .line:nth-child(8) .c1').textContent").await, "7");
+    let all = "fetch(document.querySelector('a[download]').href).then((answer) => answer.text()).then((text) => text.split('\\n').length)";
+    assert_eq!(browser.eval(all).await, 1501, "the download has all of it");
     browser.press("/").await;
     browser.call("Input.insertText", json!({"text": "1499 "})).await;
     browser.until("document.querySelector('[data-found]').textContent === 'lines: 1'").await;
+    assert_eq!(browser.faults().await, [""; 0]);
+}
+
+#[sqlx::test]
+async fn commands_are_copied_as_they_are_shown(pool: PgPool) {
+    let (site, mut browser) = both(pool).await;
+    let id = site.submit(1).await.remove(0);
+    browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
+    browser.eval("navigator.clipboard.writeText = async (text) => { window.copied = text; }; undefined").await;
+    for (name, words) in [
+        ("curl", "curl -sS \"$SPARKGATE_URL/v1/submissions\""),
+        ("spark-submit", "--deploy-mode cluster"),
+        ("Airflow", "SparkgateSubmitOperator("),
+    ] {
+        let command = format!(
+            "[...document.querySelectorAll('details.command')].find((one) => one.querySelector('summary').textContent === '{name}')"
+        );
+        browser.eval(&format!("{command}.open = true; {command}.querySelector('[data-copy]').click()")).await;
+        browser.until(&format!("window.copied === {command}.querySelector('pre').textContent")).await;
+        let copied = browser.eval("window.copied").await;
+        assert!(copied.as_str().unwrap().contains(words), "{name}: {copied}");
+    }
+    browser.eval("document.querySelector('p.id [data-copy]').click()").await;
+    browser.until(&format!("window.copied === '{id}'")).await;
     assert_eq!(browser.faults().await, [""; 0]);
 }
 

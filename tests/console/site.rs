@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::Router;
+use serde_json::json;
 use sparkgate::{
     access::Role,
     api::{ServerSettings, serve},
@@ -77,6 +78,25 @@ impl Site {
     pub(crate) async fn set(&self, id: &str, columns: &str) {
         let statement = sqlx::AssertSqlSafe(format!("UPDATE submissions SET {columns} WHERE id = $1"));
         sqlx::query(statement).bind(id).execute(&self.world.pool).await.unwrap();
+    }
+
+    /// Makes a submission run, with executors and what its driver said of its jobs.
+    pub(crate) async fn let_run(&self, id: &str) {
+        let running = "state = 'RUNNING', name = 'orders-nightly', labels = '{\"team\": \"orders\"}', pod_uid = 'uid', node = 'node-1', \
+                       started_at = created_at, executors_running = 1, executors_failed = 1";
+        self.set(id, running).await;
+        let executors = "INSERT INTO executors
+                (submission_id, attempt, executor_id, pod_name, pod_uid, state, reason, exit_code, node, created_at, started_at, finished_at)
+            VALUES ($1, 1, 1, 'orders-nightly-exec-1', '1', 'RUNNING', NULL, NULL, 'node-1', now(), now(), NULL),
+                   ($1, 1, 2, 'orders-nightly-exec-2', '2', 'FAILED', 'OOMKilled', 137, 'node-2', now(), now(), now())";
+        sqlx::query(executors).bind(id).execute(&self.world.pool).await.unwrap();
+        let said = json!({
+            "jobs": {"running": 1, "succeeded": 3, "failed": 0},
+            "latest": [{"id": 3, "name": "count at orders.py:17", "status": "RUNNING", "tasks": 200, "completed_tasks": 120}],
+            "failures": [{"stage": 2, "attempt": 0, "name": "count at orders.py:12", "reason": "ExecutorLostFailure: it was killed"}],
+        });
+        let summary = "INSERT INTO spark_summaries (submission_id, next_at, attempt, read_at, summary) VALUES ($1, now(), 1, now(), $2)";
+        sqlx::query(summary).bind(id).bind(&said).execute(&self.world.pool).await.unwrap();
     }
 
     pub(crate) async fn page(&self, path: &str) -> crate::world::Answer {

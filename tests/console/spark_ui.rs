@@ -65,10 +65,10 @@ const read = async (path) => (await fetch(path)).text();
 
 /// A driver: an HTTP server, and what its requests had.
 #[derive(Clone, Default)]
-struct Driver(Arc<Mutex<Vec<(String, HeaderMap)>>>);
+pub(crate) struct Driver(Arc<Mutex<Vec<(String, HeaderMap)>>>);
 
 impl Driver {
-    async fn start(&self) -> SocketAddr {
+    pub(crate) async fn start(&self) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(answer).with_state(self.clone());
@@ -76,7 +76,7 @@ impl Driver {
         address
     }
 
-    fn seen(&self) -> Vec<(String, HeaderMap)> {
+    pub(crate) fn seen(&self) -> Vec<(String, HeaderMap)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
@@ -111,7 +111,7 @@ async fn answer(State(driver): State<Driver>, request: Request) -> Response {
 }
 
 /// Makes a submission run whose driver listens there.
-async fn run(site: &Site, id: &str, address: SocketAddr) {
+pub(crate) async fn run(site: &Site, id: &str, address: SocketAddr) {
     let client = &site.world.client;
     let document = site.page(&format!("/v1/submissions/{id}")).await.json();
     let (namespace, name) = (document["namespace"].as_str().unwrap(), document["driver"]["pod"].as_str().unwrap());
@@ -131,7 +131,7 @@ async fn run(site: &Site, id: &str, address: SocketAddr) {
 }
 
 /// Sets what the gateway does with UIs from now on.
-fn set(site: &mut Site, settings: SparkUiSettings) {
+pub(crate) fn set(site: &mut Site, settings: SparkUiSettings) {
     site.world.service = site.world.service.clone().with_spark_ui(settings);
     site.world.router = router(site.world.service.clone(), HttpSettings::default()).unwrap();
 }
@@ -153,7 +153,7 @@ async fn ask(site: &Site, method: &str, path: &str, headers: &[(&str, &str)]) ->
     site.world.answer(request.body(Body::empty()).unwrap()).await
 }
 
-async fn with_driver(pool: PgPool) -> (Site, Driver, String) {
+pub(crate) async fn with_driver(pool: PgPool) -> (Site, Driver, String) {
     let (site, driver) = (Site::start(pool).await, Driver::default());
     let id = site.submit(1).await.remove(0);
     run(&site, &id, driver.start().await).await;

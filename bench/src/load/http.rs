@@ -8,7 +8,7 @@ use hyper::{
     Request,
     body::{Bytes, Incoming},
     client::conn::http1::{self, SendRequest},
-    header::{AUTHORIZATION, HeaderValue},
+    header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderName, HeaderValue},
 };
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -41,11 +41,16 @@ impl Connection {
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
-        self.send("GET", path, Bytes::new(), None).await
+        self.send("GET", path, Bytes::new(), &[]).await
+    }
+
+    /// Gets a document as browsers do; the body stays compressed.
+    pub(crate) async fn get_compressed(&mut self, path: &str) -> anyhow::Result<Answer> {
+        self.send("GET", path, Bytes::new(), &[(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]).await
     }
 
     pub(crate) async fn post(&mut self, path: &str, body: Bytes) -> anyhow::Result<Answer> {
-        self.send("POST", path, body, None).await
+        self.send("POST", path, body, &[]).await
     }
 
     /// Posts with credentials, if there are any: the value of `Authorization`.
@@ -55,7 +60,8 @@ impl Connection {
         path: &str,
         body: Bytes,
     ) -> anyhow::Result<Answer> {
-        self.send("POST", path, body, credentials).await
+        let credentials = credentials.map(|value| (AUTHORIZATION, value.clone()));
+        self.send("POST", path, body, credentials.as_slice()).await
     }
 
     /// Opens a stream of server-sent events.
@@ -72,13 +78,11 @@ impl Connection {
         method: &str,
         path: &str,
         body: Bytes,
-        credentials: Option<&HeaderValue>,
+        headers: &[(HeaderName, HeaderValue)],
     ) -> anyhow::Result<Answer> {
         let request = Request::builder().method(method).uri(path).header("host", "localhost");
         let mut request = request.header("content-type", "application/json").body(Full::new(body))?;
-        if let Some(credentials) = credentials {
-            request.headers_mut().insert(AUTHORIZATION, credentials.clone());
-        }
+        request.headers_mut().extend(headers.iter().cloned());
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await.with_context(|| format!("{method} {path}"))?;
         let status = answer.status().as_u16();

@@ -11,11 +11,11 @@ use super::Store;
 pub const DEFAULT_TENANT: &str = "default";
 
 /// A set of submissions, by tenant and by the principal that submitted them. The only place that writes this condition in SQL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scope(Option<Arc<Part>>);
 
 /// A part of an installation's submissions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Part {
     /// All submissions of these tenants.
     tenants: Vec<String>,
@@ -32,7 +32,9 @@ impl Scope {
 
     /// Returns the scope of all submissions of `tenants`, and of the submissions of `principal` in the tenants `own`.
     pub fn of(tenants: Vec<String>, own: Vec<String>, principal: &str) -> Self {
-        Self(Some(Arc::new(Part { tenants, own, principal: principal.to_owned() })))
+        // Without tenants for its own submissions, a principal makes no difference.
+        let principal = if own.is_empty() { String::new() } else { principal.to_owned() };
+        Self(Some(Arc::new(Part { tenants, own, principal })))
     }
 
     /// Returns whether a submission is in the scope.
@@ -98,6 +100,17 @@ mod tests {
         assert!(!scope().covers("green", "corp:bob") && !scope().covers("blue", "corp:alice"));
         assert!(Scope::installation().covers("blue", "corp:bob") && !Scope::installation().is_empty());
         assert!(Scope::of(vec![], vec![], "corp:alice").is_empty() && !scope().is_empty());
+    }
+
+    #[test]
+    fn scopes_of_the_same_submissions_are_equal() {
+        let of = |own: &[&str], principal| {
+            Scope::of(vec!["red".to_owned()], own.iter().map(|own| (*own).to_owned()).collect(), principal)
+        };
+        assert_eq!(of(&[], "corp:alice"), of(&[], "corp:bob"));
+        assert_ne!(of(&["green"], "corp:alice"), of(&["green"], "corp:bob"));
+        assert_ne!(of(&["green"], "corp:alice"), of(&[], "corp:alice"));
+        assert_ne!(of(&[], "corp:alice"), Scope::installation());
     }
 
     #[test]

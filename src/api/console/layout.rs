@@ -40,7 +40,7 @@ pub(super) struct Live {
 pub(super) fn root(path: &str) -> String {
     match path.strip_prefix("/console/") {
         Some(rest) => "../".repeat(rest.matches('/').count()),
-        None => "console/".to_owned(),
+        None => format!("{}console/", "../".repeat(path.matches('/').count().saturating_sub(1))),
     }
 }
 
@@ -139,6 +139,8 @@ mod tests {
             ("/console/submissions", ""),
             ("/console/submissions/driver-1", "../"),
             ("/console/submissions/driver-1/logs", "../../"),
+            ("/v1/submissions/driver-1/ui", "../../../console/"),
+            ("/v1/submissions/driver-1/ui/jobs/", "../../../../../console/"),
         ] {
             assert_eq!(root(path), expected, "{path}");
         }

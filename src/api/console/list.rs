@@ -1,51 +1,52 @@
 //! The list of submissions, and the kill of many.
 
 use axum::{
-    extract::{Request, State},
+    extract::{Extension, Request, State},
     http::Uri,
     response::Response,
 };
-use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use super::{
-    chart::executor_bar,
     form,
-    layout::{Frame, Live, Section, badge, word},
+    layout::{Frame, Live, Section, word},
     page,
-    text::{ago, lasted},
+    rows::{Parts, Read, Reads},
 };
 use crate::{
     api::{
         AppState,
         server_span::spawn,
-        v1::{Caller, Code, ListQuery, Listed, Problem, list_page, read_query},
+        v1::{Caller, Code, Problem},
     },
-    service::{FailureReason, Session, Submission},
-    submission::{State as SubmissionState, SubmissionId},
+    service::Session,
+    submission::SubmissionId,
 };
 
 /// The most submissions that one form kills: a page of the list.
 const MOST_KILLS: usize = 500;
 
 /// Links to states that belong together.
-const GROUPS: [(&str, &str); 5] = [
+const GROUPS: [(&str, &str); 6] = [
     ("All", ""),
     ("Waiting", "QUEUED,LAUNCHING,PENDING"),
     ("Running", "RUNNING,KILLING"),
     ("Failed", "FAILED,ERROR,LOST"),
+    ("Killed", "KILLED"),
     ("Finished", "FINISHED"),
 ];
 
 /// Shows a page of the list. Its parameters are those of `GET /v1/submissions`.
-pub(super) async fn show(State(state): State<AppState>, Caller(caller): Caller, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Extension(reads): Extension<Reads>,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let query = form::filled(uri.query().unwrap_or_default());
-    let parameters: ListQuery = read_query(&query)?;
-    // Before the list, so that no change is missed: one that the list has already is shown again and changes nothing.
-    let after = state.service.events.newest().await?;
-    let found = list_page(&state, &caller, parameters).await?;
-    let content = content(&query, &found, &caller, Utc::now());
-    let live = Some(Live { after, filter: event_filter(&query) });
+    let read = reads.read(&state, &caller, &query).await?;
+    let content = content(&query, &read, &caller);
+    let live = Some(Live { after: read.after, filter: event_filter(&query) });
     let frame =
         Frame { title: "Submissions", section: Section::Submissions, path: uri.path(), caller: Some(&caller), live };
     Ok(page(frame.around(&content)))
@@ -58,12 +59,11 @@ fn event_filter(query: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(shared).finish()
 }
 
-fn content(query: &str, found: &Listed, caller: &Session, now: DateTime<Utc>) -> Markup {
-    let items = &found.page.items;
+fn content(query: &str, read: &Read, caller: &Session) -> Markup {
+    let Parts { rows, empty, pages } = read.parts(query, caller);
     let tenants = caller.tenants();
     let has_tenants = tenants.len() > 1;
     let is_first = form::values(query, "cursor").is_empty();
-    let killable = caller.killable();
     html! {
         h1.hidden { "Submissions" }
         (filters(query, if has_tenants { &tenants } else { &[] }))
@@ -84,26 +84,13 @@ fn content(query: &str, found: &Listed, caller: &Session, now: DateTime<Utc>) ->
                     th.code scope="col" { "Reason" }
                 }
             }
-            tbody #rows data-live {
-                @for item in items { (row(item, has_tenants, killable.covers(&item.tenant, &item.principal), now)) }
-            }
+            (rows)
         }
-        div #empty data-live {
-            @if items.is_empty() {
-                p.nothing {
-                    @if query.is_empty() {
-                        "No submissions yet. " code { "POST /v1/submissions" } " or " code { "spark-submit" } " makes the first one."
-                    } @else { "No submission matches this filter. " a href="submissions" { "Show all" } }
-                }
-            }
-        }
+        (empty)
         footer.bar {
             button type="submit" form="kill" data-needs-selection { "Kill selected" }
             span.quiet data-selection {}
-            nav #pages data-live aria-label="Pages" {
-                @if !is_first { a.button href={ "submissions?" (form::with(query, &[])) } { "Newest" } }
-                @if let Some(next) = &found.next { a.button rel="next" href={ "submissions?" (form::with(query, &[("cursor", next)])) } { "Older" } }
-            }
+            (pages)
         }
     }
 }
@@ -134,35 +121,6 @@ fn filters(query: &str, tenants: &[&str]) -> Markup {
                 }
                 input name="label" value=(value("label")) placeholder="label=value" aria-label="Label, as key=value" autocapitalize="off";
                 button { "Filter" }
-            }
-        }
-    }
-}
-
-fn row(item: &Submission, has_tenants: bool, may_kill: bool, now: DateTime<Utc>) -> Markup {
-    let id = item.id.as_str();
-    let why = FailureReason::of(item);
-    let is_over = item.state.is_terminal();
-    html! {
-        tr id=(id) {
-            td.pick {
-                @if may_kill && !is_over { input type="checkbox" name="id" value=(id) form="kill" aria-label={ "Select " (id) }; }
-            }
-            td.status { (badge(item.state)) }
-            td.name {
-                a href={ "submissions/" (id) } { @if item.name.is_empty() { "(no name)" } @else { (word(&item.name)) } }
-                span.id { (id) }
-            }
-            td.who { (word(&item.owner)) }
-            @if has_tenants { td.tenant { (word(&item.tenant)) } }
-            td.age { (ago(item.created_at, now)) }
-            td.took { @if let Some(started) = item.started_at { (lasted(started, item.finished_at, now)) } }
-            td.executors { (executor_bar(&item.executors)) }
-            td.code {
-                @if let Some(why) = why.filter(|_| item.state != SubmissionState::Killing) {
-                    span title=(super::text::cut(&why.message, 500)) { (why.code.as_str()) }
-                }
-                @if item.attempt > 1 { span.attempt { "attempt " (item.attempt) } }
             }
         }
     }

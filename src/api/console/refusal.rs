@@ -63,7 +63,7 @@ pub(in crate::api) fn unauthenticated(
 ) -> Response {
     let problem = Problem::new(code, sign_in::detail(why, !issuers.is_empty()));
     let ways = match code {
-        Code::Unauthenticated => sign_in::ways(uri.path(), sign_in::page_of(uri), issuers),
+        Code::Unauthenticated => sign_in::ways(uri.path(), &sign_in::page_of(uri), issuers),
         _ => html! {},
     };
     of_problem(&problem, status(code), uri.path(), None, id, &ways)

@@ -23,12 +23,15 @@ use crate::{
     },
     metrics::metrics,
     service::{Requester, SignInAnswer, SignInError, SignedIn, Unauthenticated},
+    submission::SubmissionId,
 };
 
 /// How many seconds a user has for the issuer's pages.
 const PATIENCE: u32 = 600;
 /// The page after a sign-in without another one.
 const FIRST: &str = "submissions";
+/// Where the addresses of Spark UIs begin, below the console's root.
+const UIS: &str = "../v1/submissions/";
 /// The longest address of a page to return to.
 const LONGEST: usize = 2000;
 
@@ -37,21 +40,33 @@ pub(super) fn serves(path: &str) -> bool {
     matches!(path, "/console/sign-in" | "/console/sign-in/callback" | "/console/sign-out" | "/console/signed-out")
 }
 
-/// Returns a page of the console below its root; `None` for every other address.
+/// Returns an address relative to the console's root: that of one of its pages, or of a Spark UI; `None` for every other one.
 fn local(to: &str) -> Option<&str> {
-    let segments = to.split(['?', '#']).next()?;
-    let first = segments.split('/').next()?;
-    let is_page = matches!(first, FIRST | "overview" | "operator");
+    let path = to.split(['?', '#']).next()?;
+    let is_page = match path.strip_prefix(UIS) {
+        Some(rest) => is_ui(rest),
+        None => matches!(path.split('/').next(), Some(FIRST | "overview" | "operator")) && !climbs(path),
+    };
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\\' | '"' | '<' | '>');
-    let climbs = segments.split('/').any(|segment| segment.is_empty() || segment.starts_with('.'));
-    let is_encoded = segments.contains('%');
-    (is_page && !climbs && !is_encoded && to.len() <= LONGEST && to.chars().all(is_plain)).then_some(to)
+    (is_page && !path.contains('%') && to.len() <= LONGEST && to.chars().all(is_plain)).then_some(to)
+}
+
+/// Returns whether a path behind `/v1/submissions/` is that of a Spark UI.
+fn is_ui(path: &str) -> bool {
+    let Some((id, below)) = path.split_once('/') else { return false };
+    let below = below.strip_suffix('/').unwrap_or(below);
+    id.parse::<SubmissionId>().is_ok() && !climbs(below) && below.split('/').next() == Some("ui")
+}
+
+fn climbs(path: &str) -> bool {
+    path.split('/').any(|segment| segment.is_empty() || segment.starts_with('.'))
 }
 
 /// Returns the page to return to after a sign-in, for a request without a caller.
-pub(super) fn page_of(uri: &Uri) -> &str {
+pub(super) fn page_of(uri: &Uri) -> String {
     let whole = uri.path_and_query().map_or("", |whole| whole.as_str());
-    whole.strip_prefix("/console/").and_then(local).unwrap_or(FIRST)
+    let to = whole.strip_prefix("/console/").map_or_else(|| format!("..{whole}"), str::to_owned);
+    local(&to).unwrap_or(FIRST).to_owned()
 }
 
 /// The ways to sign in, with the page that is shown afterwards.
@@ -226,6 +241,9 @@ mod tests {
             "submissions/driver-20260101000000-0001/logs?executor=1",
             "overview",
             "operator",
+            "../v1/submissions/driver-20260101000000-0001/ui",
+            "../v1/submissions/driver-20260101000000-0001/ui/",
+            "../v1/submissions/driver-20260101000000-0001/ui/jobs/job/?id=1&x=%2F",
         ] {
             assert_eq!(local(to), Some(to));
         }
@@ -256,6 +274,17 @@ mod tests {
             "submissions:80",
             "sign-in?issuer=corp",
             "sign-out",
+            "../v1/submissions",
+            "../v1/submissions/x/ui",
+            "../v1/submissions/driver-1",
+            "../v1/submissions/driver-1/kill",
+            "../v1/submissions/driver-1/ui//evil.example",
+            "../v1/submissions/driver-1/ui/../../x",
+            "../v1/submissions/driver-1/ui/%2e%2e/x",
+            "../v1/submissions/driver-1/uix",
+            "../../v1/submissions/driver-1/ui",
+            "../submissions/../v1/submissions/driver-1/ui",
+            "..//evil.example",
             "assets/1/x",
             "évil",
             "submissions?ü",
@@ -272,6 +301,9 @@ mod tests {
             ("/console/operator", "operator"),
             ("/console", "submissions"),
             ("/console/x//y", "submissions"),
+            ("/v1/submissions/driver-1/ui/jobs/?id=1", "../v1/submissions/driver-1/ui/jobs/?id=1"),
+            ("/v1/submissions/driver-1/logs", "submissions"),
+            ("//evil.example/", "submissions"),
         ] {
             assert_eq!(page_of(&uri.parse().unwrap()), to, "{uri}");
         }

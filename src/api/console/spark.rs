@@ -41,7 +41,7 @@ fn said(summary: &Summary, attempts: i32, now: DateTime<Utc>) -> Markup {
         ]))
         @if !said.latest.is_empty() {
             div.scroll tabindex="0" role="region" aria-label="Jobs" { table.plain {
-                thead { tr { th scope="col" { "Job" } th scope="col" { "State" } th scope="col" { "Tasks" } th scope="col" { "Name" } } }
+                thead { tr { th.number scope="col" { "Job" } th scope="col" { "State" } th.number scope="col" { "Tasks" } th scope="col" { "Name" } } }
                 tbody {
                     @for job in &said.latest {
                         tr {

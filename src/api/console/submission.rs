@@ -229,7 +229,7 @@ fn about(of: &Submission, now: DateTime<Utc>) -> Markup {
             }
         }
     });
-    let again = html! { a href={ "../submissions?" (label_query(RERUN_OF, of.id.as_str())) } { "Submissions" } };
+    let again = html! { a href={ "../submissions?" (label_query(RERUN_OF, of.id.as_str())) } { "Show them" } };
     facts(&[
         ("Owner", text(&of.owner)),
         ("Tenant", text(&of.tenant)),
@@ -330,8 +330,8 @@ fn used(usage: &SubmissionUsage, currency: Option<&str>) -> Markup {
             div.scroll tabindex="0" role="region" aria-label="Usage" {
                 table.plain {
                     thead {
-                        tr { td rowspan="2" {} th colspan="2" scope="colgroup" { "Driver" } th colspan="2" scope="colgroup" { "Executors" } th colspan="2" scope="colgroup" { "Total" } @if usage.total.cost.is_some() { th rowspan="2" scope="col" { "Cost" } } }
-                        tr { @for _ in 0..3 { th scope="col" { "core h" } th scope="col" { "GiB h" } } }
+                        tr { td rowspan="2" {} @for of in ["Driver", "Executors", "Total"] { th.number colspan="2" scope="colgroup" { (of) } } @if usage.total.cost.is_some() { th.number rowspan="2" scope="col" { "Cost" } } }
+                        tr { @for _ in 0..3 { th.number scope="col" { "core h" } th.number scope="col" { "GiB h" } } }
                     }
                     tbody {
                         @if usage.attempts.len() > 1 { @for (attempt, of) in &usage.attempts { tr { th scope="row" { "Attempt " (attempt) } (cells(of)) } } }

@@ -11,8 +11,7 @@ use crate::submission::SubmissionId;
 /// The pages have a style sheet in themselves, and nothing else.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const STYLE: &str =
-    "body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem;color-scheme:light dark}";
+const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34rem;padding:0 1rem}a{color:inherit}";
 /// After how many seconds a page asks again.
 const AGAIN: u16 = 3;
 
@@ -45,6 +44,34 @@ pub(in crate::api) fn ended(id: &SubmissionId) -> Response {
     page(StatusCode::NOT_FOUND, None, &content)
 }
 
+/// A problem as its page shows it.
+pub(in crate::api) struct Shown<'a> {
+    pub(in crate::api) status: u16,
+    pub(in crate::api) title: &'a str,
+    pub(in crate::api) detail: &'a str,
+    pub(in crate::api) request_id: &'a str,
+    /// In seconds.
+    pub(in crate::api) retry_after: Option<u16>,
+    /// The way to the console, if the page is beside it.
+    pub(in crate::api) console: Option<&'a str>,
+}
+
+/// Returns the page of a problem. It asks for nothing again: the reader does.
+pub(in crate::api) fn problem(shown: &Shown<'_>) -> Response {
+    let content = html! {
+        h1 { (shown.title) }
+        p { (shown.detail) }
+        @if shown.retry_after.is_some() { p { a href="" { "Try again" } } }
+        @if let Some(console) = shown.console { p { a href=(console) { "Submissions" } } }
+        p { small { "Request " code { (shown.request_id) } } }
+    };
+    let mut response = page(StatusCode::from_u16(shown.status).unwrap_or_default(), None, &content);
+    if let Some(seconds) = shown.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
 fn page(status: StatusCode, again: Option<u16>, content: &Markup) -> Response {
     let page = html! {
         (DOCTYPE)
@@ -56,7 +83,7 @@ fn page(status: StatusCode, again: Option<u16>, content: &Markup) -> Response {
                 title { "Spark UI · Sparkgate" }
                 style { (STYLE) }
             }
-            body { (content) }
+            body { main { (content) } }
         }
     };
     let headers = [

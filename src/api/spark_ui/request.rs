@@ -58,8 +58,17 @@ impl<'a> Target<'a> {
     /// Returns the way to the same page with another ticket, relative to this one, so that it works behind a proxy that removes a prefix.
     pub(super) fn way_back(&self) -> String {
         let up = "../".repeat(self.path.matches('/').count() + 2);
+        format!("{up}{}", self.of_submission())
+    }
+
+    /// Does the same from another host, for the gateway's URL.
+    pub(super) fn way_back_at(&self, url: &str) -> String {
+        format!("{url}/v1/{}", self.of_submission())
+    }
+
+    fn of_submission(&self) -> String {
         let query = self.query.map(|query| format!("?{query}")).unwrap_or_default();
-        format!("{up}submissions/{}/ui{}{query}", self.id, self.path)
+        format!("submissions/{}/ui{}{query}", self.id, self.path)
     }
 
     /// Returns what to do about a ticket that is of no use.

@@ -24,8 +24,12 @@ const POLICY: &str = "sandbox allow-scripts allow-forms allow-modals allow-popup
                       default-src 'self' 'unsafe-inline' data: blob:; object-src 'none'; base-uri 'none'; form-action 'self'; \
                       frame-ancestors 'none'";
 
-const OURS: [(HeaderName, &str); 5] = [
-    (CONTENT_SECURITY_POLICY, POLICY),
+/// The same for the host of one submission, which is an origin of its own already.
+const POLICY_OF_ONE: &str = "sandbox allow-same-origin allow-scripts allow-forms allow-modals allow-popups \
+                             allow-popups-to-escape-sandbox allow-downloads; default-src 'self' 'unsafe-inline' data: blob:; \
+                             object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+const OURS: [(HeaderName, &str); 4] = [
     (X_FRAME_OPTIONS, "DENY"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
@@ -41,6 +45,8 @@ pub(super) struct Sent<'a> {
     pub(super) path: &'a str,
     /// What the client's path has before it.
     pub(super) base: &'a str,
+    /// Whether the host of the request is that of this submission alone.
+    pub(super) is_of_one: bool,
 }
 
 /// Returns the response for the client; `None` for one that redirects elsewhere, or is no plain answer.
@@ -58,6 +64,8 @@ pub(super) fn of_driver(response: Response<DriverBytes>, sent: &Sent<'_>) -> Opt
     if let Some(location) = parts.headers.get(LOCATION) {
         headers.insert(LOCATION, HeaderValue::from_str(&moved(location.to_str().ok()?, sent)?).ok()?);
     }
+    let policy = if sent.is_of_one { POLICY_OF_ONE } else { POLICY };
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.extend(OURS.map(|(name, value)| (name, HeaderValue::from_static(value))));
     if parts.status.is_success() && sent.path.starts_with("/static/") {
         headers.insert(CACHE_CONTROL, KEPT);
@@ -101,12 +109,16 @@ mod tests {
     const BASE: &str = "/v1/ui/driver-20260101000000-0001/r1-ab";
 
     fn answered(headers: &[(&'static str, &'static str)]) -> Option<axum::response::Response> {
+        answered_at(false, headers)
+    }
+
+    fn answered_at(is_of_one: bool, headers: &[(&'static str, &'static str)]) -> Option<axum::response::Response> {
         let body = stream::once(async { Ok(Bytes::from_static(b"<html>")) }).boxed();
         let mut response = Response::new(body);
         for (name, value) in headers {
             response.headers_mut().append(*name, HeaderValue::from_static(value));
         }
-        of_driver(response, &Sent { method: &Method::GET, path: "/jobs/job/", base: BASE })
+        of_driver(response, &Sent { method: &Method::GET, path: "/jobs/job/", base: BASE, is_of_one })
     }
 
     #[test]
@@ -146,6 +158,9 @@ mod tests {
             ]
         );
         assert!(POLICY.starts_with("sandbox ") && !POLICY.contains("allow-same-origin"));
+        let of_one = answered_at(true, &[("content-security-policy", "default-src *")]).unwrap();
+        assert_eq!(of_one.headers()[CONTENT_SECURITY_POLICY], POLICY_OF_ONE);
+        assert_eq!(POLICY_OF_ONE.replace("allow-same-origin ", ""), POLICY, "both allow the rest");
     }
 
     #[test]

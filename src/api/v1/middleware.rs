@@ -133,7 +133,8 @@ fn of_unknown_length() -> Body {
     Body::from_stream(stream::empty::<Result<&str, Infallible>>())
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Returns whether a client takes responses that are compressed with gzip.
+pub(in crate::api) fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|encoding| encoding.trim_start().starts_with("gzip"))
 }

@@ -1,7 +1,7 @@
 //! The Spark UI of a submission.
 
 use axum::{
-    extract::State,
+    extract::{Extension, State},
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -16,7 +16,8 @@ use super::{
 use crate::{
     api::{
         AppState,
-        spark_ui::page::{ended, wants_page},
+        request_log::{RequestId, text},
+        spark_ui::page::{self, ended, wants_page},
     },
     service::{Service, Session, Submission, UiPlace},
     submission::{State as SubmissionState, SubmissionId},
@@ -31,8 +32,8 @@ use crate::{
     get, path = "/v1/submissions/{id}/ui", tag = "Submissions", operation_id = "openSparkUi", params(Id),
     responses(
         SubmissionProblems,
-        (status = 303, description = "The UI is at `Location`", headers(("Location" = String, description = "A relative URL of this gateway, or one of the History Server"))),
-        (status = 404, description = "There is no such submission, or it has no UI (any more); a page for clients that accept `text/html`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 303, description = "The UI is at `Location`", headers(("Location" = String, description = "A relative URL of this gateway, or one of the operator's host for Spark UIs, or of the History Server"))),
+        (status = 404, description = "There is no such submission, or it has no UI (any more). All problems are pages for clients that accept `text/html`", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn open(
@@ -40,10 +41,11 @@ pub(super) async fn open(
     Caller(caller): Caller,
     Id { id }: Id,
     _: Query<NoParameters>,
+    Extension(request_id): Extension<RequestId>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    opened(&state, &caller, &id, &uri, &headers).await
+    or_page(opened(&state, &caller, &id, &uri, &headers).await, &uri, &headers, &request_id)
 }
 
 /// Does the same for a path below it, whose query is the driver's.
@@ -51,10 +53,34 @@ pub(super) async fn below(
     State(state): State<AppState>,
     Caller(caller): Caller,
     Id { id }: Id,
+    Extension(request_id): Extension<RequestId>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    opened(&state, &caller, &id, &uri, &headers).await
+    or_page(opened(&state, &caller, &id, &uri, &headers).await, &uri, &headers, &request_id)
+}
+
+/// Returns a problem as a page to clients that want one.
+fn or_page(
+    answer: Result<Response, Problem>,
+    uri: &Uri,
+    headers: &HeaderMap,
+    request_id: &RequestId,
+) -> Result<Response, Problem> {
+    answer.or_else(|problem| match wants_page(headers) {
+        true => {
+            problem.log();
+            Ok(page::problem(&page::Shown {
+                status: problem.code.status(),
+                title: problem.code.title(),
+                detail: &problem.detail,
+                request_id: text(request_id),
+                retry_after: problem.retry_after,
+                console: Some(&format!("{}console/submissions", "../".repeat(uri.path().matches('/').count() - 1))),
+            }))
+        }
+        false => Err(problem),
+    })
 }
 
 async fn opened(
@@ -74,7 +100,8 @@ async fn opened(
             // Relative, so that it works behind a proxy that removes a prefix.
             let up = "../".repeat(path.matches('/').count() - 2);
             let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-            format!("{up}ui/{id}/{ticket}/{below}{query}")
+            let start = ui.origin().map_or(up, |origin| format!("{}/v1/", origin.of(id)));
+            format!("{start}ui/{id}/{ticket}/{below}{query}")
         }
         UiPlace::History(url) => url,
         UiPlace::Nowhere if !submission.state.is_terminal() => return Err(no_ui("This gateway serves no Spark UIs.")),

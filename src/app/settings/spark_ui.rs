@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 
 use super::time_or_off::TimeOrOff;
-use crate::service::{HistoryUrl, SparkUiSettings};
+use crate::service::{HistoryUrl, SparkUiSettings, UiOrigin};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::app) struct SparkUi {
@@ -11,6 +11,11 @@ pub(in crate::app) struct SparkUi {
     /// pod, which a `NetworkPolicy` must permit (docs/spark-ui.md).
     #[arg(long, env = "SPARKGATE_SPARK_UI", default_value_t = true, action = ArgAction::Set)]
     spark_ui: bool,
+    /// Origin at which Spark UIs are served, and nothing else, such as <https://ui.example.org>. With `{id}` at the beginning of its host,
+    /// <https://{id}.ui.example.org>, each submission has an origin of its own, in which its pages have the storage of browsers
+    /// (docs/spark-ui.md). Without it, UIs are at the gateway's own address.
+    #[arg(long, env = "SPARKGATE_SPARK_UI_URL", value_name = "URL")]
+    spark_ui_url: Option<UiOrigin>,
     /// URL of an ended application in your History Server, such as <https://history.example.org/history/{appId}/jobs/>. `{appId}` stands for
     /// the id of the application, `{id}` for that of the submission.
     #[arg(long, env = "SPARKGATE_SPARK_HISTORY_URL", value_name = "URL")]
@@ -30,6 +35,7 @@ impl SparkUi {
     pub(in crate::app) fn settings(&self) -> SparkUiSettings {
         SparkUiSettings {
             is_served: self.spark_ui,
+            origin: self.spark_ui_url.clone(),
             history: self.spark_history_url.clone(),
             summary_period: self.spark_summary_period.0,
         }
@@ -38,7 +44,7 @@ impl SparkUi {
 
 impl Default for SparkUi {
     fn default() -> Self {
-        Self { spark_ui: true, spark_history_url: None, spark_summary_period: default_period() }
+        Self { spark_ui: true, spark_ui_url: None, spark_history_url: None, spark_summary_period: default_period() }
     }
 }
 

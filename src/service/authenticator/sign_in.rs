@@ -137,6 +137,11 @@ impl Authenticator {
         with_console(&self.access.current()).next().map(|(_, console)| console.is_https())
     }
 
+    /// Returns the gateway's URL in browsers, without a slash at its end; `None` if they can't sign in.
+    pub fn external_url(&self) -> Option<String> {
+        with_console(&self.access.current()).next().map(|(_, console)| console.external_url.clone())
+    }
+
     /// Begins a sign-in, after which the browser opens the page `to`.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-// Keeps a page current. The gateway renders; this asks for the page again when an event says that it changed, and exchanges its
-// parts. Whatever happened meanwhile, the page is then what the gateway would show now, so that nothing is missed or doubled.
+// Keeps a page current. The gateway renders; this asks for the page, or its live parts, again when an event says that it changed, and
+// exchanges them. Whatever happened meanwhile, the page is then what the gateway would show now, so that nothing is missed or doubled.
 
 const PAUSE = 1000;
 const POLL = 5000;
@@ -47,6 +47,8 @@ export function follow(changed) {
     const polled = document.querySelector("[data-poll]");
     if (events === undefined && !polled) return;
     const table = document.getElementById("submissions");
+    // The list has its live parts at an address of their own: the gateway renders them once for all lists that show the same.
+    const self = table ? `${root}submissions/rows${location.search}` : location.href;
     const pause = document.querySelector("[data-slow]") ? 5 * PAUSE : PAUSE;
     let position = after;
     let source = null;
@@ -63,7 +65,7 @@ export function follow(changed) {
             wanted = false;
             last = Date.now();
             try {
-                const response = await fetch(location.href, { headers: { accept: "text/html" } });
+                const response = await fetch(self, { headers: { accept: "text/html" } });
                 // The page that comes instead leads back here after a sign-in.
                 if (response.status === 401) return location.reload();
                 const page = response.ok && !response.redirected ? parsed(await response.text()) : null;
