@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use matchit::Router;
 
 /// The described routes, and those of pages and of the management port.
-const TEMPLATES: [&str; 67] = [
+const TEMPLATES: [&str; 68] = [
     "/",
     "/api/v1/spark-submit",
     "/batches",
