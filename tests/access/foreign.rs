@@ -1,7 +1,12 @@
 //! What a caller learns of submissions of other tenants: nothing.
 
 use serde_json::json;
-use sparkgate::access::Role;
+use sparkgate::{
+    access::Role,
+    files::{FileStore, LogChunk, LogEnding, LogPosition},
+    service::LogStoreSettings,
+    store::Store,
+};
 use sqlx::PgPool;
 
 use crate::world::{TWO_TENANTS, World, job};
@@ -112,4 +117,32 @@ async fn an_idempotency_key_belongs_to_the_principal_that_used_it(pool: PgPool) 
         ids.push(answer.json()["id"].as_str().unwrap().to_owned());
     }
     assert!(ids[0] == ids[3] && ids[1] == ids[2] && ids[0] != ids[1], "{ids:?}");
+}
+
+#[sqlx::test]
+async fn a_stored_log_is_read_in_its_own_tenant_only(pool: PgPool) {
+    let world = World::new(pool.clone(), TWO_TENANTS).await;
+    let (red, blue) = (world.key(Role::Admin, Some("red")).await, world.key(Role::Viewer, Some("blue")).await);
+    let owner = world.key(Role::Submitter, Some("blue")).await;
+    let id = world.submit(&owner, "blue").await;
+    let end = "UPDATE submissions SET state = 'FINISHED', finished_at = now() WHERE id = $1";
+    sqlx::query(end).bind(&id).execute(&pool).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let store = FileStore::open(dir.path().to_str().unwrap()).unwrap();
+    let installation = Store::new(pool).installation().await.unwrap().id;
+    let log = store.clone().logs_of_installation(installation).log(format!("blue/{}/{id}/1/driver", &id[7..15]));
+    let text = b"2026-01-02T03:04:05Z of blue\n";
+    log.append(&LogChunk::default(), text, LogPosition::default()).await.unwrap();
+    log.end(LogEnding::Whole).await.unwrap();
+    world.service.store_logs(store, LogStoreSettings { largest: 1 << 30 });
+    let path = format!("/v1/submissions/{id}/logs");
+    let answer = world.get(&blue, &path).await;
+    assert_eq!(
+        (answer.status, answer.body.as_str(), &answer.headers["sparkgate-log-source"][..]),
+        (200, "of blue\n", "store")
+    );
+    for query in ["", "?tail=1", "?follow=true", "?attempt=1"] {
+        let answer = world.get(&red, &format!("{path}{query}")).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("submission-not-found")), "{query}");
+    }
 }

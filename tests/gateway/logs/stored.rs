@@ -171,7 +171,8 @@ async fn the_log_of_a_pod_with_forged_labels_is_not_stored(pool: PgPool) {
     };
     forged.status = None;
     let spec = forged.spec.as_mut().unwrap();
-    *spec.containers[0].args.as_mut().unwrap().last_mut().unwrap() = "echo forged".to_owned();
+    *spec.containers[0].args.as_mut().unwrap().last_mut().unwrap() =
+        "echo forged, and longer than the other one".to_owned();
     site.world.pods().create(&Default::default(), &forged).await.unwrap();
     eventually(|| async {
         let pod = site.world.pods().get("forged").await.unwrap();
