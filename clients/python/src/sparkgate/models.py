@@ -72,7 +72,7 @@ class Entry(Document):
     action: str
     """
     `submit`, `kill`, `killall`, `clear`, `create-key`, `revoke-key`, `create-webhook`, `rotate-webhook`, `replay-webhook`,
-    `delete-webhook`, `sign-in` or `sign-out`.
+    `delete-webhook`, `kill-in-spark-ui`, `sign-in` or `sign-out`.
     """
     address: str | None = None
     """The address of the client."""
@@ -181,6 +181,34 @@ class FieldError(Document):
     """The name of the query parameter or header."""
     pointer: str | None = None
     """The field of the body, as a JSON pointer (RFC 6901) in a URI fragment."""
+
+
+class FileEntry(Document):
+    """A file of a tenant."""
+
+    created_at: datetime = Field(..., alias="createdAt")
+    created_by: str = Field(..., alias="createdBy")
+    """The principal that uploaded it first."""
+    expires_at: datetime | None = Field(None, alias="expiresAt")
+    """When it is deleted if no submission uses it until then."""
+    last_used_at: datetime = Field(..., alias="lastUsedAt")
+    """When it was uploaded last, or when the last submission that used it ended."""
+    sha256: str
+    """The SHA-256 of its content, in hex."""
+    size: int
+    """Its size in bytes."""
+    submissions: int
+    """The number of live submissions that use it."""
+
+
+class FileList(Document):
+    """A page of files, the newest first."""
+
+    items: list[FileEntry]
+    next: str | None = None
+    """The `cursor` of the next page. The last page has none."""
+    tenant: str
+    """The tenant that they belong to."""
 
 
 class Issuer(Document):
@@ -368,6 +396,14 @@ class Used(Document):
 
     core_seconds: float = Field(..., alias="coreSeconds")
     memory_byte_seconds: float = Field(..., alias="memoryByteSeconds")
+
+
+class WebhookCoverage(OpenEnum):
+    """Whose submissions an existing webhook is for."""
+
+    OWN = "own"
+    TENANT = "tenant"
+    INSTALLATION = "installation"
 
 
 class WebhookDeliveryStatus(OpenEnum):
@@ -603,8 +639,8 @@ class Webhook(Document):
     """A webhook, without its secret."""
 
     created_at: datetime = Field(..., alias="createdAt")
-    created_by: str = Field(..., alias="createdBy")
-    """The principal that created it."""
+    created_by: str | None = Field(None, alias="createdBy")
+    """The principal that created it. Absent if it is that of the installation, which a setting of the gateway creates."""
     filter: WebhookFilter
     format: WebhookFormat
     id: str
@@ -614,8 +650,9 @@ class Webhook(Document):
     """The secret that signs messages, only in the response that creates it."""
     submission_id: str | None = Field(None, alias="submissionId")
     """The only submission whose changes are sent, if its request named the webhook."""
-    submissions: WebhookSubmissions
-    tenant: str
+    submissions: WebhookCoverage
+    tenant: str | None = None
+    """The tenant whose submissions it is for. Absent if it is that of the installation."""
     url: str
 
 
@@ -710,6 +747,15 @@ class NewSubmission(Document):
     """Refuse the request with 409 if a live submission of the same namespace that also set `uniqueName` has this name."""
     webhooks: list[SubmissionWebhook] | None = None
     """Where the state changes of this submission are sent; at most 4."""
+
+
+class SubmissionForm(Document):
+    """A submission with its files."""
+
+    file: list[bytes]
+    """The files that the request names, each part with its file name."""
+    request: NewSubmission
+    """The first part."""
 
 
 class SubmissionUsage(Usage):
