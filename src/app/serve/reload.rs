@@ -90,7 +90,10 @@ impl Reload {
         let resolved = source.as_ref().map(|source| source.started.clone()).unwrap_or_default();
         let next = Ok(Reloaded { spark: started.clone(), limits: settings.limits.clone(), filter: None, resolved });
         let filter = source.as_ref().and_then(|source| source.started.value("log").map(str::to_owned));
-        Self { files: Files { source, started, served, content: None, next, filter, waiting: BTreeSet::new() }, hangup: None }
+        Self {
+            files: Files { source, started, served, content: None, next, filter, waiting: BTreeSet::new() },
+            hangup: None,
+        }
     }
 
     /// Reloads on SIGHUP, too.
