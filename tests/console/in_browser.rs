@@ -137,7 +137,8 @@ async fn a_hundred_thousand_submissions_are_opened_paged_filtered_and_followed(p
     assert_eq!(browser.eval(IDS).await, json!(shown(100_000)));
     for newest in [99_950, 99_900] {
         browser.eval("document.querySelector('a[rel=next]').click()").await;
-        browser.until(&format!("{IDS}[0] === 'driver-20200101000000-{newest}'")).await;
+        let is_loaded = "document.readyState === 'complete'";
+        browser.until(&format!("{IDS}[0] === 'driver-20200101000000-{newest}' && {is_loaded}")).await;
         assert_eq!(browser.eval(IDS).await, json!(shown(newest)));
     }
     browser.open(&site.url("/console/submissions?name=orders-1234")).await;
