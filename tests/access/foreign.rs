@@ -122,7 +122,7 @@ async fn an_idempotency_key_belongs_to_the_principal_that_used_it(pool: PgPool) 
 #[sqlx::test]
 async fn a_stored_log_is_read_in_its_own_tenant_only(pool: PgPool) {
     let world = World::new(pool.clone(), TWO_TENANTS).await;
-    let (red, blue) = (world.key(Role::Admin, Some("red")).await, world.key(Role::Viewer, Some("blue")).await);
+    let (red, blue) = (world.key(Role::Operator, Some("red")).await, world.key(Role::Viewer, Some("blue")).await);
     let owner = world.key(Role::Submitter, Some("blue")).await;
     let id = world.submit(&owner, "blue").await;
     let end = "UPDATE submissions SET state = 'FINISHED', finished_at = now() WHERE id = $1";
