@@ -328,9 +328,9 @@ mod tests {
         let rows = documents().map(|one| [row(&one, now()), wide(&one, now())].concat());
         assert_eq!(
             table::layout(&[&COLUMNS[..], &WIDE].concat(), &rows, None),
-            "ID                   TENANT     SUBMISSIONS  FORMAT       FILTER                               AGE  URL                             CREATED BY  OLD SECRET\n\
+            "ID                   TENANT     SUBMISSIONS  FORMAT       FILTER                                AGE  URL                              CREATED BY  OLD SECRET\n\
              wh_6f1c2a9b03d4e5f6  analytics  tenant       cloudevents  FINISHED,FAILED name=etl-* team=data  1h   https://hooks.example.org/spark  corp:alice  for 1h\n\
-             wh_0000000000000001             own                                                                                                  corp:bob\n"
+             wh_0000000000000001             own                                                                                                   corp:bob\n"
         );
     }
 
