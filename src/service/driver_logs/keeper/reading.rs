@@ -138,10 +138,8 @@ impl Reading {
                 }
                 // A stream that ended by itself had all.
                 Ok(LogAnswer::Gone) => break,
-                Ok(LogAnswer::NotStarted(_)) if has_ended => {
-                    is_whole = true;
-                    break;
-                }
+                // There is no log: an empty one would hide that the container never started.
+                Ok(LogAnswer::NotStarted(_)) if has_ended => return Some(LogEnding::Whole),
                 Ok(LogAnswer::NotStarted(_)) => {}
                 Err(error) => {
                     is_whole = false;
