@@ -15,7 +15,8 @@ fn a_generated_client_type_checks_and_runs_a_job() {
     let dir = dev.dir.path();
     let document = format!("{}/openapi/sparkgate.json", env!("CARGO_MANIFEST_DIR"));
     let mut generate = program(TOOLS, "openapi-python-client");
-    generate.args(["generate", "--path", &document, "--meta", "none", "--fail-on-warning", "--output-path"]);
+    generate.args(["generate", "--path", &document, "--meta", "none", "--fail-on-warning", "--config"]);
+    generate.arg(here("generated/config.yaml")).arg("--output-path");
     let (done, said) = run(generate.arg(dir.join("sparkgate_client")));
     assert!(done, "{said}");
 

@@ -76,21 +76,20 @@ fn executor_logs_and_history_are_there_after_the_job() {
     let _server = HistoryServer::start(history.port(), &events);
     dev.gateway.follow(&id, "FINISHED");
     let is_stored = |reply: &http::Reply| reply.head.contains("sparkgate-log-source: store");
-    until("the log of the executor is stored", || {
-        let reply = log(&dev, "executor=1");
-        is_stored(&reply) && !reply.head.contains("sparkgate-log-cut")
-    });
-    let text = log(&dev, "executor=1").body;
+    let stored = |query| {
+        until("the log is stored", || {
+            let reply = log(&dev, query);
+            is_stored(&reply) && !reply.head.contains("sparkgate-log-cut")
+        });
+        log(&dev, query).body
+    };
+    let text = stored("executor=1");
     let numbers: Vec<&str> = text.lines().filter(|line| line.starts_with("number ")).collect();
     let all: Vec<String> = (0..200).map(|n| format!("number {n}")).collect();
     assert_eq!(numbers, all, "every line once");
     assert!(text.contains("Starting executor ID 1"), "from its start");
-    let driver = log(&dev, "");
-    assert!(
-        is_stored(&driver) && driver.body.contains("begins\n") && driver.body.contains("ends\n"),
-        "{}",
-        driver.head
-    );
+    let driver = stored("");
+    assert!(driver.contains("begins\n") && driver.contains("ends\n"), "{driver}");
 
     let reply = http::get(dev.gateway.address, &format!("/v1/submissions/{id}/ui/")).unwrap();
     let location = reply.head.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();
