@@ -57,6 +57,19 @@ fn wrong_values_are_refused() {
 }
 
 #[test]
+fn drivers_reach_the_gateway_if_they_fetch_files_there() {
+    let are_admitted = |set: &str| {
+        let objects = template(&["--set", set]);
+        let rules = find(&objects, "NetworkPolicy", "sparkgate")["spec"]["ingress"].clone();
+        let keys = |rule: &Value| rule["from"][0]["podSelector"]["matchExpressions"][0]["key"] == "spark-role";
+        rules.as_array().unwrap().iter().any(keys)
+    };
+    assert!(!are_admitted("replicas=1"));
+    assert!(are_admitted("settings.filesUrl=s3://bucket/prefix"));
+    assert!(!are_admitted("settings.filesUrl=s3://bucket/prefix,settings.filesDriverUrl=s3a://bucket/prefix"));
+}
+
+#[test]
 fn selectors_match_the_gateway_and_no_job() {
     let objects = template(&["--values", TENANTS]);
     let labels = |kind: &str, name: &str| find(&objects, kind, name)["spec"]["template"]["metadata"]["labels"].clone();
