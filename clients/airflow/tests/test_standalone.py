@@ -66,6 +66,7 @@ class Airflow:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def is_known(self, dag: str) -> bool:
+        assert self._process.poll() is None, self.log.read_text(errors="replace")[-4000:]
         return bool(self._query("SELECT 1 FROM serialized_dag WHERE dag_id = ?", dag))
 
     def task(self, dag: str) -> tuple[str | None, int]:
