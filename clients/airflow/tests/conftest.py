@@ -19,6 +19,8 @@ os.environ.update(
     AIRFLOW_HOME=str(HOME),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__DAGS_FOLDER=str(Path(__file__).parent / "dags"),
+    # DAGs that one test ran, another one triggers.
+    AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION="False",
     AIRFLOW__LOGGING__LOGGING_LEVEL="INFO",
 )
 
