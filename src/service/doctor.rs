@@ -1,5 +1,5 @@
-//! `sparkgate doctor`: compares what a gateway needs with what there is. It reads, and changes nothing, but for an object in the store of files that it
-//! deletes again.
+//! `sparkgate doctor`: compares what a gateway needs with what there is. It reads, and changes nothing, but for an object in each of the
+//! stores of files and of logs that it deletes again.
 
 mod cluster;
 mod database;
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use cluster::{check_admission, check_api_server, check_home, check_namespaces, check_service_accounts};
 pub use database::{check_database, check_encryption};
 pub use defaults::Defaults;
-pub use files::check_files;
+pub use files::{check_files, check_logs};
 pub use lineage::check_lineage;
 pub use pods::check_pods;
 

@@ -11,9 +11,7 @@ mod stored;
 mod target;
 mod writer;
 
-use std::sync::OnceLock;
-
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};

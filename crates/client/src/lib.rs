@@ -18,6 +18,7 @@ mod mcp;
 mod named;
 mod oidc;
 mod options;
+mod pages;
 mod paths;
 mod private_file;
 mod problem;

@@ -3,7 +3,7 @@
 //! Spark names a file after the last segment of its URI, and the key of an object ends in no name. The copies of `<tenant>/<object>`
 //! are `<tenant>/by-name/<object>/<name>`, so each is found by its object, and all submissions share it that use this name.
 
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use object_store::{ObjectStoreExt, path::Path};
 
 use super::{Error, FileStore};
@@ -40,9 +40,8 @@ impl FileStore {
     /// Returns the path of a copy below the URL of the store. The name is returned as it was given, with its escapes.
     #[must_use]
     pub fn place_by_name(&self, key: &str, name: &str) -> String {
-        let (tenant, object) = key.split_once('/').unwrap_or(("", key));
         let own = self.installation.as_deref().unwrap_or_default();
-        format!("{own}/{tenant}/{FOLDER}/{object}/{name}")
+        format!("{own}/{}/{name}", copies_of(key))
     }
 
     /// Deletes the copies of an object.
@@ -50,28 +49,22 @@ impl FileStore {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn delete_copies(&self, key: &str) -> Result<(), Error> {
-        let (tenant, object) = key.split_once('/').unwrap_or(("", key));
-        let folder = [tenant, FOLDER, object].into_iter().fold(self.prefix.clone(), Path::join);
         let failed = |error| self.error("deleting copies of a file", key, error);
-        let copies: Vec<Path> =
-            self.store.list(Some(&folder)).map_ok(|copy| copy.location).try_collect().await.map_err(failed)?;
-        let mut deleted = self.store.delete_stream(futures::stream::iter(copies.into_iter().map(Ok)).boxed());
-        while let Some(one) = deleted.next().await {
-            match one {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => return Err(failed(error)),
-            }
-        }
-        Ok(())
+        let copies = self.store.list(Some(&self.path(&copies_of(key)))).try_collect().await.map_err(failed)?;
+        self.delete_all(copies).await.map_err(failed)
     }
 
     fn by_name(&self, key: &str, name: &str) -> Result<Path, Error> {
-        let (tenant, object) = key.split_once('/').unwrap_or(("", key));
-        let folder = [tenant, FOLDER, object].into_iter().fold(self.prefix.clone(), Path::join);
         // Joining would escape characters, and the driver asks for the name itself.
-        let path = Path::parse(format!("{folder}/{name}"));
+        let path = Path::parse(format!("{}/{name}", self.path(&copies_of(key))));
         path.map_err(|error| self.error("naming a copy of a file", key, error.into()))
     }
+}
+
+/// Returns the folder of the copies of an object.
+fn copies_of(key: &str) -> String {
+    let (tenant, object) = key.split_once('/').unwrap_or(("", key));
+    format!("{tenant}/{FOLDER}/{object}")
 }
 
 /// Returns the key of the object that an object belongs to: itself, unless it is a copy.

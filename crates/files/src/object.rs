@@ -5,8 +5,7 @@ use std::io;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
-use uuid::Uuid;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
 
 use super::{Error, FileStore};
 
@@ -18,24 +17,6 @@ impl FileStore {
     pub async fn put(&self, key: &str, content: Bytes) -> Result<(), Error> {
         let put = self.store.put(&self.path(key), PutPayload::from(content)).await;
         put.map(drop).map_err(|error| self.error("writing an object", key, error))
-    }
-
-    /// Writes, lists, reads and deletes an object.
-    ///
-    /// # Errors
-    /// The first that fails.
-    pub async fn try_out(&self) -> Result<(), Error> {
-        let folder = format!("sparkgate-doctor-{}", Uuid::new_v4());
-        let key = format!("{folder}/object");
-        self.put(&key, Bytes::from_static(b"content")).await?;
-        let listed = self.objects(&folder).await;
-        let read = self.content(&key).await;
-        self.delete_folder(&folder, DateTime::<Utc>::MAX_UTC).await?;
-        let (listed, read) = (listed?, read?);
-        if listed.len() == 1 && read == "content" {
-            return Ok(());
-        }
-        Err(Error::Missing { store: self.name().to_owned(), key })
     }
 
     /// Returns the whole content of a small object.
@@ -96,14 +77,7 @@ impl FileStore {
             return Ok(0);
         }
         let count = objects.len();
-        let paths = stream::iter(objects.into_iter().map(|object| Ok(object.location))).boxed();
-        let mut deleted = self.store.delete_stream(paths);
-        while let Some(answer) = deleted.next().await {
-            match answer {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => return Err(failed(error)),
-            }
-        }
+        self.delete_all(objects).await.map_err(failed)?;
         // An object store has no empty folders.
         if let Some(directory) = &self.directory {
             let path = directory.join(folder);
@@ -115,5 +89,18 @@ impl FileStore {
             }
         }
         Ok(count)
+    }
+
+    /// Deletes objects that were listed. One that is gone meanwhile counts as deleted.
+    pub(super) async fn delete_all(&self, objects: Vec<ObjectMeta>) -> object_store::Result<()> {
+        let paths = stream::iter(objects.into_iter().map(|object| Ok(object.location))).boxed();
+        let mut deleted = self.store.delete_stream(paths);
+        while let Some(answer) = deleted.next().await {
+            match answer {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }

@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(store.delete_folder("red/20260101/driver-1", later - chrono::TimeDelta::hours(2)).await.unwrap(), 0);
         assert_eq!(store.delete_folder("red/20260101/driver-1", later).await.unwrap(), 2);
         assert!(store.folders("red/20260101").await.unwrap().is_empty());
-        store.try_out().await.unwrap();
+        store.probe().await.unwrap();
     }
 
     #[test]

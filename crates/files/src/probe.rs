@@ -1,6 +1,7 @@
 //! Checks a store.
 
-use object_store::ObjectStoreExt;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{Error, FileStore};
@@ -10,20 +11,18 @@ const FOLDER: &str = "probe";
 const CONTENT: &[u8] = b"sparkgate doctor";
 
 impl FileStore {
-    /// Writes an object, reads it, and deletes it.
+    /// Writes an object, lists it, reads it, and deletes it.
     ///
     /// # Errors
     /// [`Error`] of the first of these that fails.
     pub async fn probe(&self) -> Result<(), Error> {
-        let key = format!("{FOLDER}/{}", Uuid::new_v4());
-        let path = self.path(&key);
-        let written = self.store.put(&path, CONTENT.into()).await;
-        written.map_err(|error| self.error("writing an object", &key, error))?;
-        let read = async { self.store.get(&path).await?.bytes().await };
-        let read = read.await.map_err(|error| self.error("reading an object", &key, error));
-        let deleted = self.store.delete(&path).await;
-        let is_same = read? == CONTENT;
-        deleted.map_err(|error| self.error("deleting an object", &key, error))?;
+        let folder = format!("{FOLDER}/{}", Uuid::new_v4());
+        let key = format!("{folder}/object");
+        self.put(&key, Bytes::from_static(CONTENT)).await?;
+        let (listed, read) = (self.objects(&folder).await, self.content(&key).await);
+        let deleted = self.delete_folder(&folder, DateTime::<Utc>::MAX_UTC).await;
+        let is_same = listed?.len() == 1 && read? == CONTENT;
+        deleted?;
         if is_same { Ok(()) } else { Err(Error::Missing { store: self.name.clone(), key }) }
     }
 }

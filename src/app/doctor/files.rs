@@ -18,7 +18,11 @@ use crate::{
         traces::Traces,
     },
     cluster::Cluster,
-    service::{AccessFile, EncryptionKeys, Settings, SparkSettings, doctor::Finding, error_chain},
+    service::{
+        AccessFile, EncryptionKeys, Settings, SparkSettings,
+        doctor::{Finding, check_logs},
+        error_chain,
+    },
 };
 
 /// A certificate that expires sooner is reported. Those of cert-manager are renewed a month before.
@@ -82,25 +86,13 @@ fn judged(check: &'static str, text: &str, result: anyhow::Result<()>) -> Findin
     }
 }
 
-/// Writes, lists, reads and deletes an object in the store of logs.
+/// Checks the settings of stored logs, and their store.
 async fn logs_store(settings: &Serve) -> Option<Finding> {
-    const CHECK: &str = "files.logs";
-    if let Err(error) = settings.log_store.open_collected() {
-        return Some(Finding::failure(CHECK, format!("{error:#}"), REPAIR));
+    let opened = settings.log_store.open_collected().and_then(|_| settings.log_store.open());
+    match opened {
+        Ok(store) => Some(check_logs(&store?.0).await),
+        Err(error) => Some(Finding::failure("files.logs", format!("{error:#}"), REPAIR)),
     }
-    let store = match settings.log_store.open() {
-        Ok(store) => store?.0,
-        Err(error) => return Some(Finding::failure(CHECK, format!("{error:#}"), REPAIR)),
-    };
-    let name = store.name().to_owned();
-    Some(match store.try_out().await {
-        Ok(()) => Finding::ok(CHECK, format!("logs can be stored in {name} and read")),
-        Err(error) => {
-            let remedy =
-                "check the store, and the rights of the gateway's credentials to put, get, list and delete objects";
-            Finding::failure(CHECK, error_chain(&error), remedy)
-        }
-    })
 }
 
 fn addresses(settings: &Serve) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! Checks the store of uploaded files.
+//! Checks the stores of uploaded files and of logs.
 
 use super::Finding;
 use crate::{
@@ -6,17 +6,29 @@ use crate::{
     service::{FileSettings, error_chain},
 };
 
-/// Writes an object to the store, reads it and deletes it.
+/// Checks the store of uploaded files.
 pub async fn check_files(store: &FileStore, settings: &FileSettings) -> Finding {
-    const CHECK: &str = "files.store";
-    if let Err(error) = store.probe().await {
-        let remedy =
-            "check the URL (--files-url), and that the account may write, read and delete there (docs/files.md)";
-        return Finding::failure(CHECK, error_chain(&error), remedy);
-    }
     let place = match &settings.driver_url {
         Some(url) => format!("read them at {url}"),
         None => format!("fetch them from {}", settings.base_url),
     };
-    Finding::ok(CHECK, format!("files can be written, read and deleted in {}; drivers {place}", store.name()))
+    let text = format!("files can be written, read and deleted in {}; drivers {place}", store.name());
+    let remedy =
+        "check the URL (--files-url), and that the account may write, list, read and delete there (docs/files.md)";
+    tried("files.store", store, text, remedy).await
+}
+
+/// Checks the store of logs.
+pub async fn check_logs(store: &FileStore) -> Finding {
+    let text = format!("logs can be stored in {} and read", store.name());
+    let remedy = "check the store, and the rights of the gateway's credentials to put, get, list and delete objects";
+    tried("files.logs", store, text, remedy).await
+}
+
+/// Writes an object to a store, lists it, reads it and deletes it.
+async fn tried(check: &'static str, store: &FileStore, text: String, remedy: &'static str) -> Finding {
+    match store.probe().await {
+        Ok(()) => Finding::ok(check, text),
+        Err(error) => Finding::failure(check, error_chain(&error), remedy),
+    }
 }

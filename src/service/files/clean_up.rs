@@ -29,8 +29,8 @@ pub struct SweptFiles {
 }
 
 impl Files {
-    /// Ends the uses of submissions that have ended, and deletes uploads that were given up and files that weren't used for long. `believed_until` is the time until
-    /// which the clock of the database is believed.
+    /// Ends the uses of submissions that have ended, and deletes uploads that were given up and files that weren't used for long.
+    /// `believed_until` is the time until which the clock of the database is believed.
     ///
     /// # Errors
     /// The database fails. An object that can't be deleted is left to [`Files::sweep`].
@@ -62,13 +62,12 @@ impl Files {
         let before = now - ORPHANED;
         let mut orphans = objects.delete_parts_older_than(before).await?;
         let mut old = objects.older_than(before).try_chunks(AT_ONCE);
-        while let Some(keys) = old.next().await {
+        while let Some(some) = old.next().await {
             // What was read before the error is compared in the next sweep.
-            let objects_found = keys.map_err(|error| error.1)?;
-            let originals: BTreeSet<String> = objects_found.iter().map(|each| each.original.clone()).collect();
-            let originals: Vec<String> = originals.into_iter().collect();
+            let some = some.map_err(|error| error.1)?;
+            let originals: Vec<String> = some.iter().map(|each| each.original.clone()).collect();
             let orphaned: BTreeSet<String> = self.store.orphaned_objects(&originals).await?.into_iter().collect();
-            for orphan in objects_found.iter().filter(|each| orphaned.contains(&each.original)) {
+            for orphan in some.iter().filter(|each| orphaned.contains(&each.original)) {
                 objects.delete(&orphan.key).await?;
                 orphans += 1;
             }

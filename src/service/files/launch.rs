@@ -1,6 +1,6 @@
 //! The files of a submission, when its driver is launched.
 
-use std::{cell::RefCell, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
@@ -16,12 +16,6 @@ use crate::{
     store::FileRecord,
     submission::SubmissionId,
 };
-
-/// Returns the end of a submission whose file is gone.
-fn gone(file: &str) -> Unresolved {
-    let message = format!("the file {file} is gone from its store");
-    Unresolved::Missing(NoLaunch { reason: MISSING, message })
-}
 
 /// The reason of a submission whose file is gone.
 const MISSING: &str = "FileNotFound";
@@ -108,16 +102,15 @@ impl Files {
                 Err(error) => return Err(Unresolved::Store(error.into())),
             }
         }
-        let of = |sha256: &str| files.iter().find(|file| file.sha256 == sha256);
         if kept.settings.driver_url.is_some() && !is_begun {
-            let names = RefCell::new(BTreeSet::new());
+            let mut names = BTreeSet::new();
             for object in &objects {
                 reference::replaced(object.get(), |sha256, name| {
-                    names.borrow_mut().insert((sha256.to_owned(), name.to_owned()));
+                    names.insert((sha256.to_owned(), name.to_owned()));
                     None
                 });
             }
-            match Self::copy_by_name(kept, &files, &names.into_inner()).await {
+            match Self::copy_by_name(kept, &files, &names).await {
                 Ok(()) => {}
                 Err(files::Error::Missing { key, .. }) => {
                     let file = files.iter().find(|file| file.object == key);
@@ -127,7 +120,7 @@ impl Files {
             }
         }
         let url = |sha256: &str, name: &str| {
-            let file = of(sha256)?;
+            let file = files.iter().find(|file| file.sha256 == sha256)?;
             self.uri_of(file, name).or_else(|| self.url_of(id, sha256, name))
         };
         for object in &mut objects {
@@ -138,4 +131,10 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Returns the end of a submission whose file is gone.
+fn gone(file: &str) -> Unresolved {
+    let message = format!("the file {file} is gone from its store");
+    Unresolved::Missing(NoLaunch { reason: MISSING, message })
 }

@@ -106,7 +106,7 @@ fn name_at(text: &str) -> &str {
 
 /// Returns a text of JSON in which each reference to one of the files is replaced by the URL that `url` returns for its SHA-256 and
 /// its name; `None` if there is none. References in a file of properties have an escaped colon, and so do their URLs.
-pub(super) fn replaced(json: &str, url: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
+pub(super) fn replaced(json: &str, mut url: impl FnMut(&str, &str) -> Option<String>) -> Option<String> {
     /// A backslash of a file of properties, in JSON.
     const ESCAPE: &str = "\\\\";
     let mut text = String::new();

@@ -12,6 +12,7 @@ use crate::{
     error::Error,
     named::Named,
     options::Target,
+    pages::pages,
     screen::{self, note},
     span,
     table::{Cell, Column, cut, whole},
@@ -25,12 +26,6 @@ pub struct Executors {
     /// The ids of the submissions, or their beginnings; @latest is the newest one.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Named>,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Box<RawValue>>,
-    next: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -85,17 +80,9 @@ impl Executors {
 
 /// Reads the executors of a submission, from all pages.
 async fn executors(api: &Api, id: &SubmissionId) -> Result<Vec<Box<RawValue>>, Error> {
-    let (mut items, mut cursor) = (Vec::new(), None::<String>);
-    loop {
-        let call = Call::get(format!("asking for the executors of {id}"), &["submissions", id.as_str(), "executors"]);
-        let call = call.query_if("cursor", cursor.as_ref());
-        let page: Page = document::read(call.action(), &api.send(&call).await?.body)?;
-        items.extend(page.items);
-        match page.next {
-            Some(next) => cursor = Some(next),
-            None => return Ok(items),
-        }
-    }
+    let call = Call::get(format!("asking for the executors of {id}"), &["submissions", id.as_str(), "executors"]);
+    let (items, _) = pages(api, None, true, |cursor| call.clone().query_if("cursor", cursor)).await?;
+    Ok(items)
 }
 
 fn row(executor: &Executor, now: DateTime<Utc>) -> Vec<Cell> {

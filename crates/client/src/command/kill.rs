@@ -3,17 +3,17 @@
 use std::io::{BufRead, IsTerminal, stdin};
 
 use clap::Args;
-use serde::Deserialize;
 
 use super::{Outcome, keep, label};
 use crate::{
     api::{Api, Call},
     clean,
-    document::{self, Submission},
+    document::Submission,
     error::Error,
     follow::{Seen, follow},
     named::Named,
     options::Target,
+    pages::pages,
     screen::{self, note},
 };
 use sparkgate_submission::{State, SubmissionId};
@@ -34,12 +34,6 @@ pub struct Kill {
     /// Wait until the submissions have ended.
     #[arg(long)]
     wait: bool,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Submission>,
-    next: Option<String>,
 }
 
 impl Kill {
@@ -70,23 +64,15 @@ impl Kill {
 
     /// Returns the live submissions with the labels, if the user agrees.
     async fn confirmed(&self, api: &Api) -> Result<Vec<SubmissionId>, Error> {
-        let (mut found, mut cursor) = (Vec::new(), None::<String>);
-        loop {
-            let mut call = Call::get("looking for submissions to kill", &["submissions"]).query("limit", 500);
-            for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
-                call = call.query("state", state.as_str());
-            }
-            for (key, value) in &self.labels {
-                call = call.query("label", format_args!("{key}={value}"));
-            }
-            let call = call.query_if("cursor", cursor.as_ref());
-            let page: Page = document::read(call.action(), &api.send(&call).await?.body)?;
-            found.extend(page.items);
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => break,
-            }
+        let mut call = Call::get("looking for submissions to kill", &["submissions"]).query("limit", 500);
+        for state in State::ALL.into_iter().filter(|state| !state.is_terminal()) {
+            call = call.query("state", state.as_str());
         }
+        for (key, value) in &self.labels {
+            call = call.query("label", format_args!("{key}={value}"));
+        }
+        let page = |cursor: Option<&str>| call.clone().query_if("cursor", cursor);
+        let (found, _) = pages::<Submission>(api, None, true, page).await?;
         if found.is_empty() {
             note("no submission with this label is live");
         } else if !self.yes {

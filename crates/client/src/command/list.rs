@@ -4,7 +4,6 @@ mod watch;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{Outcome, label};
@@ -14,6 +13,7 @@ use crate::{
     document::{self, Submission},
     error::Error,
     options::{Gateway, ListFormat},
+    pages::pages,
     screen::{self, note},
     span::{self, Moment},
     table::{Cell, Column, Widths, cut, whole},
@@ -69,12 +69,6 @@ pub struct List {
     watch: bool,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Box<RawValue>>,
-    next: Option<String>,
-}
-
 const ACTION: &str = "listing submissions";
 const PAGE: u32 = 500;
 
@@ -108,15 +102,7 @@ impl List {
 
     /// Reads the first page, or all pages. Returns the submissions, and the cursor of the next page.
     async fn items(&self, api: &Api, now: DateTime<Utc>) -> Result<(Vec<Box<RawValue>>, Option<String>), Error> {
-        let (mut items, mut next) = (Vec::new(), self.cursor.clone());
-        loop {
-            let page: Page = document::read(ACTION, &api.send(&self.call(now, next.as_deref())).await?.body)?;
-            items.extend(page.items);
-            next = page.next;
-            if next.is_none() || !self.all {
-                return Ok((items, next));
-            }
-        }
+        pages(api, self.cursor.clone(), self.all, |cursor| self.call(now, cursor)).await
     }
 
     /// Prints submissions, each as a document or all as a part of a table.

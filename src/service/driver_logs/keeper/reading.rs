@@ -12,9 +12,13 @@ use tokio::{
 use super::parts::{Parts, Source, Stage};
 use crate::{
     cluster::{LogAnswer, LogBytes, LogOf, LogPart},
-    files::LogEnding,
+    files::{self, LogEnding},
     metrics::metrics,
-    service::{driver_logs::writer::LogWriter, error::error_chain, shares::Place},
+    service::{
+        driver_logs::{stored::Stored, writer::LogWriter},
+        error::error_chain,
+        shares::Place,
+    },
     store::LogTarget,
 };
 
@@ -36,6 +40,20 @@ pub(super) struct Reading {
     pub(super) parts: Arc<Parts>,
     pub(super) source: Source,
     pub(super) stage: watch::Receiver<Stage>,
+}
+
+/// The pauses between the tries of a call of the store, which are repeated however long it is away.
+struct Patience<'a> {
+    stored: &'a Stored,
+    pause: Duration,
+}
+
+impl Patience<'_> {
+    async fn wait_after(&mut self, error: &files::Error) {
+        self.stored.failed(error);
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+    }
 }
 
 /// Why a stream is no longer read.
@@ -103,15 +121,13 @@ impl Reading {
 
     /// Returns the writer of the log, or `None` if its end is stored.
     async fn writer(&self, target: &LogTarget) -> Option<LogWriter> {
-        let stored = &self.parts.stored;
-        let mut pause = PAUSE;
+        let folder = self.parts.stored.folder(&self.source.submission, target, self.source.executor);
+        let mut patience = self.patience();
         loop {
-            match LogWriter::resume(stored.folder(&self.source.submission, target, self.source.executor)).await {
+            match LogWriter::resume(folder.clone()).await {
                 Ok(writer) => return writer,
-                Err(error) => stored.failed(&error),
+                Err(error) => patience.wait_after(&error).await,
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
@@ -213,11 +229,9 @@ impl Reading {
 
     /// Stores the text, however long the store is away.
     async fn store(&self, writer: &mut LogWriter) {
-        let mut pause = PAUSE;
+        let mut patience = self.patience();
         while let Err(error) = writer.store(&self.parts.puts).await {
-            self.parts.stored.failed(&error);
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            patience.wait_after(&error).await;
         }
         self.parts.stored.wrote();
     }
@@ -228,13 +242,15 @@ impl Reading {
             writer.cut(self.parts.stored.settings.largest);
         }
         self.store(writer).await;
-        let mut pause = PAUSE;
+        let mut patience = self.patience();
         while let Err(error) = writer.end(ending?).await {
-            self.parts.stored.failed(&error);
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            patience.wait_after(&error).await;
         }
         ending
+    }
+
+    fn patience(&self) -> Patience<'_> {
+        Patience { stored: &self.parts.stored, pause: PAUSE }
     }
 }
 

@@ -12,12 +12,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::{ACTION, List, Page, read};
+use super::{ACTION, List, read};
 use crate::{
     api::{Api, Call},
     document::{self, Change, Submission},
     error::Error,
     follow::{End, look, reconnecting},
+    pages::pages,
     sse::Reader,
     table::Widths,
 };
@@ -126,7 +127,7 @@ impl<'a> Watch<'a> {
     /// Reads a submission that has changed. `None` if it doesn't match the filters and was never printed.
     async fn changed(&self, id: &str) -> Result<Option<Box<RawValue>>, Error> {
         let call = self.list.call(self.begun, None).query("id", id);
-        let Page { items, .. } = document::read(ACTION, &self.api.send(&call).await?.body)?;
+        let (items, _) = pages::<Box<RawValue>>(self.api, None, false, |_| call.clone()).await?;
         for item in items {
             if read(&item)?.id == id {
                 return Ok(Some(item));

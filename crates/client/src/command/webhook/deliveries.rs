@@ -16,6 +16,7 @@ use crate::{
     document,
     error::Error,
     options::{Gateway, ListFormat},
+    pages::pages,
     screen::{self, note},
     span,
     table::{Cell, Column, cut, whole},
@@ -92,12 +93,6 @@ struct Document {
     error: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Box<RawValue>>,
-    next: Option<String>,
-}
-
 const ACTION: &str = "listing deliveries";
 const PAGE: u32 = 500;
 
@@ -125,7 +120,8 @@ impl Deliveries {
             self.output.document(&api.send(&self.call(&id, self.cursor.as_deref())).await?.body)?;
             return Ok(0);
         }
-        let (items, next) = self.items(&api, &id).await?;
+        let call = |cursor: Option<&str>| self.call(&id, cursor);
+        let (items, next) = pages::<Box<RawValue>>(&api, self.cursor.clone(), self.all, call).await?;
         if self.output.is_document() {
             self.output.document(json!({ "items": items }).to_string().as_bytes())?;
             return Ok(0);
@@ -150,19 +146,6 @@ impl Deliveries {
             None => {}
         }
         Ok(0)
-    }
-
-    /// Reads the first page, or all pages. Returns the deliveries, and the cursor of the next page.
-    async fn items(&self, api: &Api, id: &str) -> Result<(Vec<Box<RawValue>>, Option<String>), Error> {
-        let (mut items, mut next) = (Vec::new(), self.cursor.clone());
-        loop {
-            let page: Page = document::read(ACTION, &api.send(&self.call(id, next.as_deref())).await?.body)?;
-            items.extend(page.items);
-            next = page.next;
-            if next.is_none() || !self.all {
-                return Ok((items, next));
-            }
-        }
     }
 
     fn call(&self, id: &str, cursor: Option<&str>) -> Call {
