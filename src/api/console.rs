@@ -15,6 +15,7 @@ mod logs;
 mod operator;
 mod overview;
 mod refusal;
+mod rerun;
 mod rows;
 mod shared_reads;
 mod sign_in;
@@ -65,7 +66,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/console/submissions/rows", get(rows::show))
         .route("/console/submissions/{id}", get(submission::show))
         .route("/console/submissions/{id}/kill", post(submission::kill))
-        .route("/console/submissions/{id}/rerun", post(submission::rerun))
+        .route("/console/submissions/{id}/rerun", post(rerun::submit))
         .route("/console/submissions/{id}/logs", get(logs::show))
         .route("/console/submissions/{id}/configuration", get(configuration::show))
         .route("/console/overview", get(overview::show))

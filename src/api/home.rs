@@ -5,7 +5,10 @@
 
 use axum::{
     extract::Request,
-    http::{HeaderMap, Method, StatusCode, header},
+    http::{
+        HeaderMap, Method, StatusCode, header,
+        uri::{Authority, Scheme},
+    },
     response::{IntoResponse, Response},
 };
 
@@ -23,7 +26,7 @@ pub(super) fn answer(request: &Request, id: &RequestId) -> Option<Response> {
     }
     let path = request.uri().path();
     let elsewhere = match path {
-        "/" => return takes_html(request.headers()).then(page),
+        "/" => return takes_html(request.headers()).then(|| page(request)),
         "/healthz" | "/health" => "/livez",
         "/openapi.json" => "/v1/openapi.json",
         "/v1/submissions/" => "/v1/submissions",
@@ -45,11 +48,26 @@ fn takes_html(headers: &HeaderMap) -> bool {
     accepted.flat_map(|value| value.split(',')).any(|range| range.trim_start().starts_with("text/html"))
 }
 
-fn page() -> Response {
+fn page(request: &Request) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::VARY, "accept"),
     ];
-    (headers, PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))).into_response()
+    (headers, PAGE.replace("{version}", env!("CARGO_PKG_VERSION")).replace("{origin}", &origin(request)))
+        .into_response()
+}
+
+/// Returns the gateway's address as the browser named it, or a variable to set.
+fn origin(request: &Request) -> String {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| request.uri().authority().map(Authority::as_str));
+    // The only characters of a host, so that it is plain text in HTML and in a shell.
+    let is_host = |host: &&str| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
+    };
+    // HTTP/2 names the scheme; a proxy that ends TLS says so. Nothing but this text depends on it.
+    let by_proxy = request.headers().get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let scheme = if by_proxy || request.uri().scheme() == Some(&Scheme::HTTPS) { "https" } else { "http" };
+    host.filter(is_host).map_or_else(|| "$SPARKGATE_URL".to_owned(), |host| format!("{scheme}://{host}"))
 }

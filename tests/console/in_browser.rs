@@ -262,8 +262,9 @@ async fn commands_are_copied_as_they_are_shown(pool: PgPool) {
     browser.open(&site.url(&format!("/console/submissions/{id}"))).await;
     browser.eval("navigator.clipboard.writeText = async (text) => { window.copied = text; }; undefined").await;
     for (name, words) in [
+        ("sparkgate rerun", "sparkgate rerun driver-"),
+        ("sparkgate submit", "sparkgate submit --request - <<'REQUEST'"),
         ("curl", "curl -sS \"$SPARKGATE_URL/v1/submissions\""),
-        ("spark-submit", "--deploy-mode cluster"),
         ("Airflow", "SparkgateSubmitOperator("),
     ] {
         let command = format!(

@@ -41,6 +41,55 @@ async fn every_page_has_its_policy_and_nothing_inline_or_from_outside(pool: PgPo
 }
 
 #[sqlx::test]
+async fn commands_that_run_a_submission_again_say_all_of_it(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let request = |resource: &str, class: Option<&str>| {
+        json!({
+            "name": "etl", "appResource": resource, "mainClass": class, "appArgs": ["a b"], "labels": {"team": "data"},
+            "sparkProperties": {"spark.kubernetes.namespace": "red", "spark.executor.memory": "2g"},
+            "environmentVariables": {"MODE": "full"}, "runTimeoutSeconds": 60, "maxRetries": {"infrastructure": 2},
+        })
+    };
+    let page = async |request: Value| {
+        let answer = site.world.send(Some(&site.key), "POST", "/v1/submissions", Some(&request)).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        let id = answer.json()["id"].as_str().unwrap().to_owned();
+        let body = site.page(&format!("/console/submissions/{id}")).await.body;
+        (id, body.replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+    };
+    let (id, jvm) = page(request("local:///opt/etl.jar", Some("org.example.Etl"))).await;
+    for part in [
+        &format!("sparkgate rerun {id}"),
+        "sparkgate submit --request - <<'REQUEST'",
+        "MODE=full spark-submit --master spark://gateway:6066 --deploy-mode cluster",
+        "--class org.example.Etl",
+        "--conf spark.sparkgate.label.team=data",
+        "--conf spark.sparkgate.runTimeout=60s",
+        "--conf spark.sparkgate.maxRetries.infrastructure=2",
+        "local:///opt/etl.jar 'a b'",
+        "from sparkgate_provider.operators.sparkgate import SparkgateSubmitOperator",
+        "    labels={\"team\": \"data\"},",
+        "    run_timeout=60,",
+        "    max_retries={\"application\": 0, \"infrastructure\": 2},",
+        "    env={\"MODE\": \"full\"},",
+    ] {
+        assert!(jvm.contains(part), "{part}: {jvm}");
+    }
+    let (_, python) = page(request("local:///opt/etl.py", None)).await;
+    assert!(python.contains("sparkgate rerun") && !python.contains("spark-submit --master"), "it refuses Python");
+}
+
+#[sqlx::test]
+async fn a_driver_that_ran_no_job_when_it_was_asked_has_no_counts(pool: PgPool) {
+    let site = Site::start(pool).await;
+    let id = site.submit(1).await.remove(0);
+    let summary = "INSERT INTO spark_summaries (submission_id, next_at, attempt, read_at, summary) VALUES ($1, now(), 1, now(), '{}')";
+    sqlx::query(summary).bind(&id).execute(&site.world.pool).await.unwrap();
+    let body = site.page(&format!("/console/submissions/{id}")).await.body;
+    assert!(body.contains("had run no job when it was asked last") && !body.contains("0 succeeded"), "{body}");
+}
+
+#[sqlx::test]
 async fn lists_are_filtered_and_paged_by_their_address(pool: PgPool) {
     let site = Site::start(pool).await;
     let ids = site.submit(5).await;
@@ -60,6 +109,10 @@ async fn lists_are_filtered_and_paged_by_their_address(pool: PgPool) {
     );
     assert_eq!(shown("?state=FAILED").await.0, ids[..0]);
     assert_eq!(shown("?name=etl").await.0, ids[..1]);
+    assert!(
+        shown("?state=FAILED").await.1.contains("aria-current=\"true\"><bdi>FAILED</bdi></a>"),
+        "no group has it alone"
+    );
     let (first, body) = shown("?limit=2&state=QUEUED").await;
     assert_eq!(first, ids[3..]);
     let next = body.split("rel=\"next\" href=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
@@ -158,7 +211,7 @@ async fn a_failure_is_explained_with_what_to_do(pool: PgPool) {
     site.set(&ids[2], "state = 'PENDING', reason = 'ErrImagePull', message = 'no such image'").await;
     for (id, words) in [
         (&ids[0], ["OUT_OF_MEMORY", "Raise spark.driver.memory", "SIGKILL"]),
-        (&ids[1], ["APPLICATION_ERROR", "the exception comes before", "org.example.Mian"]),
+        (&ids[1], ["APPLICATION_ERROR", "The message has the exception", "org.example.Mian"]),
         (&ids[2], ["IMAGE_PULL", "image.pullSecrets", "no such image"]),
     ] {
         let page = site.page(&format!("/console/submissions/{id}")).await.body;

@@ -127,5 +127,10 @@ async fn a_form_runs_a_submission_again(pool: PgPool) {
     browser
         .until("document.querySelector('.problem h1') && document.body.innerText.includes(\"can't be read as JSON\")")
         .await;
-    assert_eq!(site.world.get(&site.key, "/v1/submissions").await.json()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(browser.eval("document.getElementById('patch').value").await, "{", "the form keeps its text");
+    browser
+        .eval("document.getElementById('patch').value = '{}'; document.querySelector('form.rerun button').click()")
+        .await;
+    browser.until("document.querySelector('h1')?.textContent === 'changed <b>'").await;
+    assert_eq!(site.world.get(&site.key, "/v1/submissions").await.json()["items"].as_array().unwrap().len(), 3);
 }

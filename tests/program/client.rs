@@ -111,5 +111,6 @@ fn local_files_are_uploaded_and_reach_the_driver_and_its_executors() {
     let (_, stderr) = submit();
     assert!(!stderr.contains("uploaded"), "the gateway has them: {stderr}");
     let (code, _, stderr) = client.ended(&["submit", "no-such-job.py"]);
-    assert!(code == Some(1) && stderr.contains("there is no file no-such-job.py on this machine"), "{stderr}");
+    assert!(code == Some(2) && stderr.contains("there is no file no-such-job.py on this machine"), "{stderr}");
+    assert!(!stderr.contains("file.upload.path"), "{stderr}");
 }

@@ -36,6 +36,14 @@ async fn a_browser_finds_a_page_at_the_root(pool: PgPool) {
         assert!(page.body.contains(part), "{part}: {}", page.body);
     }
     assert!(!page.body.contains("<script"), "{}", page.body);
+    for (headers, command) in [
+        (&[("host", "gateway.example.org:7066")][..], "curl -s http://gateway.example.org:7066/v1/submissions"),
+        (&[("host", "gw"), ("x-forwarded-proto", "https")], "curl -s https://gw/v1/submissions"),
+        (&[("host", "a'$(id)")], "curl -s $SPARKGATE_URL/v1/submissions"),
+    ] {
+        let page = asked(&api, "GET", "/", &[&[("accept", HTML)][..], headers].concat()).await;
+        assert!(page.body.contains(command), "{command}: {}", page.body);
+    }
     for (method, headers) in [("GET", &[][..]), ("GET", &[("accept", "*/*")]), ("POST", &[("accept", HTML)])] {
         let sparks = asked(&api, method, "/", headers).await;
         assert_eq!((sparks.status, &sparks.json()["action"]), (400, &json!("ErrorResponse")), "{method} {headers:?}");

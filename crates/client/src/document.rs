@@ -174,6 +174,20 @@ impl Submission {
     }
 }
 
+/// Parses an example of a document for a test. Each field of the example must be one of the schema in the API's description, so that
+/// the client reads what a gateway sends.
+#[cfg(test)]
+pub(super) fn documented<T: serde::de::DeserializeOwned>(schema: &str, text: &str) -> T {
+    const DESCRIPTION: &str = include_str!("../../../openapi/sparkgate.json");
+    let description: serde_json::Value = serde_json::from_str(DESCRIPTION).unwrap();
+    let properties = &description["components"]["schemas"][schema]["properties"];
+    let example: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap();
+    for field in example.keys() {
+        assert!(properties.get(field).is_some(), "{schema} has no field `{field}`");
+    }
+    serde_json::from_str(text).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

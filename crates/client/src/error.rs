@@ -22,6 +22,8 @@ pub(super) enum Error {
     TimedOut(String),
     /// A local error: a file of the command line, or the system's certificates.
     Here(String),
+    /// The command line names a file that doesn't exist.
+    NoFile(String),
 }
 
 impl Error {
@@ -30,17 +32,21 @@ impl Error {
         match self {
             Self::NoGateway { .. } | Self::Broken { .. } => true,
             Self::Problem(problem) => matches!(problem.status, 429 | 502 | 503 | 504),
-            Self::NotUnderstood { .. } | Self::Output(_) | Self::Unknown(_) | Self::TimedOut(_) | Self::Here(_) => {
-                false
-            }
+            Self::NotUnderstood { .. }
+            | Self::Output(_)
+            | Self::Unknown(_)
+            | Self::TimedOut(_)
+            | Self::Here(_)
+            | Self::NoFile(_) => false,
         }
     }
 
-    /// Returns the exit code: 4 if the submission, executor or log doesn't exist, 124 for an expired timeout (as in
-    /// `timeout(1)`), 0 if standard output was closed, otherwise 1.
+    /// Returns the exit code: 2 for a file of the command line that doesn't exist, 4 if the submission, executor or log doesn't exist,
+    /// 124 for an expired timeout (as in `timeout(1)`), 0 if standard output was closed, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Problem(problem) if problem.status == 404 && problem.code.ends_with("-not-found") => 4,
+            Self::NoFile(_) => 2,
             Self::Unknown(_) => 4,
             Self::TimedOut(_) => 124,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
@@ -69,6 +75,11 @@ impl fmt::Display for Error {
             }
             Self::Output(error) => write!(f, "writing to standard output: {error}"),
             Self::Unknown(what) | Self::TimedOut(what) | Self::Here(what) => f.write_str(what),
+            Self::NoFile(path) => write!(
+                f,
+                "there is no file {path} on this machine. A file inside the image is local:///PATH; other URIs, such as https or s3a, are \
+                 passed on"
+            ),
         }
     }
 }

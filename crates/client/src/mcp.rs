@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use rmcp::{
     RoleServer, ServerHandler, ServiceExt,
-    handler::server::router::tool::ToolRouter,
-    model::{Implementation, ServerCapabilities, ServerConfig},
+    handler::server::{router::tool::ToolRouter, tool::ToolCallContext},
+    model::{CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ServerCapabilities, ServerConfig},
     service::RequestContext,
     tool_handler,
     transport::io::stdio_pipes,
@@ -72,6 +72,19 @@ impl Tools {
 
 #[tool_handler(router = self.router)]
 impl ServerHandler for Tools {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if self.router.get(&request.name).is_none() && Self::writing().get(&request.name).is_some() {
+            let message =
+                format!("the tool {} changes something: start `sparkgate mcp` with --allow-write", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        self.router.call(ToolCallContext::new(self, request, context)).await
+    }
+
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("sparkgate", env!("CARGO_PKG_VERSION")).with_title("Sparkgate"))

@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
 
 use sparkgate_submission::parse_duration;
 
@@ -36,7 +36,7 @@ impl FromStr for Span {
     }
 }
 
-/// A moment: a date (RFC 3339), or a duration before now.
+/// A moment: a time (RFC 3339), the begin of a day in UTC, or a duration before now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     At(DateTime<Utc>),
@@ -44,7 +44,7 @@ pub(super) enum Moment {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a duration before now such as 10m or 2d, or a date such as 2026-01-02T03:04:05Z")]
+#[error("expected a duration before now such as 10m or 2d, or a date such as 2026-01-02 or 2026-01-02T03:04:05Z")]
 pub(super) struct NoMoment;
 
 impl Moment {
@@ -68,7 +68,11 @@ impl FromStr for Moment {
         if let Ok(span) = text.parse() {
             return Ok(Self::Ago(span));
         }
-        let at = DateTime::parse_from_rfc3339(text.trim()).map_err(|_| NoMoment)?;
+        let text = text.trim();
+        if let Ok(day) = text.parse::<NaiveDate>() {
+            return Ok(Self::At(day.and_time(NaiveTime::MIN).and_utc()));
+        }
+        let at = DateTime::parse_from_rfc3339(text).map_err(|_| NoMoment)?;
         Ok(Self::At(at.with_timezone(&Utc)))
     }
 }
@@ -102,6 +106,7 @@ mod tests {
         let read = |text: &str| text.parse::<Moment>().map(|moment| moment.rfc3339(now));
         assert_eq!(read("1h"), Ok("2027-01-15T07:00:00.000Z".to_owned()));
         assert_eq!(read("2026-01-02T03:04:05+01:00"), Ok("2026-01-02T02:04:05.000Z".to_owned()));
+        assert_eq!(read("2026-01-02"), Ok("2026-01-02T00:00:00.000Z".to_owned()));
         assert_eq!(read("yesterday"), Err(NoMoment));
     }
 

@@ -107,6 +107,10 @@ fn filters(query: &str, tenants: &[&str]) -> Markup {
                     @let chosen = (states == current).then_some("true");
                     a href={ "submissions?" (form::with(query, &[("state", states)])) } aria-current=[chosen] { (name) }
                 }
+                // States that are no group, as an address may name them.
+                @if GROUPS.iter().all(|(_, states)| *states != current) {
+                    a href={ "submissions?" (form::with(query, &[("state", &current)])) } aria-current="true" { (word(&states.join(", "))) }
+                }
             }
             form method="get" action="submissions" {
                 @for state in &states { input type="hidden" name="state" value=(state); }

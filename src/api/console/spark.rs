@@ -30,6 +30,14 @@ pub(super) fn section(ui: Option<&str>, summary: Option<&Summary>, attempts: i32
 fn said(summary: &Summary, attempts: i32, now: DateTime<Utc>) -> Markup {
     let Summary { attempt, read_at, said } = summary;
     let (jobs, stages, tasks) = (&said.jobs, &said.stages, &said.tasks);
+    // Jobs that ran after the driver was asked aren't counted.
+    if jobs.running + jobs.succeeded + jobs.failed == 0 {
+        return html! {
+            p.quiet {
+                "The driver " @if attempts > 1 { "of attempt " (attempt) " " } "had run no job when it was asked last, " (ago(*read_at, now)) "."
+            }
+        };
+    }
     html! {
         p.quiet {
             "What the driver " @if attempts > 1 { "of attempt " (attempt) " " } "said last, " (ago(*read_at, now)) "."

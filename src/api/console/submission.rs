@@ -1,8 +1,8 @@
 //! One submission: its state, why it waits or failed, and all that is known of its run.
 
 use axum::{
-    extract::{Request, State},
-    http::Uri,
+    extract::State,
+    http::{HeaderMap, Uri, header},
     response::Response,
 };
 use chrono::{DateTime, Utc};
@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    chart, copy, form,
+    chart, copy,
     layout::{Frame, Live, Section, badge, facts, word},
     page, spark,
     text::{ago, amount, cut, lasted, moment, without_colours},
@@ -20,7 +20,7 @@ use crate::{
     api::{
         AppState,
         server_span::spawn,
-        v1::{Caller, Id, Problem, RERUN_OF, find, no_such_submission, rerun_of, spark_ui_of},
+        v1::{Caller, Id, Problem, RERUN_OF, find, no_such_submission, spark_ui_of},
     },
     service::{
         AttemptRecord, AuditEntry, AuditFilter, Event, FailureReason, Session, Submission, SubmissionUsage, Summary,
@@ -48,6 +48,8 @@ struct Details {
     currency: Option<String>,
     audit: Vec<AuditEntry>,
     request: Option<Value>,
+    /// The gateway's host, as the browser named it.
+    host: Option<String>,
     spark_ui: Option<String>,
     spark: Option<Summary>,
     may_kill: bool,
@@ -59,9 +61,11 @@ pub(super) async fn show(
     Caller(caller): Caller,
     Id { id }: Id,
     uri: Uri,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = state.service.events.newest().await?;
-    let details = Box::pin(read(&state, &caller, &id)).await?;
+    let mut details = Box::pin(read(&state, &caller, &id)).await?;
+    details.host = host(&headers, &uri);
     let content = content(&details, Utc::now());
     let filter = form_urlencoded::Serializer::new(String::new()).append_pair("submission", id.as_str()).finish();
     let live = (!details.submission.state.is_terminal()).then_some(Live { after, filter });
@@ -110,6 +114,7 @@ async fn read(state: &AppState, caller: &Session, id: &SubmissionId) -> Result<D
         executors,
         audit,
         request,
+        host: None,
     })
 }
 
@@ -142,7 +147,7 @@ fn content(details: &Details, now: DateTime<Utc>) -> Markup {
         @if details.attempts.len() > 1 { (attempts(&details.attempts, now)) }
         @if let Some(usage) = &details.usage { (used(usage, details.currency.as_deref())) }
         @if !details.audit.is_empty() { (audit(&details.audit, now)) }
-        @if let Some(request) = &details.request { (copy::section(request, of)) }
+        @if let Some(request) = &details.request { (copy::section(request, of, details.host.as_deref())) }
     }
 }
 
@@ -379,18 +384,8 @@ pub(super) async fn kill(
     Ok(super::seen_at(format!("../{id}")))
 }
 
-/// Submits the request of a submission again, with the changes of a form, and shows the new submission.
-pub(super) async fn rerun(
-    State(state): State<AppState>,
-    Caller(caller): Caller,
-    Id { id }: Id,
-    request: Request,
-) -> Result<Response, Problem> {
-    let (parts, body) = request.into_parts();
-    let fields = form::read(&parts.headers, body).await?;
-    let patch = fields.into_iter().find(|(name, _)| name == "patch").map(|(_, value)| value).unwrap_or_default();
-    // In its own task, so that a client that disconnects can't leave the submission half accepted.
-    let rerun = spawn(async move { rerun_of(&state, &caller, &id, patch.as_bytes()).await });
-    let accepted = rerun.await.map_err(|error| Problem::in_doubt(None, error.to_string()))??;
-    Ok(super::seen_at(format!("../{}", accepted.submission.id)))
+/// Returns the gateway's host, as the browser named it.
+fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    named.or_else(|| Some(uri.authority()?.to_string()))
 }

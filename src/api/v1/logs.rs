@@ -21,7 +21,7 @@ use super::{
     id::{Id, not_found},
     middleware::Live,
     problem::{Code, ProblemBody, SubmissionProblems},
-    query::{Query, attempt, flag, parsed},
+    query::{Moment, Query, attempt, flag, parsed},
     session::Caller,
 };
 use crate::{
@@ -135,9 +135,9 @@ fn tail<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
 fn since<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let ago = text.parse::<u32>().map(|seconds| Utc::now() - TimeDelta::seconds(seconds.into()));
-    let time = ago.or_else(|_| text.parse::<DateTime<Utc>>()).map(Some);
+    let time = ago.or_else(|_| text.parse().map(|Moment(time)| time)).map(Some);
     time.map_err(|_| {
-        let wrong = "neither a time such as 2026-01-02T03:04:05Z nor a number of seconds";
+        let wrong = "neither a time such as 2026-01-02T03:04:05Z, nor a date, nor a number of seconds";
         D::Error::custom(format!("{text:?} is {wrong}"))
     })
 }

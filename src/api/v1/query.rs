@@ -4,7 +4,7 @@
 use std::{borrow::Cow, fmt::Display, str::FromStr, time::Duration};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, Visitor, value},
@@ -184,13 +184,25 @@ pub(in crate::api) fn attempt<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     parsed(deserializer, "the number of an attempt").map(Some)
 }
 
-/// Reads a time in the format of RFC 3339.
+/// Reads a time in the format of RFC 3339, or a date.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
-    let time: DateTime<Utc> = parsed(deserializer, "a time such as 2026-01-02T03:04:05Z")?;
+    let Moment(time) = parsed(deserializer, "a time such as 2026-01-02T03:04:05Z or a date such as 2026-01-02")?;
     if (1970..10_000).contains(&time.year()) {
         return Ok(Some(time));
     }
     Err(D::Error::custom("the year must be between 1970 and 9999"))
+}
+
+/// A time, or a date, which stands for its first moment in UTC.
+pub(super) struct Moment(pub(super) DateTime<Utc>);
+
+impl FromStr for Moment {
+    type Err = chrono::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let day = text.parse::<NaiveDate>().map(|day| day.and_time(NaiveTime::MIN).and_utc());
+        day.or_else(|_| text.parse()).map(Self)
+    }
 }
 
 /// Reads labels of the form `key=value`.
@@ -250,5 +262,13 @@ mod tests {
             ("label", "\"c\" is not of the form key=value"),
         ];
         assert_eq!(faults, expected);
+    }
+
+    #[test]
+    fn a_date_stands_for_its_first_moment() {
+        let read = |text: &str| text.parse::<Moment>().ok().map(|moment| moment.0.to_rfc3339());
+        assert_eq!(read("2026-01-02").as_deref(), Some("2026-01-02T00:00:00+00:00"));
+        assert_eq!(read("2026-01-02T03:04:05+01:00").as_deref(), Some("2026-01-02T02:04:05+00:00"));
+        assert_eq!(read("2026-13-02"), None);
     }
 }

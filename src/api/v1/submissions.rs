@@ -60,10 +60,10 @@ pub(in crate::api) struct ListQuery {
     #[serde(deserialize_with = "labels")]
     #[param(value_type = Vec<String>)]
     label: Vec<(String, String)>,
-    /// Only submissions that were accepted at or after this time (RFC 3339).
+    /// Only submissions that were accepted at or after this time (RFC 3339), or this date (its begin in UTC).
     #[serde(deserialize_with = "time")]
     created_after: Option<DateTime<Utc>>,
-    /// Only submissions that were accepted before this time (RFC 3339).
+    /// Only submissions that were accepted before this time (RFC 3339), or this date (its begin in UTC).
     #[serde(deserialize_with = "time")]
     created_before: Option<DateTime<Utc>>,
     /// Page size.

@@ -56,7 +56,7 @@ struct Entry {
     tenant: Option<String>,
     submission: Option<String>,
     verdict: String,
-    reason: Option<String>,
+    detail: Option<String>,
 }
 
 const ACTION: &str = "reading the audit log";
@@ -143,7 +143,7 @@ const COLUMNS: [Column<'static>; 8] = [
     whole("VERDICT"),
     cut("TENANT"),
     whole("SUBMISSION"),
-    cut("REASON"),
+    cut("DETAIL"),
 ];
 
 fn row(entry: &Entry) -> Vec<Cell> {
@@ -160,7 +160,7 @@ fn row(entry: &Entry) -> Vec<Cell> {
         Cell::styled(&entry.verdict, style),
         text(&entry.tenant),
         text(&entry.submission),
-        text(&entry.reason),
+        text(&entry.detail),
     ]
 }
 
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn row_shows_who_did_what() {
-        let text = r#"{"id": 7, "at": "2026-01-02T03:04:05.678Z", "subject": "corp:alice", "provider": "oidc",
+        let text = r#"{"id": 7, "at": "2026-01-02T03:04:05.678Z", "subject": "corp:alice",
             "address": "10.0.0.7", "action": "kill", "tenant": "analytics", "submission": "driver-1-1",
-            "verdict": "denied", "reason": "needs the role\nadmin", "requestId": "r1"}"#;
-        let rows = [row(&serde_json::from_str(text).unwrap()), row(&Entry::default())];
+            "verdict": "denied", "detail": "needs the role\nadmin", "requestId": "r1"}"#;
+        let rows = [row(&document::documented("Entry", text)), row(&Entry::default())];
         assert_eq!(
             anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows[..1], None)).to_string(),
-            "TIME                  SUBJECT     ADDRESS   ACTION  VERDICT  TENANT     SUBMISSION  REASON\n\
+            "TIME                  SUBJECT     ADDRESS   ACTION  VERDICT  TENANT     SUBMISSION  DETAIL\n\
              2026-01-02T03:04:05Z  corp:alice  10.0.0.7  kill    denied   analytics  driver-1-1  needs the role admin\n"
         );
         assert_eq!(word(&json!(7)).as_deref(), Some("7"));

@@ -195,9 +195,7 @@ mod tests {
 
     #[test]
     fn event_is_printed_as_one_line() {
-        let read = |text: &str| {
-            anstream::adapter::strip_str(&line(&document::read(ACTION, text.as_bytes()).unwrap())).to_string()
-        };
+        let read = |text: &str| anstream::adapter::strip_str(&line(&document::documented("Event", text))).to_string();
         assert_eq!(
             read(
                 r#"{"sequence": 17, "submissionId": "driver-1-1", "attempt": 2, "state": "FAILED", "previous": "RUNNING",

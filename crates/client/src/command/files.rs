@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn row_says_when_a_file_ends() {
         let now = DateTime::parse_from_rfc3339("2026-01-02T04:00:00Z").unwrap().to_utc();
-        let of = |text: &str| row(&serde_json::from_str(text).unwrap(), now);
+        let of = |text: &str| row(&document::documented("FileEntry", text), now);
         let rows = [
             of(
                 r#"{"sha256": "aa", "size": 2048, "createdBy": "corp:alice", "createdAt": "2026-01-02T03:00:00Z", "submissions": 2}"#,

@@ -48,7 +48,7 @@ pub struct List {
     /// Only submissions with this label; may be repeated.
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Only submissions created after this time: a time ago such as 2h, or a date such as 2026-01-02T03:04:05Z.
+    /// Only submissions created after this time: a time ago such as 2h, or a date such as 2026-01-02 or 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
     /// Only submissions created before this time.
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn row_shows_age_and_duration() {
         let now = DateTime::parse_from_rfc3339("2026-01-02T05:00:00Z").unwrap().to_utc();
-        let of = |text: &str| row(&document::read(ACTION, text.as_bytes()).unwrap(), now);
+        let of = |text: &str| row(&document::documented("Submission", text), now);
         let rows = [
             of(r#"{"id": "driver-1", "name": "Pi", "state": "FINISHED", "owner": "alice", "createdAt":
                 "2026-01-02T03:00:00.000Z", "startedAt": "2026-01-02T03:00:10Z", "finishedAt": "2026-01-02T03:01:22Z"}"#),

@@ -30,7 +30,7 @@ pub struct Logs {
     /// Only this many of the last lines.
     #[arg(long, value_name = "LINES")]
     tail: Option<u64>,
-    /// Only lines written after this time: a time ago such as 10m, or a date such as 2026-01-02T03:04:05Z.
+    /// Only lines written after this time: a time ago such as 10m, or a date such as 2026-01-02 or 2026-01-02T03:04:05Z.
     #[arg(long, value_name = "TIME")]
     since: Option<Moment>,
     /// The log of the executor with this number instead of the driver's.

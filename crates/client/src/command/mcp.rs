@@ -21,7 +21,7 @@ pub struct Mcp {
     /// Offer the tools that submit, rerun and kill, too. Without it, nothing is changed.
     #[arg(long)]
     allow_write: bool,
-    /// Serve HTTP on this address, such as 127.0.0.1:6067, below /mcp. Each request brings the token of its caller, which is passed on
+    /// Serve HTTP on this address, such as 127.0.0.1:6068, below /mcp. Each request brings the token of its caller, which is passed on
     /// to the gateway; this command has none.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,

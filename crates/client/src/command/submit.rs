@@ -56,9 +56,12 @@ impl Submit {
     pub(super) async fn run(self) -> Outcome {
         let api = Api::new(&self.target.gateway)?;
         let mut request = Request::of(&self)?;
-        let uploaded = upload::local_files(&api, &mut request).await?;
-        let call = |call: Call| if uploaded.is_any { call.through_restarts() } else { call };
-        let in_its_words = |error| in_words(error, &request, &uploaded.absent);
+        for option in late_options(&self.line) {
+            note(&clean::line(&format!("warning: {option} comes after the application, which gets it as an argument")));
+        }
+        let has_uploads = upload::local_files(&api, &mut request).await?;
+        let call = |call: Call| if has_uploads { call.through_restarts() } else { call };
+        let in_its_words = |error| in_words(error, &request);
         if self.dry_run {
             let call =
                 call(Call::post("submitting (a dry run)", &["submissions"], request.body())).query("dryRun", true);
@@ -86,16 +89,20 @@ impl Submit {
     }
 }
 
+/// Returns the arguments of the application that are spelt like options of this command.
+fn late_options(line: &CommandLine) -> Vec<&str> {
+    let command = Submit::augment_args(clap::Command::new("submit"));
+    let is_option = |word: &&str| {
+        let name = word.strip_prefix("--").map(|name| name.split('=').next().unwrap_or(name));
+        name.is_some_and(|name| command.get_arguments().any(|option| option.get_long() == Some(name)))
+    };
+    line.parts().1.iter().skip(1).map(String::as_str).filter(is_option).collect()
+}
+
 /// Returns an error in the words of the command line.
-fn in_words(error: Error, request: &Request, absent: &[String]) -> Error {
+fn in_words(error: Error, request: &Request) -> Error {
     match error {
-        Error::Problem(problem) => {
-            let mut problem = problem.with_words(request.line.words());
-            if let (Some(absent), None) = (absent.first(), &problem.advice) {
-                problem.advice = Some(format!("there is no file {} on this machine", clean::line(absent)));
-            }
-            Error::Problem(Box::new(problem))
-        }
+        Error::Problem(problem) => Error::Problem(Box::new(problem.with_words(request.line.words()))),
         other => other,
     }
 }
@@ -116,4 +123,17 @@ struct AppliedDefault {
     key: String,
     value: String,
     origin: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_after_the_application_are_noticed() {
+        let line = |words: &[&str]| CommandLine::of(words.iter().map(|word| (*word).to_owned()).collect());
+        let late = line(&["--name", "--wait", "job.py", "--wait", "--rows=10", "--output=x.csv", "--dry-run", "wait"]);
+        assert_eq!(late_options(&late), ["--wait", "--output=x.csv", "--dry-run"]);
+        assert!(late_options(&line(&["job.py"])).is_empty() && late_options(&line(&[])).is_empty());
+    }
 }

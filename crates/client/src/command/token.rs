@@ -9,6 +9,7 @@ use super::Outcome;
 use crate::{
     api::{Api, Call},
     clean, document,
+    error::Error,
     options::{Gateway, Target},
     screen::{self, note},
     span::{self, Span},
@@ -107,7 +108,7 @@ impl Create {
         // A second token would be left over if the reply to the first were lost.
         let call = Call::post("creating a token", &["tokens"], body.to_string()).not_repeated();
         let answer = api.send(&call).await.inspect_err(|error| {
-            if error.is_passing() {
+            if error.is_passing() && !matches!(error, Error::NoGateway { .. }) {
                 note("the token may exist nevertheless: see `sparkgate token list`, and revoke it");
             }
         })?;
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn row_shows_when_a_token_ends_and_was_used() {
         let now = DateTime::parse_from_rfc3339("2026-01-02T04:00:00Z").unwrap().to_utc();
-        let of = |text: &str| row(&serde_json::from_str(text).unwrap(), now);
+        let of = |text: &str| row(&document::documented("ApiKey", text), now);
         let rows = [
             of(
                 r#"{"id": "t1", "name": "airflow", "tenant": "analytics", "role": "submitter", "createdBy": "corp:alice",

@@ -186,7 +186,7 @@ mod tests {
              "total": {"coreSeconds": 9000.25, "memoryByteSeconds": 3865470566400}, "cost": {"amount": 1.5, "currency": "EUR"}},
             {"group": {"tenant": "red", "label:team": null}}],
             "total": {"total": {"coreSeconds": 9000.25, "memoryByteSeconds": 3865470566400}}}"#;
-        let report: Report = document::read(ACTION, text.as_bytes()).unwrap();
+        let report: Report = document::documented("UsageReport", text);
         let columns: Vec<Column<'_>> = ["TENANT", "TEAM"].map(cut).into_iter().chain(AMOUNTS.map(whole)).collect();
         assert_eq!(
             anstream::adapter::strip_str(&table::layout(&columns, &rows(&report), None)).to_string(),

@@ -316,7 +316,7 @@ mod tests {
             "previousSecretUntil": "2026-01-02T05:00:00Z",
             "filter": {"states": ["FINISHED", "FAILED"], "name": "etl-", "labels": {"team": "data"}}}"#;
         let second = r#"{"id": "wh_0000000000000001", "createdBy": "corp:bob", "submissions": "own", "filter": {}}"#;
-        [first, second].map(|text| serde_json::from_str(text).unwrap())
+        [first, second].map(|text| document::documented("Webhook", text))
     }
 
     fn now() -> DateTime<Utc> {

@@ -93,7 +93,7 @@ mod tests {
         let me = r#"{"subject": "corp:alice", "groups": ["data", "all"], "expiresAt": "2026-01-02T04:42:00Z", "tenants": [
             {"name": "analytics", "role": "submitter", "namespaces": ["spark-a", "spark-b"]},
             {"name": "ops", "role": "admin", "namespaces": []}]}"#;
-        let me = serde_json::from_str(me).unwrap();
+        let me = document::documented("Me", me);
         assert_eq!(
             describe(&me, Some("SPARKGATE_TOKEN".to_owned()), now),
             "Subject:     corp:alice\nGroups:      data, all\nToken:       from SPARKGATE_TOKEN\n\

@@ -7,7 +7,7 @@ pub fn advice(code: FailureCode, is_over: bool) -> (&'static str, &'static str) 
     match code {
         FailureCode::ApplicationError => (
             "The application ended with an exit code other than 0",
-            "Read the log: the exception comes before Spark's shutdown lines. Exit code 137 without OUT_OF_MEMORY is often memory, too.",
+            "The message has the exception, if the log has one; otherwise read the log. Exit code 137 without OUT_OF_MEMORY is often memory, too.",
         ),
         FailureCode::OutOfMemory => (
             "The driver exceeded the memory of its container",

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{globs, local::local, request::Request};
 use crate::{
     api::Api,
+    clean,
     error::Error,
     upload::{self, Sent},
 };
@@ -17,37 +18,34 @@ const OPTIONS: [&str; 4] = ["jars", "py-files", "files", "archives"];
 /// Properties whose values are such lists.
 const LISTS: [&str; 4] = ["spark.jars", "spark.submit.pyFiles", "spark.files", "spark.archives"];
 const NAMESPACE: &str = "spark.kubernetes.namespace";
-/// What became of the paths of a request.
-pub(super) struct Uploaded {
-    /// A local file is part of the request.
-    pub(super) is_any: bool,
-    /// The paths that name no file.
-    pub(super) absent: Vec<String>,
-}
+/// Spark's own names for an application without a file.
+const NO_FILES: [&str; 4] = ["spark-internal", "spark-shell", "pyspark-shell", "sparkr-shell"];
 
-/// Uploads each local file that the request names, unless the gateway has it, and replaces its path by a reference.
+/// Uploads each local file that the request names, unless the gateway has it, and replaces its path by a reference. Returns whether a
+/// local file is part of the request.
 ///
 /// # Errors
-/// A file can't be read; the gateway can't be reached or refuses it.
-pub(super) async fn local_files(api: &Api, request: &mut Request) -> Result<Uploaded, Error> {
+/// A file doesn't exist or can't be read; the gateway can't be reached or refuses it.
+pub(super) async fn local_files(api: &Api, request: &mut Request) -> Result<bool, Error> {
     let namespace = namespace(request);
     let Request { body, line } = request;
-    let mut uploads = Uploads { api, namespace, references: BTreeMap::new(), absent: Vec::new() };
+    let mut uploads = Uploads { api, namespace, references: BTreeMap::new() };
     if line.is_empty()
         && let Some(Value::String(resource)) = body.get_mut("appResource")
     {
         *resource = uploads.entry(resource).await?;
     }
     let (values, application) = line.values_mut();
+    // First, because it is the one that is misspelt.
+    if let Some(application) = application {
+        *application = uploads.entry(application).await?;
+    }
     for (name, value) in values {
         match value.split_once('=').filter(|(key, _)| name == "conf" && LISTS.contains(key)) {
             Some((key, list)) => *value = format!("{key}={}", uploads.list(list).await?),
             None if OPTIONS.contains(&name.as_str()) => *value = uploads.list(value).await?,
             None => {}
         }
-    }
-    if let Some(application) = application {
-        *application = uploads.entry(application).await?;
     }
     for key in LISTS {
         if let Some(Value::String(list)) =
@@ -56,7 +54,7 @@ pub(super) async fn local_files(api: &Api, request: &mut Request) -> Result<Uplo
             *list = uploads.list(list).await?;
         }
     }
-    Ok(Uploaded { is_any: !uploads.references.is_empty(), absent: uploads.absent })
+    Ok(!uploads.references.is_empty())
 }
 
 /// Returns the namespace that the submission names: it selects the tenant.
@@ -72,7 +70,6 @@ struct Uploads<'a> {
     namespace: Option<String>,
     /// The references of the files that were uploaded already.
     references: BTreeMap<PathBuf, String>,
-    absent: Vec<String>,
 }
 
 impl Uploads<'_> {
@@ -87,12 +84,13 @@ impl Uploads<'_> {
         Ok(entries.join(","))
     }
 
-    /// Returns the reference of a local file, with the fragment that the URI has. Other URIs, and paths without a file, are returned
-    /// as they are: the gateway says what is wrong with them.
+    /// Returns the reference of a local file, with the fragment that the URI has. Other URIs are returned as they are.
     async fn entry(&mut self, entry: &str) -> Result<String, Error> {
         let Some((path, fragment)) = local(entry.trim()) else {
-            if !entry.trim().is_empty() && (!entry.contains(':') || entry.starts_with("file:")) {
-                self.absent.push(entry.trim().to_owned());
+            let name = entry.trim();
+            let is_path = !name.is_empty() && (!name.contains(':') || name.starts_with("file:"));
+            if is_path && !NO_FILES.contains(&name) {
+                return Err(Error::NoFile(clean::line(name).into_owned()));
             }
             return Ok(entry.to_owned());
         };

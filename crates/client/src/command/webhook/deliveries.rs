@@ -239,7 +239,7 @@ mod tests {
             r#"{"id": "11", "status": "delivered", "submissionId": "driver-1", "attempt": 1, "state": "RUNNING", "tries": 1,
                 "queuedAt": "2026-01-02T03:57:00Z", "endedAt": "2026-01-02T03:57:01Z", "httpStatus": 200}"#,
         ]
-        .map(|text| row(&serde_json::from_str(text).unwrap(), now));
+        .map(|text| row(&document::documented("WebhookDelivery", text), now));
         assert_eq!(
             anstream::adapter::strip_str(&table::layout(&COLUMNS, &rows, None)).to_string(),
             "ID  STATUS     SUBMISSION  ATTEMPT  STATE    TRIES  AGE  NEXT TRY  HTTP  ERROR\n\
