@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod circles;
+mod claims;
 mod log_lines;
 mod named;
 mod paths;
