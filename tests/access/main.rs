@@ -17,6 +17,7 @@ mod matrix;
 mod oidc;
 mod policy;
 mod reload;
+mod signing;
 mod spark_listener;
 mod tenants;
 mod usage;
