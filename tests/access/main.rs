@@ -8,6 +8,7 @@ mod canaries;
 mod cluster;
 mod encryption;
 mod foreign;
+mod hosts;
 mod keys;
 mod kubeflow;
 mod launch;

@@ -109,8 +109,8 @@ pub(in crate::app) struct Http {
     /// that they name in `X-Forwarded-For`.
     #[arg(long, env = "SPARKGATE_TRUSTED_PROXIES", value_name = "CIDR", value_delimiter = ',')]
     pub(in crate::app) trusted_proxies: Vec<String>,
-    /// Names under which browsers may reach the gateway, separated by commas. IP addresses and localhost are always allowed. By
-    /// default any name is, unless the gateway listens on loopback.
+    /// Names under which browsers may reach the gateway, separated by commas. IP addresses, localhost, names of Kubernetes Services and
+    /// the console's `externalUrl` are always allowed. If it listens on loopback, or if names are given, other clients use no others either.
     #[arg(long, env = "SPARKGATE_ALLOWED_HOSTS", value_delimiter = ',')]
     pub(in crate::app) allowed_hosts: Vec<String>,
     /// Origins whose pages may use the gateway (CORS), separated by commas, such as <https://dashboard.example.org>.
@@ -199,8 +199,8 @@ impl Http {
             values.filter(|value| !value.is_empty()).collect::<Vec<_>>()
         };
         let hosts: BTreeSet<_> = listed(&self.allowed_hosts).iter().map(|host| host.to_ascii_lowercase()).collect();
-        let is_checked = self.listen.ip().is_loopback() || !hosts.is_empty();
-        BrowserSettings { hosts: is_checked.then_some(hosts), origins: listed(&self.cors_origins) }
+        let for_all_clients = self.listen.ip().is_loopback() || !hosts.is_empty();
+        BrowserSettings { hosts, for_all_clients, origins: listed(&self.cors_origins) }
     }
 }
 
