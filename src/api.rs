@@ -149,6 +149,14 @@ pub fn livy_listener(service: Service, settings: HttpSettings) -> Result<Router,
     Ok(enclosed(browser::guard(router, &browser, faces.clone(), names)?, faces))
 }
 
+/// Returns the router of the port for drivers and executors: signed URLs of files, and nothing else. What runs in a driver is code of
+/// users, so its network needs no way to the APIs. A URL needs no credentials: its signature is one.
+pub fn files_listener(service: Service, settings: HttpSettings) -> Router {
+    let faces = Faces::all(service.submissions.spark_version(), None);
+    let state = AppState { bodies: Bodies::new(&settings), service, settings };
+    enclosed(v1::signed_files(state), faces)
+}
+
 /// Puts around a router what every request of clients passes.
 fn enclosed(router: Router, faces: Faces) -> Router {
     // The last is the outermost: every answer, that to a panic included, gets its id and its line in the log.

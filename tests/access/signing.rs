@@ -3,14 +3,12 @@
 use std::{io::Write, path::Path, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bytes::Bytes;
-use futures::stream;
 use kube::Client;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use sparkgate::{
     access::Role,
-    api::{HttpSettings, router},
+    api::{HttpSettings, files_listener, router},
     files::FileStore,
     service::{EncryptionKeys, FileSettings},
     store::Store,
@@ -204,4 +202,35 @@ async fn a_new_key_of_the_installation_leaves_drivers_their_urls_and_identities(
     let purpose = format!("file of {later}: {}/job.py", hash());
     assert_eq!(fetch(&world, &self::url(&later, &former.key_for(&purpose))).await, 404);
     assert_eq!(fetch(&world, &place.forged(&later).await).await, 200);
+}
+
+#[sqlx::test]
+async fn the_port_of_drivers_serves_signed_files_and_nothing_else(pool: PgPool) {
+    let place = Place::new(pool).await;
+    let mut world = place.gateway(EncryptionKeys::none()).await;
+    let id = submit(&world).await;
+    let (url, admin) = (signed(&world, &id), world.key(Role::Admin, None).await);
+    world.router = files_listener(world.service.clone(), HttpSettings::default());
+    assert_eq!(fetch(&world, &url).await, 200);
+    assert_eq!(fetch(&world, &url.replace("job.py", "other.py")).await, 404);
+    let file = format!("/v1/files/{}", hash());
+    for path in [
+        "/v1/submissions",
+        "/v1/submissions/create",
+        "/v1/submissions/killall",
+        &file,
+        "/v1/files",
+        "/v1/events",
+        "/livez",
+    ] {
+        for method in ["GET", "POST", "PUT", "DELETE"] {
+            let answer = world.send(Some(&admin), method, path, None).await;
+            assert_eq!(answer.status, 404, "{method} {path}: {answer:?}");
+        }
+    }
+    for path in ["/", "/console/submissions", "/api/v1/spark-submit", "/batches", "/metrics", "/docs"] {
+        assert_eq!(world.get(&admin, path).await.status, 404, "{path}");
+    }
+    let answer = world.send(None, "POST", url.strip_prefix(BASE).unwrap(), None).await;
+    assert_eq!((answer.status, answer.headers["allow"].as_str()), (405, "GET,HEAD"), "{answer:?}");
 }
