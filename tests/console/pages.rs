@@ -27,6 +27,7 @@ async fn every_page_has_its_policy_and_nothing_inline_or_from_outside(pool: PgPo
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(answer.headers["x-frame-options"], "DENY");
+        assert_eq!(answer.headers["cross-origin-opener-policy"], "same-origin");
         for inline in ["<style", "style=", " onclick", " onload", "javascript:"] {
             assert!(!answer.body.contains(inline), "{path} has {inline}");
         }
